@@ -1,0 +1,56 @@
+# Everything a user or a contributor does here is one of these verbs; `make help` lists them.
+SHELL := bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+# Servers for the tests, downloaded once and kept outside the work tree.
+export PENSTOCK_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock
+# Which servers `make services` fetches; name some alone with `make services ONLY="mariadb zookeeper"`.
+ONLY ?=
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast check format services bench lock clean
+
+help:  ## show this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## create .venv with every pinned dependency
+
+$(STAMP): requirements/dev.txt tools/setup_venv.sh
+	@bash tools/setup_venv.sh "$(PYTHON)" "$(VENV)"
+	@touch $(STAMP)
+
+demo: setup  ## a shop, a search box, and the milliseconds between them (ONCE=1: four changes, then exit)
+	@$(BIN)/penstock demo $(if $(ONCE),--once) $(if $(PORT),--port $(PORT))
+
+services: setup  ## fetch the servers the tests need (ONLY="mariadb mysql80 …" for some)
+	@$(BIN)/python -m tests.services $(ONLY)
+
+test: setup services check  ## everything: checks, unit tests, tests on real servers
+	$(PYTEST) tests/unit -n 2
+	$(PYTEST) tests/integration tests/spark tests/e2e
+
+test-fast: setup  ## what needs no server
+	$(PYTEST) tests/unit -n 2 -m "not slow"
+
+check: setup  ## formatting, lint, types, and no download address in build files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/python tools/check_addresses.py
+
+format: setup  ## rewrite the code in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## run every benchmark, or one: make bench NAME=decoder
+	@$(BIN)/python -m benchmarks $(NAME)
+
+lock: setup  ## compile requirements/dev.txt anew from pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
+
+clean:  ## remove what make created in this folder (not the server cache)
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
