@@ -1,0 +1,72 @@
+"""Every error Penstock raises on purpose, arranged by what the operator does next.
+
+A message says what happened, where (instance, file:offset, table) and what to do. Errors cross Spark's
+processes, so each one pickles: an error is its message and nothing else that cannot be pickled.
+`transient` answers one question: does the same call make sense again later, unchanged?
+"""
+
+
+class PenstockError(Exception):
+    """Root of all."""
+
+    transient = False
+
+
+class ConfigurationError(PenstockError):
+    """A setting, a document spec or a server variable is wrong: change it and start again."""
+
+
+class MissingExtraError(ConfigurationError):
+    """An optional dependency is not installed."""
+
+    @classmethod
+    def of(cls, extra: str, needed_for: str) -> "MissingExtraError":
+        return cls(f"{needed_for} needs the extra '{extra}': pip install 'penstock[{extra}]'")
+
+
+class SourceConnectionError(PenstockError):
+    """The source cannot be reached, or the connection broke."""
+
+    transient = True
+
+
+class AuthenticationError(PenstockError):
+    """The source refused the user, the password or a privilege."""
+
+
+class PositionLostError(PenstockError):
+    """A position is no longer in the source's log."""
+
+
+class ProtocolError(PenstockError):
+    """A peer sent what the protocol does not allow."""
+
+
+class BinlogError(PenstockError):
+    """Bytes of the log cannot be decoded; the message carries their coordinates."""
+
+
+class SchemaError(PenstockError):
+    """A table's shape is unknown, not supported, or not what was asked for."""
+
+
+class StoreError(PenstockError):
+    """The event store was used against its rules, or is closed."""
+
+
+class SinkError(PenstockError):
+    """A search index or queue did not take a write."""
+
+
+class SinkUnavailableError(SinkError):
+    """The sink is down or overloaded: the same write later may succeed."""
+
+    transient = True
+
+
+class SinkRejectedError(SinkError):
+    """The sink refused these documents for good."""
+
+
+class ServerStartError(PenstockError):
+    """A server of `penstock.testing` could not be fetched or started; the message ends with its last log lines."""

@@ -1,0 +1,16 @@
+"""What happened to a row; the texts are those of Delta's change feed and Spark's own change queries."""
+
+from enum import IntEnum
+
+
+class ChangeKind(IntEnum):
+    """The value is what the kernels write per row image; `text` is what people see."""
+
+    INSERT = 0
+    UPDATE_PREIMAGE = 1
+    UPDATE_POSTIMAGE = 2
+    DELETE = 3
+
+    @property
+    def text(self) -> str:
+        return self.name.lower()

@@ -1,0 +1,73 @@
+"""A place in a source's log.
+
+Positions of one source are ordered by file number and offset. File names are compared by their number,
+never as text: `binlog.1000000` comes after `binlog.999999`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Any
+
+from penstock.errors import ConfigurationError
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class Position:
+    """The end of everything before `offset` in `file`: reading from here gives the next event."""
+
+    file: str
+    offset: int
+    timestamp: int = 0  # seconds, of the event that ends here; 0 when unknown
+
+    @property
+    def file_number(self) -> int:
+        return file_number(self.file)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Position) and self._key == other._key
+
+    def __lt__(self, other: "Position") -> bool:
+        return self._key < other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        return self.file_number, self.offset
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Keys in a fixed order: Spark compares offsets as text."""
+        return {"file": self.file, "offset": self.offset, "timestamp": self.timestamp}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Position":
+        return cls(str(value["file"]), int(value["offset"]), int(value.get("timestamp", 0)))
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """`FILE:OFFSET`, as people type it."""
+        file, _, offset = text.rpartition(":")
+        if not file or not _is_number(offset):
+            raise ConfigurationError(
+                f"not a log position: {text!r}; write it as FILE:OFFSET, for example binlog.000007:4"
+            )
+        file_number(file)
+        return cls(file, int(offset))
+
+
+def file_number(file: str) -> int:
+    suffix = file.rpartition(".")[2]
+    if not _is_number(suffix):
+        raise ConfigurationError(f"log file {file!r} has no number at its end, for example binlog.000007")
+    return int(suffix)
+
+
+def _is_number(text: str) -> bool:
+    """`isdigit` alone also takes ², which is no number to `int`."""
+    return text.isascii() and text.isdigit()

@@ -1,0 +1,42 @@
+"""`_seq`: one non-negative 63-bit integer that orders all row changes of an instance.
+
+    bits  62 … 52   51 … 32           31 … 0
+          epoch     log file number   offset of the row image in the file
+
+Reading the same log again gives the same numbers. The epoch rises when the source changes identity or its log
+restarts, and never falls.
+"""
+
+from dataclasses import dataclass
+
+from penstock.model.position import Position
+
+FILE_SHIFT = 32
+EPOCH_SHIFT = 52
+MAX_EPOCH = (1 << 11) - 1
+MAX_FILE = (1 << 20) - 1
+MAX_OFFSET = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    epoch: int
+    file_number: int
+    offset: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.epoch <= MAX_EPOCH and 0 <= self.file_number <= MAX_FILE and 0 <= self.offset <= MAX_OFFSET):
+            raise OverflowError(
+                f"{self} does not fit in 63 bits (11 for the epoch, 20 for the file, 32 for the offset)"
+            )
+
+    def __int__(self) -> int:
+        return self.epoch << EPOCH_SHIFT | self.file_number << FILE_SHIFT | self.offset
+
+    @classmethod
+    def of(cls, value: int) -> "Sequence":
+        return cls(value >> EPOCH_SHIFT, value >> FILE_SHIFT & MAX_FILE, value & MAX_OFFSET)
+
+    @classmethod
+    def at(cls, position: Position, epoch: int) -> "Sequence":
+        return cls(epoch, position.file_number, position.offset)
