@@ -1,0 +1,36 @@
+"""Arrow arrays over numpy's memory and back.
+
+`pyarrow.array` and `to_numpy` import pandas where that is installed, which takes longer than all the rest of a start.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+def numbers(values: NDArray[Any]) -> pa.Array:
+    """Without a copy; the values must stay as they are."""
+    values = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
+
+
+def flags(values: NDArray[np.bool_]) -> pa.Array:
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), values.size, [None, pa.py_buffer(bits)])
+
+
+def texts(values: Sequence[str]) -> pa.Array:
+    raw = [value.encode() for value in values]
+    bounds = np.cumsum([0, *map(len, raw)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(raw))])
+
+
+def view(array: pa.Array) -> NDArray[Any]:
+    """Of numbers without nulls."""
+    buffer = array.buffers()[1]
+    dtype: Any = array.type.to_pandas_dtype()
+    whole = np.frombuffer(buffer if buffer is not None else b"", dtype)
+    return whole[array.offset : array.offset + len(array)]

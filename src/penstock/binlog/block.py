@@ -1,0 +1,169 @@
+"""A block: whole binlog events of one log file with their index, in the shape that moves everywhere.
+
+A block is an Arrow record batch with one line per event: the raw bytes in `event`, the index beside them. So
+Arrow Flight carries blocks as they are, Arrow's own filter masks them, and the kernels see the very buffers.
+`tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a
+block can be decoded alone, later, elsewhere.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import flags, numbers, view
+from penstock.binlog.event_index import GTID_BYTES, EventArrays
+from penstock.binlog.layout import Entry
+from penstock.binlog.table_map import parse_table_map, table_name
+from penstock.errors import BinlogError, SchemaError
+from penstock.model import Position, TableName, TableSchema
+
+EVENT_SCHEMA = pa.schema(
+    [
+        pa.field("event", pa.binary(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("kind", pa.uint8(), nullable=False),
+        pa.field("entry", pa.uint8(), nullable=False),
+        pa.field("boundary", pa.uint8(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("server_id", pa.int64(), nullable=False),
+        pa.field("table_id", pa.int64(), nullable=False),
+        pa.field("transaction", pa.int64(), nullable=False),
+        pa.field("commit_us", pa.int64(), nullable=False),
+        pa.field("gtid", pa.binary(GTID_BYTES), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    file: str
+    server_version: str
+    checksum: int  # bytes at the end of each event
+    events: pa.RecordBatch
+    tables: Mapping[int, bytes]  # table id → TABLE_MAP body
+
+    def __len__(self) -> int:
+        return self.events.num_rows
+
+    @property
+    def size_bytes(self) -> int:
+        return self.events.nbytes
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A view, not a copy."""
+        return view(self.events.column(name))
+
+    @property
+    def raw(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """The buffer of all events, and the start and size of each in it."""
+        column = self.events.column("event")
+        if not len(column):
+            return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
+        _, bounds, data = column.buffers()
+        offsets = np.frombuffer(bounds, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        return np.frombuffer(data, np.uint8), offsets[:-1], np.diff(offsets)
+
+    @property
+    def gtids(self) -> NDArray[np.uint8]:
+        """One line of GTID_BYTES per event, as a view; buffers that came over the wire may be longer than that."""
+        column = self.events.column("gtid")
+        raw = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+        first = column.offset * GTID_BYTES
+        return raw[first : first + len(column) * GTID_BYTES].reshape(-1, GTID_BYTES)
+
+    @property
+    def start(self) -> Position:
+        """Where the first event begins."""
+        return Position(self.file, self.events.column("position")[0].as_py())
+
+    @property
+    def end(self) -> Position:
+        """Where the last event ends."""
+        return self.end_of(len(self) - 1)
+
+    def end_of(self, i: int) -> Position:
+        event = self.events.column("event")[i]
+        offset = self.events.column("position")[i].as_py() + event.as_buffer().size
+        return Position(self.file, offset, self.events.column("timestamp")[i].as_py())
+
+    @property
+    def boundaries(self) -> NDArray[np.int64]:
+        """Indexes of events after which the log is between two transactions."""
+        return np.flatnonzero(self.column("boundary"))
+
+    def slice(self, first: int, stop: int) -> "Block":
+        """Events first … stop-1, without copying."""
+        return replace(self, events=self.events.slice(first, stop - first))
+
+    def between(self, start: Position, end: Position) -> "Block":
+        """Events that lie after `start` and end at or before `end`."""
+        number = start.file_number, end.file_number
+        own = Position(self.file, 0).file_number
+        position = self.column("position")
+        first = 0 if own > number[0] else len(self) if own < number[0] else int(np.searchsorted(position, start.offset))
+        stop = len(self) if own < number[1] else 0 if own > number[1] else int(np.searchsorted(position, end.offset))
+        if stop and own == number[1] and self.end_of(stop - 1) > end:
+            stop -= 1
+        return self.slice(first, max(first, stop))
+
+    def rows_of(self, tables: set[TableName]) -> "Block":
+        """Only the rows events of these tables."""
+        ids = [number for number, body in self.tables.items() if table_name(body) in tables]
+        mask = flags((self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids))
+        return replace(self, events=self.events.filter(mask), tables={number: self.tables[number] for number in ids})
+
+    def schema_of(self, table_id: int) -> TableSchema:
+        try:
+            return parse_table_map(self.tables[table_id], self.server_version)
+        except (BinlogError, SchemaError) as error:
+            first = int(np.argmax(self.column("table_id") == table_id))
+            where = Position(self.file, int(self.column("position")[first]))
+            raise type(error)(f"{where} rows of table id {table_id}: {error}") from None
+
+    def describe(self) -> bytes:
+        """What the record batch does not say, for the wire."""
+        tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
+        about = {"file": self.file, "server_version": self.server_version, "checksum": self.checksum, "tables": tables}
+        return json.dumps(about).encode()
+
+    @classmethod
+    def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
+        about = json.loads(description)
+        tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
+        return cls(about["file"], about["server_version"], about["checksum"], events, tables)
+
+    @classmethod
+    def of_arrays(
+        cls,
+        file: str,
+        server_version: str,
+        checksum: int,
+        data: NDArray[np.uint8],
+        arrays: EventArrays,
+        count: int,
+        tables: Mapping[int, bytes],
+    ) -> "Block":
+        """Copy events 0 … count-1 out of the reader's scratch arrays; they lie side by side in `data`."""
+        first, stop = int(arrays.start[0]), int(arrays.start[count - 1] + arrays.size[count - 1])
+        bounds = np.empty(count + 1, np.int32)
+        bounds[:count] = arrays.start[:count] - first
+        bounds[count] = stop - first
+        raw = pa.py_buffer(data[first:stop].tobytes())
+        event = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), raw])
+        gtid = pa.Array.from_buffers(pa.binary(GTID_BYTES), count, [None, pa.py_buffer(arrays.gtid[:count].tobytes())])
+        columns = [
+            event,
+            *(
+                numbers(getattr(arrays, name)[:count].copy())
+                for name in EVENT_SCHEMA.names
+                if name not in {"event", "gtid"}
+            ),
+            gtid,
+        ]
+        return cls(file, server_version, checksum, pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA), tables)

@@ -1,0 +1,68 @@
+"""Numbers of the binlog format that more than one file needs.
+
+Event header, 19 bytes, little-endian:
+
+    timestamp 4 | type 1 | server id 4 | size 4 | end position 4 | flags 2
+
+The size counts the header and, where checksums are on, the CRC32 in the last four bytes. The end position is
+that of the file and wraps at 4 GiB; it is 0 in events that the server makes up for the stream.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+MAGIC: Final = b"\xfebin"
+HEADER: Final = 19
+CHECKSUM: Final = 4
+ARTIFICIAL: Final = 0x20
+IN_USE: Final = 0x01  # of the format event while its file is being written; its checksum leaves the mark out
+LARGEST_EVENT: Final = (1 << 30) + (1 << 20)  # packets end at 1 GiB; a size beyond that is a broken one
+
+
+class EventType(IntEnum):
+    QUERY = 2
+    STOP = 3
+    ROTATE = 4
+    FORMAT_DESCRIPTION = 15
+    XID = 16
+    TABLE_MAP = 19
+    WRITE_ROWS_V1 = 23
+    UPDATE_ROWS_V1 = 24
+    DELETE_ROWS_V1 = 25
+    INCIDENT = 26
+    HEARTBEAT = 27
+    WRITE_ROWS_V2 = 30
+    UPDATE_ROWS_V2 = 31
+    DELETE_ROWS_V2 = 32
+    GTID = 33
+    ANONYMOUS_GTID = 34
+    PREVIOUS_GTIDS = 35
+    XA_PREPARE = 38
+    PARTIAL_UPDATE_ROWS = 39
+    TRANSACTION_PAYLOAD = 40
+    HEARTBEAT_V2 = 41
+    GTID_TAGGED = 42
+    MARIADB_GTID = 162
+    MARIADB_GTID_LIST = 163
+    MARIADB_START_ENCRYPTION = 164
+    MARIADB_QUERY_COMPRESSED = 165
+    MARIADB_WRITE_ROWS_COMPRESSED_V1 = 166
+    MARIADB_UPDATE_ROWS_COMPRESSED_V1 = 167
+    MARIADB_DELETE_ROWS_COMPRESSED_V1 = 168
+
+
+class Entry(IntEnum):
+    """What an event means to the store."""
+
+    OTHER = 0
+    BEGIN = 1
+    ROWS = 2
+    DDL = 3
+    END = 4
+
+
+def event_name(code: int) -> str:
+    try:
+        return EventType(code).name
+    except ValueError:
+        return f"event type {code}"

@@ -1,0 +1,205 @@
+"""TABLE_MAP event → TableSchema.
+
+    table id 6 | flags 2 | database: length 1, text, 0 | table: length 1, text, 0 | columns n (packed)
+    | type n×1 | metadata: length (packed), bytes | nullable bitmap | then fields: type 1, length (packed), value
+
+The optional fields carry names, signedness, charsets, labels and the key. Names come only with
+`binlog_row_metadata=FULL`, and without names a row cannot be tied to columns for certain.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from penstock.binlog.charset import UTF8, charset_of
+from penstock.binlog.layout import HEADER
+from penstock.errors import BinlogError, SchemaError
+from penstock.model import Column, TableName, TableSchema, WireType
+
+_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _NAMES, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
+_KEY, _KEY_WITH_PREFIX, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 8, 9, 10, 11
+
+_NUMERIC = {
+    WireType.TINY, WireType.SHORT, WireType.INT24, WireType.LONG, WireType.LONGLONG,
+    WireType.NEWDECIMAL, WireType.FLOAT, WireType.DOUBLE,
+}  # fmt: skip
+_TEXT = {WireType.VARCHAR, WireType.STRING, WireType.BLOB}
+_LABELLED = {WireType.ENUM, WireType.SET}
+_TWO_BYTES = {WireType.VARCHAR, WireType.NEWDECIMAL, WireType.STRING, WireType.ENUM, WireType.SET, WireType.BIT}
+_ONE_BYTE = {
+    WireType.FLOAT, WireType.DOUBLE, WireType.BLOB, WireType.JSON, WireType.GEOMETRY, WireType.VECTOR,
+    WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2,
+}  # fmt: skip
+_LENGTH_FIRST = {WireType.BLOB, WireType.JSON, WireType.GEOMETRY, WireType.VECTOR}
+_FRACTION = {WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2}
+_VAR_STRING, _NEWDATE = 253, 14
+_LAST_WITHOUT_YEAR_SIGN = 15
+
+
+@dataclass(slots=True)
+class _Reader:
+    data: bytes
+    at: int = 0
+
+    def take(self, size: int) -> bytes:
+        if self.at + size > len(self.data):
+            raise BinlogError(f"TABLE_MAP event ends early: {size} bytes wanted at {self.at} of {len(self.data)}")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def packed(self) -> int:
+        """Length-encoded integer."""
+        first = self.take(1)[0]
+        if first < 251:
+            return first
+        if first in (252, 253, 254):
+            return int.from_bytes(self.take({252: 2, 253: 3, 254: 8}[first]), "little")
+        raise BinlogError(f"TABLE_MAP event holds no length at {self.at}: byte {first}")
+
+    def text(self, encoding: str = "utf-8") -> str:
+        return self.take(self.packed()).decode(encoding, "replace")
+
+    @property
+    def is_done(self) -> bool:
+        return self.at >= len(self.data)
+
+    def numbers(self) -> Iterator[int]:
+        while not self.is_done:
+            yield self.packed()
+
+
+def table_name(body: bytes) -> TableName:
+    """Of a TABLE_MAP body, without parsing the rest."""
+    return _table_name(_Reader(body, 8))
+
+
+def _table_name(reader: _Reader) -> TableName:
+    schema, table = (reader.take(reader.take(1)[0] + 1)[:-1] for _ in range(2))
+    try:
+        return TableName(schema.decode(), table.decode())
+    except UnicodeDecodeError:
+        raise BinlogError(f"TABLE_MAP event has no readable names: {schema!r}, {table!r}") from None
+
+
+@lru_cache(maxsize=20_000)
+def parse_table_map(body: bytes, server_version: str) -> TableSchema:
+    """The event's bytes without the common header and checksum, table id first."""
+    reader = _Reader(body, 8)
+    name = _table_name(reader)
+    types = reader.take(reader.packed())
+    metadata = _Reader(reader.take(reader.packed()))
+    nullable = reader.take((len(types) + 7) // 8)
+    columns = [
+        replace(_column(code, metadata, name), nullable=bool(nullable[i >> 3] >> (i & 7) & 1))
+        for i, code in enumerate(types)
+    ]
+    fields: dict[int, bytes] = {}
+    while not reader.is_done:
+        field = reader.take(1)[0]
+        fields[field] = reader.take(reader.packed())
+    return _with_fields(name, columns, fields, server_version)
+
+
+def _column(code: int, metadata: _Reader, table: TableName) -> Column:
+    """One column from its type byte and its share of the metadata block."""
+    code = {_VAR_STRING: WireType.VARCHAR, _NEWDATE: WireType.DATE}.get(code, code)
+    if 249 <= code <= 251:
+        code = WireType.BLOB
+    try:
+        wire = WireType(code)
+    except ValueError:
+        raise SchemaError(f"table {table} has a column of the unknown type {code}") from None
+    raw = metadata.take(1 if wire in _ONE_BYTE else 2 if wire in _TWO_BYTES else 0)
+    column = _sized(wire, raw)
+    if not _is_possible(column):
+        raise BinlogError(f"TABLE_MAP event of {table} has a {wire.name} column with the metadata {raw.hex(' ')}")
+    return column
+
+
+def _sized(wire: WireType, raw: bytes) -> Column:
+    if len(raw) < 2:
+        return Column("", wire, size=raw[0] if raw else 0)
+    first, second = raw
+    if wire is WireType.VARCHAR:
+        return Column("", wire, size=first | second << 8)
+    if wire is WireType.NEWDECIMAL:
+        return Column("", wire, precision=first, scale=second)
+    if wire is WireType.BIT:
+        return Column("", wire, size=first + second * 8)
+    # CHAR, ENUM and SET share a type code; lengths over 255 hide in two bits of the real type
+    real = {kind.value: kind for kind in (WireType.STRING, *_LABELLED)}.get(first | 0x30)
+    return Column("", real or wire, size=second | ((first & 0x30) ^ 0x30) << 4 if real else -1)
+
+
+def _is_possible(column: Column) -> bool:
+    """Sizes outside of these come from broken bytes, and would send the kernels astray."""
+    if column.type is WireType.NEWDECIMAL:
+        return 1 <= column.precision <= 65 and column.scale <= min(column.precision, 38)
+    if column.type in _LENGTH_FIRST:
+        return 1 <= column.size <= 4
+    if column.type in _LABELLED:
+        return 1 <= column.size <= (2 if column.type is WireType.ENUM else 8)
+    return 0 <= column.size <= (6 if column.type in _FRACTION else 65535)
+
+
+def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes], server_version: str) -> TableSchema:
+    if _NAMES not in fields:
+        raise SchemaError(
+            f"the log carries no column names for table {name}: on the source run"
+            " SET GLOBAL binlog_row_metadata = 'FULL' (MariaDB 10.5+, MySQL 8.0.1+) and start after that point"
+        )
+    names = _Reader(fields[_NAMES])
+    columns = [replace(column, name=names.text()) for column in columns]
+
+    signedness = fields.get(_SIGNEDNESS, b"")
+    signed = _NUMERIC | {WireType.YEAR} if _year_has_sign(server_version) else _NUMERIC
+    numeric = [i for i, column in enumerate(columns) if column.type in signed]
+    for k, i in enumerate(numeric):
+        if k >> 3 < len(signedness) and signedness[k >> 3] << (k & 7) & 0x80:
+            columns[i] = replace(columns[i], unsigned=True)
+
+    # To MariaDB a GEOMETRY is a kind of BLOB, with a charset in the list.
+    text = _TEXT | {WireType.GEOMETRY} if "MariaDB" in server_version else _TEXT
+    _set_charsets(columns, text, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
+    _set_charsets(columns, _LABELLED, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
+    for field, wire in ((_SET_LABELS, WireType.SET), (_ENUM_LABELS, WireType.ENUM)):
+        labels = _Reader(fields.get(field, b""))
+        for i, column in enumerate(columns):
+            if column.type is wire and not labels.is_done:
+                encoding = "utf-8" if column.charset in UTF8 or not column.charset else "ascii"
+                columns[i] = replace(column, labels=tuple(labels.text(encoding) for _ in range(labels.packed())))
+
+    key = list(_Reader(fields.get(_KEY, b"")).numbers())
+    if _KEY_WITH_PREFIX in fields:
+        key = list(_Reader(fields[_KEY_WITH_PREFIX]).numbers())[::2]
+    if any(i >= len(columns) for i in key):
+        raise BinlogError(f"TABLE_MAP event of {name} has a key on column {max(key)} of {len(columns)}")
+    return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key))
+
+
+def _year_has_sign(server_version: str) -> bool:
+    """Early releases of MySQL 8.0 (seen in 8.0.12) write no sign bit for YEAR; MariaDB and later ones do."""
+    numbers = re.match(r"8\.0\.(\d+)", server_version)
+    return not numbers or "MariaDB" in server_version or int(numbers.group(1)) > _LAST_WITHOUT_YEAR_SIGN
+
+
+def _set_charsets(columns: list[Column], types: set[WireType], default: bytes | None, each: bytes | None) -> None:
+    """Either one default with exceptions (index, collation)*, or one collation per column of these types."""
+    indexes = [i for i, column in enumerate(columns) if column.type in types]
+    collations: list[int] = []
+    if each is not None:
+        collations = list(_Reader(each).numbers())
+    elif default is not None:
+        numbers = list(_Reader(default).numbers())
+        if len(numbers) % 2 == 0:
+            raise BinlogError(f"TABLE_MAP event has a broken list of charsets: {default.hex(' ')}")
+        exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=True))
+        collations = [exceptions.get(k, numbers[0]) for k in range(len(indexes))]
+    for i, collation in zip(indexes, collations, strict=False):
+        if columns[i].type is not WireType.GEOMETRY:
+            columns[i] = replace(columns[i], charset=charset_of(collation))
+
+
+def table_map_body(event: bytes, checksum: int) -> bytes:
+    return event[HEADER : len(event) - checksum]

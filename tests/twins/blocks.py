@@ -1,0 +1,30 @@
+"""Blocks made of sizes and boundaries alone, for rooms that never look into events."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.block import EVENT_SCHEMA, Block
+
+
+def block_of(
+    events: Sequence[tuple[int, bool]], *, file: str = "binlog.000001", start: int = 4
+) -> tuple[Block, NDArray[np.uint8]]:
+    """A block of (size, is a boundary) from `start` on, and the array its event bytes live in."""
+    sizes = np.array([size for size, _ in events], np.int64)
+    ends = np.cumsum(sizes)
+    bounds = np.concatenate([[0], ends]).astype(np.int32)
+    raw = np.zeros(int(ends[-1]), np.uint8)
+    count = len(events)
+    numbers = pa.array(np.zeros(count, np.int64))
+    small = pa.array(np.zeros(count, np.uint8))
+    columns = {name: small if EVENT_SCHEMA.field(name).type == pa.uint8() else numbers for name in EVENT_SCHEMA.names}
+    columns |= {
+        "event": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(raw)]),
+        "position": pa.array(start + ends - sizes),
+        "boundary": pa.array([int(is_boundary) for _, is_boundary in events], pa.uint8()),
+        "gtid": pa.array([bytes(25)] * count, pa.binary(25)),
+    }
+    return Block(file, "", 0, pa.RecordBatch.from_pydict(columns, schema=EVENT_SCHEMA), {}), raw

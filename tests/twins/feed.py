@@ -1,0 +1,44 @@
+"""A written log through the real reader, and its row changes as plain rows."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from penstock.binlog.block import Block
+from penstock.binlog.changes import changes_of
+from penstock.binlog.fields import table_fields
+from penstock.binlog.reader import BlockReader
+from penstock.model import Position, TableSchema
+from tests.twins.log import LogWriter
+
+EPOCH = 3
+START = Position("binlog.000001", 4)
+
+
+def feed(reader: BlockReader, data: bytes, sizes: Iterable[int] = (), *, flush: bool = True) -> Iterator[Block]:
+    """Blocks, with these numbers of bytes at a time and then all the rest; flushed after each, or at the end."""
+    pieces, at = iter(sizes), 0
+    while at < len(data):
+        piece = data[at : at + next(pieces, len(data))]
+        reader.room(len(piece))[: len(piece)] = memoryview(piece)
+        reader.filled(len(piece))
+        at += len(piece)
+        yield from reader.blocks(flush=flush or at == len(data))
+
+
+def read(log: LogWriter, sizes: Iterable[int] = (), *, block_bytes: int = 1 << 16, flush: bool = True) -> list[Block]:
+    reader = BlockReader(START, block_bytes=block_bytes)
+    reader.expect_checksum(is_on=log.is_checksummed)
+    return list(feed(reader, bytes(log.data), sizes, flush=flush))
+
+
+def rows_in(blocks: Iterable[Block], table: TableSchema, columns: list[str] | None = None) -> list[dict[str, Any]]:
+    fields, found = table_fields(table, columns), list[dict[str, Any]]()
+    for block in blocks:
+        for batch in changes_of(block, table.name, fields, EPOCH):
+            batch.validate(full=True)
+            found += batch.to_pylist()
+    return found
+
+
+def tables_of(log: LogWriter) -> dict[str, TableSchema]:
+    return {image.table.name.table: image.table for image in log.images}

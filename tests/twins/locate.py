@@ -1,0 +1,90 @@
+"""Twin of the locate pass: where each field of each row image of one rows event lies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NULL, ABSENT = -1, -2
+ENDS_EARLY, OTHER_COLUMN_COUNT = 1, 2
+INSERT, BEFORE, AFTER, DELETE = range(4)
+_UPDATES, _INSERTS = {24, 31}, {23, 30}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    kind: int
+    start: int  # in the event
+    fields: tuple[tuple[int, int], ...]  # offset in the event and length, or (0, NULL), or (0, ABSENT)
+
+
+class _BrokenError(Exception):
+    """With the code that the kernel answers."""
+
+
+def locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]]) -> list[Image] | int:
+    """`wires` is (length bytes, width) per column; a code instead of images when the event is broken."""
+    try:
+        return _locate(event, checksum, wires)
+    except _BrokenError as error:
+        return error.args[0]
+
+
+def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]]) -> list[Image]:
+    cursor = _Cursor(event[: len(event) - checksum], 27)
+    if event[4] >= 30:
+        cursor.need(2)
+        cursor.at += int.from_bytes(cursor.data[cursor.at : cursor.at + 2], "little")
+    count = cursor.number(1)
+    if count == 252:
+        count = cursor.number(2)
+    if count != len(wires):
+        raise _BrokenError(OTHER_COLUMN_COUNT)
+    is_update = event[4] in _UPDATES
+    sides = [_bits(cursor.take((len(wires) + 7) // 8), len(wires)) for _ in range(1 + is_update)]
+    images: list[Image] = []
+    while cursor.at < len(cursor.data):
+        side = len(images) % 2 if is_update else 0
+        kind = BEFORE + side if is_update else INSERT if event[4] in _INSERTS else DELETE
+        images.append(_image(cursor, kind, sides[side], wires))
+    if is_update and len(images) % 2:
+        raise _BrokenError(ENDS_EARLY)
+    return images
+
+
+def _image(cursor: "_Cursor", kind: int, present: list[bool], wires: Sequence[tuple[int, int]]) -> Image:
+    start, shown = cursor.at, sum(present)
+    if not shown:
+        raise _BrokenError(ENDS_EARLY)
+    nulls = iter(_bits(cursor.take((shown + 7) // 8), shown))
+    fields: list[tuple[int, int]] = []
+    for is_present, (prefix, width) in zip(present, wires, strict=True):
+        if not is_present:
+            fields.append((0, ABSENT))
+        elif next(nulls):
+            fields.append((0, NULL))
+        else:
+            size = cursor.number(prefix) if prefix else width
+            fields.append((cursor.at, size))
+            cursor.take(size)
+    return Image(kind, start, tuple(fields))
+
+
+def _bits(raw: bytes, count: int) -> list[bool]:
+    return [bool(raw[i >> 3] >> (i & 7) & 1) for i in range(count)]
+
+
+@dataclass(slots=True)
+class _Cursor:
+    data: bytes
+    at: int
+
+    def need(self, size: int) -> None:
+        if self.at + size > len(self.data):
+            raise _BrokenError(ENDS_EARLY)
+
+    def take(self, size: int) -> bytes:
+        self.need(size)
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")

@@ -1,0 +1,193 @@
+"""Hypothesis strategies: columns of every decoded type, rows with boundary values, whole logs."""
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from penstock.model import Column, TableName, TableSchema, WireType
+from tests.twins.log import LogWriter
+from tests.twins.row import ABSENT, DELETE, INSERT, UPDATE
+from tests.twins.value import INT_BYTES, ZERO, decimal_of, set_text
+
+_LABELS = st.lists(st.text("abcäß字 x", min_size=1, max_size=4), unique=True)
+_TEXTS = (WireType.VARCHAR, WireType.STRING, WireType.BLOB)
+_TIMES = (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2)
+_PLAIN = (*INT_BYTES, WireType.FLOAT, WireType.DOUBLE, WireType.DATE, WireType.YEAR)
+
+
+@st.composite
+def columns(draw: st.DrawFn, name: str = "c", kind: WireType | None = None) -> Column:
+    kind = kind or draw(st.sampled_from((*_PLAIN, *_TIMES, *_TEXTS, WireType.NEWDECIMAL, WireType.ENUM, WireType.SET)))
+    about: dict[str, Any] = {"nullable": draw(st.booleans())}
+    if kind in INT_BYTES:
+        about["unsigned"] = draw(st.booleans())
+    elif kind in _TIMES:
+        about["size"] = draw(st.integers(0, 6))
+    elif kind is WireType.NEWDECIMAL:
+        about["precision"] = draw(st.one_of(st.integers(1, 65), st.sampled_from((9, 18, 19, 38, 39, 65))))
+        about["scale"] = draw(st.integers(0, min(about["precision"], 38)))
+    elif kind in _TEXTS:
+        sizes = {WireType.VARCHAR: (0, 65535), WireType.STRING: (0, 1020), WireType.BLOB: (1, 4)}[kind]
+        about["size"] = draw(st.integers(*sizes))
+        about["charset"] = draw(st.sampled_from(("utf8mb4", "utf8mb3", "ascii", "binary")))
+    elif kind in {WireType.ENUM, WireType.SET}:
+        about["labels"] = tuple(draw(_LABELS.filter(bool)))
+        least = (len(about["labels"]) + 7) // 8
+        about["size"] = draw(st.integers(1, 2)) if kind is WireType.ENUM else draw(st.integers(least, 8))
+        about["charset"] = "utf8mb4"
+    elif kind in {WireType.FLOAT, WireType.DOUBLE}:
+        about["size"] = 4 if kind is WireType.FLOAT else 8
+    return Column(name, kind, **about)
+
+
+def tables(count: st.SearchStrategy[int], name: str = "orders") -> st.SearchStrategy[TableSchema]:
+    def of(size: int) -> st.SearchStrategy[TableSchema]:
+        each = st.tuples(*(columns(f"c{i}") for i in range(size)))
+        return each.map(lambda found: TableSchema(TableName("shop", name), found, ("c0",)))
+
+    return count.flatmap(of)
+
+
+def _edges(low: int, high: int) -> st.SearchStrategy[int]:
+    return st.one_of(
+        st.sampled_from((low, low + 1, 0 if low <= 0 <= high else low, high - 1, high)), st.integers(low, high)
+    )
+
+
+def _fraction(digits: int) -> Callable[[Any], Any]:
+    """Cut a time to the digits that the column keeps."""
+
+    def cut(value: Any) -> Any:
+        unit = 10 ** (6 - digits)
+        if isinstance(value, timedelta):
+            micros = value // timedelta(microseconds=1)
+            return timedelta(microseconds=abs(micros) // unit * unit * (-1 if micros < 0 else 1))
+        return value.replace(microsecond=value.microsecond // unit * unit)
+
+    return cut
+
+
+def values(column: Column) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a branch per type
+    kind = column.type
+    if kind in INT_BYTES:
+        bits = 8 * INT_BYTES[kind]
+        return _edges(0, (1 << bits) - 1) if column.unsigned else _edges(-1 << bits - 1, (1 << bits - 1) - 1)
+    match kind:
+        case WireType.FLOAT | WireType.DOUBLE:
+            return st.floats(width=32 if kind is WireType.FLOAT else 64, allow_nan=False)
+        case WireType.NEWDECIMAL:
+            most = 10**column.precision - 1
+            return _edges(-most, most).map(lambda number: decimal_of(number, column.scale))
+        case WireType.DATE:
+            return st.one_of(st.just(ZERO), st.dates(date(1, 1, 1)))
+        case WireType.TIME2:
+            most = timedelta(hours=838, minutes=59, seconds=59, microseconds=999_999)
+            return st.one_of(st.sampled_from((most, -most)), st.timedeltas(-most, most)).map(_fraction(column.size))
+        case WireType.DATETIME2:
+            return st.one_of(st.just(ZERO), st.datetimes().map(_fraction(column.size)))
+        case WireType.TIMESTAMP2:
+            first, last = datetime(1970, 1, 1, 0, 0, 1), datetime(2106, 2, 7, 6, 28, 15)  # noqa: DTZ001 - zone follows
+            moments = st.one_of(st.sampled_from((first, last)), st.datetimes(first, last))
+            return st.one_of(st.just(ZERO), moments.map(_fraction(column.size)).map(lambda t: t.replace(tzinfo=UTC)))
+        case WireType.YEAR:
+            return st.one_of(st.just(0), st.integers(1901, 2155))
+        case WireType.ENUM:
+            return st.sampled_from(("", *column.labels))
+        case WireType.SET:
+            return st.sets(st.sampled_from(column.labels)).map(sorted)
+        case _:
+            longest = 255 if column.size < 256 else 300
+            if column.charset == "binary":
+                return st.binary(max_size=longest)
+            alphabet = st.characters(
+                max_codepoint=127 if column.charset == "ascii" else None, exclude_categories=["Cs"]
+            )
+            return st.text(alphabet, max_size=longest // 4)
+
+
+def shown(column: Column, value: Any) -> Any:
+    """What a reader sees of a cell that was written."""
+    if value is None or value is ABSENT or (isinstance(value, str) and value == ZERO and column.type not in _TEXTS):
+        return None
+    return (
+        set_text(column.labels, sum(1 << column.labels.index(v) for v in value))
+        if column.type is WireType.SET
+        else value
+    )
+
+
+def rows(table: TableSchema, present: Sequence[bool]) -> st.SearchStrategy[list[Any]]:
+    cells = [
+        st.one_of(st.none(), values(c)) if p else st.just(ABSENT) for c, p in zip(table.columns, present, strict=True)
+    ]
+    return st.tuples(*cells).map(list)
+
+
+@st.composite
+def presences(draw: st.DrawFn, count: int) -> list[bool]:
+    """Usually all columns; sometimes some, but never none."""
+    if draw(st.booleans()):
+        return [True] * count
+    found = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    found[draw(st.integers(0, count - 1))] = True
+    return found
+
+
+@st.composite
+def write_rows(draw: st.DrawFn, log: LogWriter, table_id: int, table: TableSchema, most: int = 3) -> None:
+    """One rows event with up to `most` rows."""
+    change = draw(st.sampled_from((INSERT, UPDATE, DELETE)))
+    sides = [draw(presences(len(table.columns))) for _ in range(2 if change == UPDATE else 1)]
+    images = [draw(rows(table, side)) for _ in range(draw(st.integers(1, most))) for side in sides]
+    log.rows(change, table_id, table, images, version=draw(st.sampled_from((1, 2))))
+
+
+@st.composite
+def logs(draw: st.DrawFn, files: int = 2, transactions: int = 3, *, is_checksummed: bool | None = None) -> LogWriter:
+    """Up to `files` files of transactions on two tables, with statements and made-up events between them."""
+    checksummed = draw(st.booleans()) if is_checksummed is None else is_checksummed
+    log = LogWriter(is_mariadb=draw(st.booleans()), is_checksummed=checksummed)
+    both = {7: draw(tables(st.integers(1, 6))), 8: draw(tables(st.integers(1, 4), "lines"))}
+    with_default = draw(st.booleans())
+    for number in range(1, draw(st.integers(1, files)) + 1):
+        if number > 1:
+            log.rotate(f"binlog.{number:06}")
+        log.open()
+        for _ in range(draw(st.integers(1, transactions))):
+            if draw(st.integers(0, 4)) == 0:
+                log.statement("ALTER TABLE orders ADD COLUMN x INT")
+                continue
+            log.begin()
+            for table_id in draw(st.lists(st.sampled_from((7, 8)), min_size=1, max_size=3)):
+                log.map(table_id, both[table_id], with_default_charset=with_default)
+                draw(write_rows(log, table_id, both[table_id]))
+            log.commit(with_query=draw(st.booleans()))
+    return log
+
+
+@st.composite
+def broken(draw: st.DrawFn, raw: bytes, first: int = 0) -> bytes:
+    """These bytes cut short, with some bits flipped, or with garbage in the middle; `first` bytes stay whole."""
+    data = bytearray(raw)
+    for _ in range(draw(st.integers(1, 3))):
+        how, at = draw(st.sampled_from(("cut", "flip", "flip", "flip", "garbage"))), draw(st.integers(first, len(data)))
+        if how == "cut":
+            del data[at:]
+        elif how == "flip" and at < len(data):
+            data[at] ^= 1 << draw(st.integers(0, 7))
+        elif how == "garbage":
+            some = draw(st.binary(min_size=1, max_size=8))
+            data[at : at + len(some)] = some
+    return bytes(data)
+
+
+def examples(count: int) -> settings:
+    """No deadline: machines that build are busy, and the first call of a kernel loads it.
+
+    `EXAMPLES=20 pytest tests/unit/binlog` runs twenty times as many.
+    """
+    return settings(max_examples=max(10, round(count * float(os.environ.get("EXAMPLES", "1")))), deadline=None)

@@ -1,0 +1,130 @@
+"""Blocks: cutting by position, filtering by table, the way over the wire."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.block import Block
+from penstock.binlog.layout import Entry
+from penstock.model import Column, Position, TableName, TableSchema, WireType
+from tests.twins.feed import read, rows_in, tables_of
+from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
+from tests.twins.strategy import examples, logs
+
+ORDERS = TableSchema(TableName("shop", "orders"), (Column("id", WireType.LONG),), ("id",))
+OTHER = TableSchema(TableName("shop", "other"), (Column("id", WireType.LONG),), ("id",))
+
+
+def over_the_wire(block: Block) -> Block:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, block.events.schema) as writer:
+        writer.write_batch(block.events)
+    return Block.of_wire(pa.ipc.open_stream(sink.getvalue()).read_next_batch(), block.describe())
+
+
+def events_of(block: Block) -> list[tuple[int, bytes]]:
+    return list(zip(block.column("position").tolist(), block.events["event"].to_pylist(), strict=True))
+
+
+@examples(40)
+@given(logs(files=2), st.data())
+def test_between_gives_the_events_that_lie_there(log: LogWriter, data: st.DataObject) -> None:
+    blocks = read(log)
+    block = data.draw(st.sampled_from(blocks))
+    offsets = st.one_of(st.sampled_from([at for at, _ in events_of(block)]), st.integers(0, block.end.offset + 40))
+    files = st.sampled_from(["binlog.000001", "binlog.000002", "binlog.000003"])
+    start, end = (Position(data.draw(files), data.draw(offsets)) for _ in range(2))
+    expected = [
+        (at, raw)
+        for at, raw in events_of(block)
+        if Position(block.file, at) >= start and Position(block.file, at + len(raw)) <= end
+    ]
+    assert events_of(block.between(start, end)) == expected
+
+
+@examples(40)
+@given(logs(files=1), st.data())
+def test_slices_of_a_block_are_blocks(log: LogWriter, data: st.DataObject) -> None:
+    (whole,) = read(log)
+    first = data.draw(st.integers(0, len(whole)))
+    stop = data.draw(st.integers(first, len(whole)))
+    part = whole.slice(first, stop)
+    assert events_of(part) == events_of(whole)[first:stop]
+    buffer, starts, sizes = part.raw
+    raw = [buffer[at : at + size].tobytes() for at, size in zip(starts, sizes, strict=True)]
+    assert raw == part.events["event"].to_pylist()
+    assert [bytes(line) for line in part.gtids] == part.events["gtid"].to_pylist()
+    assert part.boundaries.tolist() == [i for i, mark in enumerate(part.column("boundary")) if mark]
+    if len(part):
+        assert part.start == Position(whole.file, events_of(part)[0][0])
+        assert part.end == whole.end_of(stop - 1)
+
+
+@examples(40)
+@given(logs(files=1), st.data())
+def test_a_part_decodes_like_the_whole_also_over_the_wire(log: LogWriter, data: st.DataObject) -> None:
+    (whole,) = read(log)
+    first = data.draw(st.integers(0, len(whole) - 1))
+    part = whole.slice(first, data.draw(st.integers(first + 1, len(whole))))
+    for table in tables_of(log).values():
+        expected = [row for row in rows_in([whole], table) if part.start.offset <= row["_offset"] < part.end.offset]
+        assert rows_in([part], table) == expected
+        assert rows_in([over_the_wire(part)], table) == expected
+        only = part.rows_of({table.name})
+        assert rows_in([only], table) == expected
+        assert rows_in([over_the_wire(only)] if len(only) else [], table) == expected
+
+
+@examples(40)
+@given(logs(files=1))
+def test_rows_of_keeps_rows_of_these_tables_only(log: LogWriter) -> None:
+    (whole,) = read(log)
+    for table in tables_of(log).values():
+        part = whole.rows_of({table.name})
+        assert set(part.column("entry").tolist()) <= {Entry.ROWS}
+        assert {part.schema_of(number).name for number in set(part.column("table_id").tolist())} == {table.name}
+        assert {part.schema_of(number).name for number in part.tables} == {table.name}
+    assert len(whole.rows_of({TableName("shop", "nobody")})) == 0
+
+
+def test_an_empty_part_has_no_events_anywhere() -> None:
+    log = LogWriter().open()
+    log.statement("CREATE TABLE t (a INT)")
+    (whole,) = read(log)
+    for empty in (whole.slice(0, 0), whole.rows_of(set()), over_the_wire(whole.slice(1, 1))):
+        assert [array.size for array in empty.raw] == [0, 0, 0]
+        assert empty.gtids.shape == (0, 25)
+        assert rows_in([empty], ORDERS) == []
+
+
+@pytest.mark.parametrize("count", [1, 3, 7, 8, 13])
+def test_gtids_survive_buffers_that_are_longer_than_their_lines(count: int) -> None:
+    log = LogWriter().open()
+    for number in range(count):
+        log.begin()
+        log.map(7, ORDERS)
+        log.rows(INSERT, 7, ORDERS, [[number]])
+        log.commit()
+    (whole,) = read(log)
+    padded = pa.py_buffer(whole.gtids.tobytes() + bytes(64 - len(whole) * 25 % 64))
+    column = pa.Array.from_buffers(pa.binary(25), len(whole), [None, padded])
+    events = whole.events.set_column(
+        whole.events.schema.get_field_index("gtid"), whole.events.schema.field("gtid"), column
+    )
+    assert rows_in([Block.of_wire(events, whole.describe())], ORDERS) == rows_in([whole], ORDERS)
+
+
+def test_another_table_that_cannot_be_decoded_is_no_obstacle() -> None:
+    log = LogWriter().open()
+    log.begin()
+    log.map(7, ORDERS)
+    log.map(8, OTHER)
+    log.rows(INSERT, 7, ORDERS, [[5]])
+    log.rows(INSERT, 8, OTHER, [[6]])
+    log.commit()
+    (whole,) = read(log)
+    broken = {7: whole.tables[7], 8: whole.tables[8][: whole.tables[8].index(b"\x04\x03\x02id")]}
+    block = Block(whole.file, whole.server_version, whole.checksum, whole.events, broken)
+    assert [row["id"] for row in rows_in([block], ORDERS)] == [5]

@@ -1,0 +1,140 @@
+"""Broken bytes end in a clear error with coordinates, or in a decode; never in a crash, a hang or another exception.
+
+`tests/unit/binlog/test_bounds_check.py` runs this file once more with every read of the kernels checked.
+"""
+
+import re
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.changes import changes_of
+from penstock.binlog.fields import table_fields
+from penstock.binlog.reader import BlockReader
+from penstock.errors import BinlogError, SchemaError
+from penstock.model import Position
+from tests.twins import event as ev
+from tests.twins.event import Header, event
+from tests.twins.feed import EPOCH, START, feed, read, rows_in, tables_of
+from tests.twins.log import LogWriter
+from tests.twins.strategy import broken, examples, logs
+
+_COORDINATES = re.compile(r"^\S+\.\d+:\d+ ")
+
+
+def batches_until_error(log: LogWriter, data: bytes, sizes: list[int], *, verify: bool) -> list[pa.RecordBatch]:
+    """Changes of `orders` as far as they can be read. Any exception but ours comes out."""
+    reader = BlockReader(START, verify=verify, block_bytes=512)
+    reader.expect_checksum(is_on=log.is_checksummed)
+    table = tables_of(log).get("orders")
+    found, message = list[pa.RecordBatch](), "binlog.000001:0 "
+    try:
+        for block in feed(reader, data, sizes):
+            if table is not None:
+                found += changes_of(block, table.name, table_fields(table), EPOCH)
+    except BinlogError as error:
+        message = str(error)
+    except SchemaError as error:
+        # A column that is not decoded is named by itself: another reader may leave it out.
+        message = re.sub("^column shop.orders.c", "binlog.000001:0 ", str(error))
+    assert _COORDINATES.match(message), message
+    for batch in found:
+        batch.validate()
+    return found
+
+
+@examples(150)
+@given(logs(files=1), st.lists(st.integers(1, 300), max_size=10), st.data())
+def test_broken_logs_without_checksums(log: LogWriter, sizes: list[int], data: st.DataObject) -> None:
+    raw = data.draw(broken(bytes(log.data)))
+    batches_until_error(log, raw, sizes, verify=False)
+
+
+@examples(60)
+@given(logs(files=2, is_checksummed=True), st.data())
+def test_with_checksums_nothing_broken_gets_through(log: LogWriter, data: st.DataObject) -> None:
+    """What comes out is what was written, up to the broken event."""
+    whole, flipped = bytes(log.data), bytearray(log.data)
+    first = int.from_bytes(whole[9:13], "little")
+    flipped[data.draw(st.integers(first, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    written, found = (
+        [row for batch in batches_until_error(log, bytes(raw), [], verify=True) for row in batch.to_pylist()]
+        for raw in (whole, flipped)
+    )
+    assert found == written[: len(found)]
+
+
+@examples(150)
+@given(st.binary(max_size=400), st.booleans(), st.booleans())
+def test_garbage(data: bytes, verify: bool, has_checksums: bool) -> None:
+    log = LogWriter(is_checksummed=has_checksums)
+    batches_until_error(log, data, [], verify=verify)
+    batches_until_error(log, bytes(log.open().data) + data, [], verify=verify)
+
+
+def reading(raw: bytes) -> None:
+    list(feed(BlockReader(START), LogWriter().open().data + raw))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "says"),
+    [
+        (ev.ROTATE, b"\x04\0\0\0\0\0\0\0nonumber", "ROTATE: the event does not hold"),
+        (ev.ROTATE, b"\x04\0\0", "ROTATE: the event does not hold"),
+        (ev.ROTATE, b"\xff" * 8 + b"binlog.000002", "ROTATE: the event does not hold"),
+        (ev.FORMAT_DESCRIPTION, b"\x04\0", "FORMAT_DESCRIPTION: the event does not hold"),
+        (ev.QUERY, b"\0" * 12, "QUERY: the event does not hold"),
+        (ev.TABLE_MAP, bytes(8) + b"\x04sh", "TABLE_MAP event ends early"),
+        (ev.TABLE_MAP, bytes(8) + b"\x02\xff\xff\0\x01t\0", "TABLE_MAP event has no readable names"),
+        (23, bytes(8), "rows of table id 0 came before its table map"),
+        (26, b"\x01\0", "INCIDENT: the source says that it may have lost events"),
+        (39, b"", "PARTIAL_UPDATE_ROWS is not decoded yet: partial JSON updates: SET GLOBAL"),
+        (40, b"", "TRANSACTION_PAYLOAD is not decoded yet: compressed transactions: SET GLOBAL"),
+        (169, b"", "event type 169 is not decoded yet: "),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_place(kind: int, body: bytes, says: str) -> None:
+    start = 4 + len(LogWriter().open().data)
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{start} {re.escape(says)}"):
+        reading(event(kind, body, Header(start)))
+
+
+@pytest.mark.parametrize("kind", [ev.XID, ev.ROTATE, ev.HEARTBEAT, ev.FORMAT_DESCRIPTION])
+def test_every_kind_of_event_is_verified(kind: int) -> None:
+    start = 4 + len(LogWriter().open().data)
+    raw = bytearray(event(kind, ev.rotate("binlog.000002") + ev.format_description(is_checksummed=True), Header(start)))
+    raw[-2] ^= 4
+    with pytest.raises(
+        BinlogError, match=rf"^binlog\.000001:{start} \w+: the event does not match its checksum; bytes"
+    ):
+        reading(bytes(raw))
+
+
+def test_made_up_events_pass_and_others_with_their_mark_do_not() -> None:
+    start = 4 + len(LogWriter().open().data)
+    reading(event(40, b"", Header(is_made_up=True)))
+    with pytest.raises(BinlogError, match="TRANSACTION_PAYLOAD"):
+        reading(event(40, b"", Header(start, flags=ev.ARTIFICIAL)))
+
+
+def test_what_lies_before_a_broken_event_is_still_delivered() -> None:
+    log = LogWriter().open()
+    log.statement("CREATE TABLE t (a INT)")
+    good = len(read(log)[0])
+    reader, blocks = BlockReader(START), list[Any]()
+    broken_feed = feed(reader, bytes(log.data) + bytes(30))
+    blocks.append(next(broken_feed))
+    with pytest.raises(BinlogError, match=r"event type 0: the event.s size"):
+        next(broken_feed)
+    assert [len(block) for block in blocks] == [good]
+    assert reader.position == Position(log.file, log.position)
+
+
+@examples(40)
+@given(logs(files=1))
+def test_a_whole_log_is_not_mistaken_for_a_broken_one(log: LogWriter) -> None:
+    for name, table in tables_of(log).items():
+        assert len(rows_in(read(log), table)) == sum(image.table.name.table == name for image in log.images)

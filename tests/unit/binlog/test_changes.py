@@ -1,0 +1,148 @@
+"""The columns beside a row's own: what changed, in which order, and when a schema does not fit."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from penstock.binlog.block import Block
+from penstock.binlog.changes import changes_of
+from penstock.binlog.fields import CHANGE_FIELDS, table_fields
+from penstock.errors import BinlogError, SchemaError
+from penstock.model import Column, Sequence, TableName, TableSchema, WireType
+from tests.twins.feed import EPOCH, read, rows_in
+from tests.twins.log import LogWriter
+from tests.twins.row import ABSENT, INSERT, UPDATE
+
+ORDERS = TableSchema(
+    TableName("shop", "orders"),
+    (
+        Column("id", WireType.LONG),
+        Column("name", WireType.VARCHAR, size=40, charset="utf8mb4"),
+        Column("state", WireType.ENUM, size=1, labels=("new", "sent"), charset="utf8mb4"),
+        Column("flags", WireType.SET, size=1, labels=("a", "b", "c"), charset="utf8mb4"),
+    ),
+    ("id",),
+)
+_ROW = [1, "x", "new", ["a"]]
+
+
+def one_event(change: int, images: list[list[object]], table: TableSchema = ORDERS) -> list[Block]:
+    log = LogWriter().open()
+    log.begin()
+    log.map(7, table)
+    log.rows(change, 7, table, images)
+    log.commit()
+    return read(log)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "changed"),
+    [
+        (_ROW, _ROW, []),
+        (_ROW, [1, "y", "sent", ["a"]], ["name", "state"]),
+        ([1, None, "new", []], [1, "", "new", []], ["name"]),
+        ([1, "", "new", []], [1, None, "new", []], ["name"]),
+        ([1, None, "new", []], [2, None, "new", []], ["id"]),
+        # Minimal images: the key before, the changed columns after.
+        ([1, ABSENT, ABSENT, ABSENT], [ABSENT, "y", ABSENT, ABSENT], ["name"]),
+        ([1, ABSENT, ABSENT, ABSENT], [ABSENT, None, ABSENT, ["b", "c"]], ["name", "flags"]),
+    ],
+)
+def test_changed_names_the_columns_that_differ(before: list[object], after: list[object], changed: list[str]) -> None:
+    rows = rows_in(one_event(UPDATE, [before, after, before, after]), ORDERS)
+    assert [row["_changed"] for row in rows] == [None, changed, None, changed]
+
+
+def test_changed_speaks_of_the_columns_that_were_read() -> None:
+    blocks = one_event(UPDATE, [_ROW, [1, "y", "sent", ["b"]]])
+    assert rows_in(blocks, ORDERS, ["id", "state"])[1]["_changed"] == ["state"]
+    assert rows_in(blocks, ORDERS, ["id"])[1]["_changed"] == []
+
+
+def test_inserts_have_no_changed_columns() -> None:
+    (row,) = rows_in(one_event(INSERT, [_ROW]), ORDERS)
+    assert row["_changed"] is None
+
+
+def test_a_column_that_came_later_is_null_before() -> None:
+    fields = table_fields(replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG))))
+    (block,) = one_event(INSERT, [_ROW])
+    (batch,) = changes_of(block, ORDERS.name, fields, EPOCH)
+    assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
+    assert batch.column("late").to_pylist() == [None]
+
+
+def test_an_altered_column_stops_with_its_place() -> None:
+    (block,) = one_event(INSERT, [_ROW])
+    fields = table_fields(replace(ORDERS, columns=(Column("id", WireType.LONGLONG), *ORDERS.columns[1:])))
+    with pytest.raises(SchemaError, match=r"shop\.orders\.id is int32 at binlog\.000001:\d+.*int64.*altered"):
+        list(changes_of(block, ORDERS.name, fields, EPOCH))
+
+
+def test_versions_of_a_table_come_in_log_order() -> None:
+    log = LogWriter().open()
+    wider = replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG)))
+    for number, table in ((7, ORDERS), (8, wider), (7, ORDERS)):
+        log.begin()
+        log.map(number, table)
+        log.rows(INSERT, number, table, [[log.position, *_ROW[1:], *([9] if number == 8 else [])]])
+        log.commit()
+    rows = rows_in(read(log), wider)
+    assert [row["late"] for row in rows] == [None, 9, None]
+    assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
+
+
+def test_commit_version_is_the_sequence_of_the_transaction() -> None:
+    log = LogWriter(is_mariadb=False).open()
+    start = log.position
+    log.begin()
+    log.map(7, ORDERS)
+    log.rows(INSERT, 7, ORDERS, [_ROW, _ROW])
+    log.commit()
+    rows = rows_in(read(log), ORDERS)
+    assert {row["_commit_version"] for row in rows} == {int(Sequence(EPOCH, 1, start))}
+    assert [row["_row"] for row in rows] == [0, 1]
+
+
+@pytest.mark.parametrize(("number", "value"), [(2, 3), (3, 0b1000)])
+def test_a_value_without_label_is_refused_with_its_place(number: int, value: int) -> None:
+    """ENUM and SET of a table map that does not fit the rows."""
+    cells: list[object] = list(_ROW)
+    cells[number] = "three" if number == 2 else ["d"]
+    written = list(ORDERS.columns)
+    written[number] = replace(written[number], labels=("new", "sent", "three") if number == 2 else ("a", "b", "c", "d"))
+    (block,) = one_event(INSERT, [_ROW, cells], replace(ORDERS, columns=tuple(written)))
+    (known,) = one_event(INSERT, [_ROW])
+    block = replace(block, tables=known.tables)
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:\d+ shop\.orders\.\w+ has the value {value:#x}, but only"):
+        rows_in([block], ORDERS)
+
+
+@pytest.mark.parametrize(("file", "offset"), [("binlog.1048576", 4), ("binlog.000001", 1 << 32)])
+def test_what_no_sequence_can_order_is_refused(file: str, offset: int) -> None:
+    (block,) = one_event(INSERT, [_ROW])
+    place = block.events.schema.get_field_index("position")
+    moved = pa.array(block.column("position") + offset)
+    block = replace(block, file=file, events=block.events.set_column(place, block.events.schema.field(place), moved))
+    with pytest.raises(BinlogError, match=rf"^{file}:\d+ has no `_seq`"):
+        rows_in([block], ORDERS)
+
+
+def test_unknown_columns_are_named() -> None:
+    with pytest.raises(SchemaError, match=r"shop\.orders has no column nope; it has id, name, state, flags"):
+        table_fields(ORDERS, ["id", "nope"])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("x", WireType.VARCHAR, size=9, charset="gbk"),
+        Column("x", WireType.JSON, size=4),
+        Column("x", WireType.ENUM, size=1, charset="latin1", labels=("\ufffd",)),
+    ],
+    ids=str,
+)
+def test_columns_that_are_not_decoded_are_named(column: Column) -> None:
+    with pytest.raises(SchemaError, match=r"^column shop\.orders\.x has (charset|type) .* leave it out"):
+        table_fields(replace(ORDERS, columns=(column,)))

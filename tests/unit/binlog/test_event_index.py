@@ -1,0 +1,126 @@
+"""The event index against its twin, on whole logs and on broken ones."""
+
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.event_index import EventArrays, IndexState, Slot, Stop, index_events
+from tests.twins import event as ev
+from tests.twins.event import Header, event
+from tests.twins.index import Indexed, State, index
+from tests.twins.log import LogWriter
+from tests.twins.strategy import broken, examples, logs
+
+_FIELDS = tuple(Indexed.__dataclass_fields__)
+
+
+def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, list[Indexed]]:
+    """Run kernel and twin; they must agree in everything, also in what they remember."""
+    kernel_state, arrays = IndexState.start(verify=state.is_verified), EventArrays.of(capacity)
+    kernel_state.seek(state.position)
+    kernel_state.slots[Slot.CHECKSUM] = state.checksum
+    buffer = np.frombuffer(data, np.uint8)
+    why, where, count = index_events(buffer, 0, len(data), kernel_state, arrays, 0)
+    twin = index(data, 0, len(data), state, capacity)
+    columns = [getattr(arrays, name)[:count].tolist() for name in _FIELDS[:-1]]
+    found = [Indexed(*cells, bytes(gtid)) for *cells, gtid in zip(*columns, arrays.gtid[:count], strict=True)]
+    assert (why, where, found) == twin
+    if why in {Stop.STARVED, Stop.FULL, Stop.ATTENTION}:
+        assert kernel_state.slots[Slot.POSITION] == state.position
+        assert (kernel_state.slots[Slot.TRANSACTION] < 0) == (state.transaction is None)
+        assert bool(kernel_state.slots[Slot.IN_TRANSACTION]) == state.in_transaction
+    return why, where, found
+
+
+def after_format(log: LogWriter) -> tuple[bytes, State]:
+    size = int.from_bytes(log.data[9:13], "little")
+    return bytes(log.data[size:]), State(4 + size, 4 * log.is_checksummed)
+
+
+@examples(40)
+@given(logs(), st.integers(1, 60))
+def test_agrees_with_its_twin(log: LogWriter, capacity: int) -> None:
+    data, state = after_format(log)
+    both(data, state, capacity)
+
+
+@examples(80)
+@given(st.data(), st.booleans())
+def test_agrees_with_its_twin_on_broken_bytes(data: st.DataObject, is_verified: bool) -> None:
+    raw, state = after_format(data.draw(logs(files=1)))
+    state.is_verified = is_verified
+    both(data.draw(broken(raw)), state)
+
+
+@examples(100)
+@given(st.binary(max_size=300), st.booleans())
+def test_agrees_with_its_twin_on_garbage(data: bytes, has_checksums: bool) -> None:
+    both(data, State(checksum=4 * has_checksums, is_verified=False))
+
+
+@examples(150)
+@given(st.integers(0, 255), st.binary(max_size=60), st.integers(0, 2**35), st.sampled_from([0, 0x20]))
+def test_agrees_with_its_twin_on_every_event_type(kind: int, body: bytes, position: int, flags: int) -> None:
+    raw = event(kind, body, Header(position, flags=flags))
+    both(raw + raw[:19], State(position, is_verified=True))
+
+
+@pytest.mark.parametrize(
+    ("statement", "entry", "is_boundary"),
+    [
+        (b"BEGIN", 1, False),
+        (b"begin", 1, False),
+        (b"XA START X'61',X'',1", 1, False),
+        (b"BEGIN WORK OF ART", 3, True),
+        (b"CREATE TABLE t (a INT)", 3, True),
+        (b"COMMIT", 3, True),
+    ],
+)
+def test_statements_outside_a_transaction(statement: bytes, entry: int, is_boundary: bool) -> None:
+    _, _, found = both(event(ev.QUERY, ev.query(statement), Header()), State())
+    assert [(one.entry, bool(one.boundary)) for one in found] == [(entry, is_boundary)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "entry", "is_boundary"),
+    [(b"COMMIT", 4, True), (b"rollback", 4, True), (b"SAVEPOINT a", 0, False), (b"ROLLBACK TO a", 0, False)],
+)
+def test_statements_inside_a_transaction(statement: bytes, entry: int, is_boundary: bool) -> None:
+    first = event(ev.QUERY, ev.query(b"BEGIN"), Header())
+    second = event(ev.QUERY, ev.query(statement), Header(4 + len(first)))
+    _, _, found = both(first + second, State())
+    assert (found[1].entry, bool(found[1].boundary)) == (entry, is_boundary)
+
+
+def test_positions_go_on_beyond_4_gib() -> None:
+    start = (1 << 32) - 30
+    first = event(ev.XID, ev.xid(), Header(start))
+    second = event(ev.XID, ev.xid(), Header(start + len(first)))
+    _, _, found = both(first + second, State(start))
+    assert [one.position for one in found] == [start, start + len(first)]
+
+
+def test_an_event_that_lies_before_the_last_one_is_refused() -> None:
+    raw = event(ev.XID, ev.xid(), Header(100))
+    assert both(raw + raw, State(100))[0] is Stop.BAD_POSITION
+
+
+def test_a_size_beyond_every_packet_is_refused() -> None:
+    raw = bytearray(event(ev.XID, ev.xid(), Header()))
+    raw[9:13] = (2 << 30).to_bytes(4, "little")
+    assert both(bytes(raw), State())[0] is Stop.BAD_SIZE
+
+
+def test_events_of_a_transaction_carry_its_start_gtid_and_time() -> None:
+    log = LogWriter(is_mariadb=False).open()
+    log.begin()
+    log.commit()
+    data, state = after_format(log)
+    _, _, found = both(data, state)
+    assert len({(one.transaction, one.commit_us, one.gtid) for one in found}) == 1
+    assert found[0].transaction == found[0].position
+    assert found[0].commit_us % 1_000_000 == 123_456
+    assert astuple(found[0])[-1][0] == 1

@@ -1,0 +1,148 @@
+"""The locate pass against its twin: all column types, partial images, up to 300 columns, broken bytes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.column import wire_of
+from penstock.binlog.locate import ABSENT, ENDS_EARLY, NULL, OTHER_COLUMN_COUNT, Located, locate
+from penstock.model import Column, TableSchema, WireType
+from tests.twins import locate as twin
+from tests.twins.event import Header, event
+from tests.twins.log import LogWriter
+from tests.twins.row import ABSENT as LEFT_OUT
+from tests.twins.row import INSERT, UPDATE
+from tests.twins.row import rows as rows_body
+from tests.twins.strategy import broken, examples, rows, tables, write_rows
+from tests.twins.value import length_bytes
+
+_INT = Column("a", WireType.LONG)
+
+
+@st.composite
+def rows_events(draw: st.DrawFn, count: st.SearchStrategy[int]) -> tuple[TableSchema, list[bytes], bool]:
+    log = LogWriter(is_checksummed=draw(st.booleans()))
+    table = draw(tables(count))
+    events = list[bytes]()
+    for _ in range(draw(st.integers(1, 3))):
+        first = len(log.data)
+        draw(write_rows(log, 7, table))
+        events.append(bytes(log.data[first:]))
+    return table, events, log.is_checksummed
+
+
+def wires_of(table: TableSchema) -> list[tuple[int, int]]:
+    return [(wire.length_bytes, wire.width) for wire in map(wire_of, table.columns)]
+
+
+def run(
+    events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int]
+) -> Located | tuple[int, int, int]:
+    sizes = np.array([len(one) for one in events], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    data = np.frombuffer(b"".join(events), np.uint8)
+    return locate(data, starts, sizes, checksum, np.array(wires, np.int64).reshape(-1, 2), np.array(lines, np.int64))
+
+
+def assert_agrees(events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int]) -> None:
+    found = run(events, checksum, wires, lines)
+    at = 0
+    expected = list[tuple[int, int, int, int, list[tuple[int, int]]]]()
+    for number, one in enumerate(events):
+        images = twin.locate(one, checksum, wires)
+        if isinstance(images, int):
+            assert not isinstance(found, Located)
+            code, where, event_number = found
+            assert (code, event_number) == (images, number)
+            assert at <= where <= at + len(one)
+            return
+        for i, image in enumerate(images):
+            fields = [
+                image.fields[column]
+                for column in sorted(range(len(lines)), key=lambda c: lines[c])
+                if lines[column] >= 0
+            ]
+            expected.append((number, image.kind, at + image.start, i, [(o + at * (n >= 0), n) for o, n in fields]))
+        at += len(one)
+    assert isinstance(found, Located)
+    cells = zip(found.event, found.kind, found.start, found.number, strict=True)
+    fields = [list(zip(found.offsets[:, row], found.lengths[:, row], strict=True)) for row in range(found.rows)]
+    assert [(*cell, field) for cell, field in zip(cells, fields, strict=True)] == expected
+
+
+@examples(50)
+@given(rows_events(st.integers(1, 20)), st.data())
+def test_agrees_with_its_twin(case: tuple[TableSchema, list[bytes], bool], data: st.DataObject) -> None:
+    table, events, is_checksummed = case
+    wanted = data.draw(st.lists(st.booleans(), min_size=len(table.columns), max_size=len(table.columns)))
+    numbers = iter(range(len(wanted)))
+    lines = [next(numbers) if is_wanted else -1 for is_wanted in wanted]
+    assert_agrees(events, 4 * is_checksummed, wires_of(table), lines)
+
+
+@examples(30)
+@given(tables(st.just(7)), st.sampled_from((250, 251, 256, 300)), st.data())
+def test_agrees_with_its_twin_on_wide_tables(narrow: TableSchema, count: int, data: st.DataObject) -> None:
+    """A few columns and cells over and over: drawing hundreds takes too long."""
+    cells = data.draw(rows(narrow, [True] * len(narrow.columns)))
+    left_out = data.draw(st.sets(st.integers(1, count - 1), max_size=20))
+    table = TableSchema(narrow.name, tuple(narrow.columns[i % len(cells)] for i in range(count)))
+    image = [LEFT_OUT if i in left_out else cells[i % len(cells)] for i in range(count)]
+    kind, body, _ = rows_body(UPDATE, 7, table.columns, [image] * 4)
+    assert_agrees([event(kind, body, Header())], 4, wires_of(table), list(range(count)))
+
+
+@examples(80)
+@given(rows_events(st.integers(1, 10)), st.data())
+def test_agrees_with_its_twin_on_broken_rows(case: tuple[TableSchema, list[bytes], bool], data: st.DataObject) -> None:
+    table, events, is_checksummed = case
+    number = data.draw(st.integers(0, len(events) - 1))
+    events[number] = data.draw(broken(events[number], first=27).filter(lambda raw: len(raw) >= 31))
+    assert_agrees(events, 4 * is_checksummed, wires_of(table), list(range(len(table.columns))))
+
+
+@examples(100)
+@given(st.binary(max_size=80), st.sampled_from((23, 24, 25, 30, 31, 32)), st.integers(1, 40))
+def test_agrees_with_its_twin_on_garbage(garbage: bytes, kind: int, columns: int) -> None:
+    raw = event(kind, bytes(8) + garbage, Header(is_checksummed=False))
+    assert_agrees([raw], 0, [(i % 4, i % 5 + 1 if i % 4 == 0 else 0) for i in range(columns)], list(range(columns)))
+
+
+@examples(60)
+@given(tables(st.integers(1, 12)))
+def test_widths_are_those_that_were_written(table: TableSchema) -> None:
+    for column in table.columns:
+        if column.type in {WireType.VARCHAR, WireType.STRING, WireType.BLOB}:
+            assert wire_of(column).length_bytes == length_bytes(column)
+
+
+def _event(change: int, images: list[list[object]]) -> bytes:
+    columns = [_INT] * len(images[0])
+    kind, body, _ = rows_body(change, 7, columns, images)
+    return event(kind, body, Header(is_checksummed=False))
+
+
+def test_null_and_left_out_are_told_apart() -> None:
+    found = run([_event(INSERT, [[1, None, LEFT_OUT]])], 0, [(0, 4)] * 3, [0, 1, 2])
+    assert isinstance(found, Located)
+    assert found.lengths[:, 0].tolist() == [4, NULL, ABSENT]
+
+
+def test_an_update_without_its_second_image_is_refused() -> None:
+    whole = _event(UPDATE, [[1], [2]])
+    assert run([whole[:-5]], 0, [(0, 4)], [0]) == (ENDS_EARLY, len(whole) - 5, 0)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 3])
+def test_another_number_of_columns_is_refused(columns: int) -> None:
+    good = _event(INSERT, [[1, 2]])
+    assert run([good, good], 0, [(0, 4)] * columns, [-1] * columns) == (OTHER_COLUMN_COUNT, 0, 0)
+
+
+def test_an_error_names_the_event_it_is_in() -> None:
+    good, bad = _event(INSERT, [[1]]), bytearray(_event(INSERT, [[1]]))
+    bad[4] = 30  # the same bytes read as v2: the extra data reaches over the end
+    code, where, number = run([good, bytes(bad), good], 0, [(0, 4)], [0])  # type: ignore[misc]
+    assert (code, number) == (ENDS_EARLY, 1)
+    assert len(good) <= where <= 2 * len(good)

@@ -1,0 +1,129 @@
+"""TABLE_MAP bodies: what was written is what is parsed, per server; broken ones are refused in words."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.column import wire_of
+from penstock.binlog.table_map import parse_table_map, table_name
+from penstock.errors import BinlogError, SchemaError
+from penstock.model import Column, TableName, TableSchema, WireType
+from tests.twins.row import table_map
+from tests.twins.strategy import broken, examples, tables
+
+MARIADB, MYSQL, EARLY_MYSQL = "10.11.6-MariaDB-log", "8.4.0", "8.0.12"
+
+
+def parsed(table: TableSchema, *, is_mariadb: bool = True, with_default_charset: bool = False) -> TableSchema:
+    body = table_map(7, table, is_mariadb=is_mariadb, with_default_charset=with_default_charset)
+    return parse_table_map(body, MARIADB if is_mariadb else MYSQL)
+
+
+def as_known(table: TableSchema) -> TableSchema:
+    """YEAR is unsigned to the servers."""
+    columns = (replace(c, unsigned=True) if c.type is WireType.YEAR else c for c in table.columns)
+    return replace(table, columns=tuple(columns))
+
+
+@examples(80)
+@given(tables(st.integers(1, 20)), st.booleans(), st.booleans())
+def test_schema_comes_out_as_it_went_in(table: TableSchema, is_mariadb: bool, with_default: bool) -> None:
+    assert parsed(table, is_mariadb=is_mariadb, with_default_charset=with_default) == as_known(table)
+
+
+@examples(20)
+@given(tables(st.just(7)), st.sampled_from((250, 251, 256, 300)))
+def test_wide_tables(narrow: TableSchema, count: int) -> None:
+    columns = (replace(narrow.columns[i % 7], name=f"c{i}") for i in range(count))
+    table = replace(narrow, columns=tuple(columns))
+    assert parsed(table) == as_known(table)
+
+
+@pytest.mark.parametrize("is_mariadb", [True, False])
+@pytest.mark.parametrize("with_default", [True, False])
+def test_a_geometry_does_not_shift_the_charsets(is_mariadb: bool, with_default: bool) -> None:
+    columns = (
+        Column("a", WireType.VARCHAR, size=80, charset="utf8mb4"),
+        Column("g", WireType.GEOMETRY, size=4),
+        Column("b", WireType.BLOB, size=2, charset="latin1"),
+        Column("c", WireType.BLOB, size=4, charset="utf8mb4"),
+    )
+    found = parsed(TableSchema(TableName("d", "t"), columns), is_mariadb=is_mariadb, with_default_charset=with_default)
+    assert found.columns == columns
+
+
+def test_early_mysql_8_gives_year_no_sign() -> None:
+    columns = (Column("y", WireType.YEAR), Column("b", WireType.LONG, unsigned=True), Column("c", WireType.LONG))
+    body = bytearray(table_map(7, TableSchema(TableName("d", "t"), columns), is_mariadb=False))
+    assert [c.unsigned for c in parse_table_map(bytes(body), MYSQL).columns] == [True, True, False]
+    signs = body.index(b"\x01\x01\xc0") + 2
+    body[signs] = 0x80
+    assert [c.unsigned for c in parse_table_map(bytes(body), EARLY_MYSQL).columns] == [False, True, False]
+
+
+def test_a_log_without_names_says_which_setting_to_change() -> None:
+    body = table_map(7, TableSchema(TableName("d", "t"), (Column("abc", WireType.LONG),)))
+    with pytest.raises(SchemaError, match=r"d\.t.*binlog_row_metadata = 'FULL'"):
+        parse_table_map(body[: body.index(b"\x04\x04\x03abc")], MARIADB)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column("a", WireType.BLOB, size=0, charset="binary"),
+        Column("a", WireType.BLOB, size=8, charset="binary"),
+        Column("a", WireType.NEWDECIMAL, precision=0, scale=0),
+        Column("a", WireType.NEWDECIMAL, precision=3, scale=9),
+        Column("a", WireType.NEWDECIMAL, precision=66, scale=0),
+        Column("a", WireType.DATETIME2, size=7),
+        Column("a", WireType.ENUM, size=3, labels=("x",), charset="utf8mb4"),
+        Column("a", WireType.SET, size=9, labels=("x",), charset="utf8mb4"),
+    ],
+    ids=str,
+)
+def test_sizes_that_no_column_has_are_refused(column: Column) -> None:
+    with pytest.raises(BinlogError, match=r"d\.t has a"):
+        parsed(TableSchema(TableName("d", "t"), (column,)))
+
+
+@examples(150)
+@given(tables(st.integers(1, 6)), st.booleans(), st.data())
+def test_broken_bodies_are_refused_or_give_possible_columns(
+    table: TableSchema, with_default: bool, data: st.DataObject
+) -> None:
+    body = data.draw(broken(table_map(7, table, with_default_charset=with_default)))
+    try:
+        found = parse_table_map(body, data.draw(st.sampled_from((MARIADB, MYSQL, EARLY_MYSQL, "", "8.0.x"))))
+    except (BinlogError, SchemaError):
+        return
+    assert table_name(body) == found.name
+    for column in found.columns:
+        wire = wire_of(column)
+        assert wire.width >= 0
+        assert 0 <= wire.length_bytes <= 4
+
+
+@examples(200)
+@given(st.binary(max_size=60))
+def test_garbage_is_refused(body: bytes) -> None:
+    for parse in (table_name, lambda raw: parse_table_map(raw, MARIADB)):
+        try:
+            parse(body)
+        except (BinlogError, SchemaError):
+            continue
+
+
+@pytest.mark.parametrize("field", [8, 9])
+def test_a_key_on_a_column_that_is_not_there_is_refused(field: int) -> None:
+    table = TableSchema(TableName("d", "t"), (Column("abc", WireType.LONG),))
+    with pytest.raises(BinlogError, match=r"d\.t has a key on column 5 of 1"):
+        parse_table_map(table_map(7, table) + bytes([field, 2, 5, 0]), MARIADB)
+
+
+def test_labels_in_a_charset_that_is_not_decoded_are_not_guessed() -> None:
+    column = Column("e", WireType.ENUM, size=1, charset="latin1", labels=("a", "ü"))
+    (found,) = parsed(TableSchema(TableName("d", "t"), (column,))).columns
+    assert found.labels[0] == "a"
+    assert "\ufffd" in found.labels[1]
