@@ -1,0 +1,79 @@
+"""A table's present shape from the source's own catalogue, in the same words as the log's table maps.
+
+For starting a reader and checking a document spec. Rows of the log are decoded by the table map beside them,
+never by this.
+"""
+
+import re
+from typing import Any
+
+from penstock.errors import SchemaError
+from penstock.model import Column, TableName, TableSchema, WireType
+
+_TYPES = {
+    "tinyint": WireType.TINY, "smallint": WireType.SHORT, "mediumint": WireType.INT24, "int": WireType.LONG,
+    "bigint": WireType.LONGLONG, "float": WireType.FLOAT, "double": WireType.DOUBLE, "decimal": WireType.NEWDECIMAL,
+    "date": WireType.DATE, "time": WireType.TIME2, "datetime": WireType.DATETIME2, "timestamp": WireType.TIMESTAMP2,
+    "year": WireType.YEAR, "bit": WireType.BIT, "json": WireType.JSON, "enum": WireType.ENUM, "set": WireType.SET,
+    "char": WireType.STRING, "binary": WireType.STRING, "varchar": WireType.VARCHAR, "varbinary": WireType.VARCHAR,
+    "tinytext": WireType.BLOB, "text": WireType.BLOB, "mediumtext": WireType.BLOB, "longtext": WireType.BLOB,
+    "tinyblob": WireType.BLOB, "blob": WireType.BLOB, "mediumblob": WireType.BLOB, "longblob": WireType.BLOB,
+    "vector": WireType.VECTOR,
+}  # fmt: skip
+_BLOB_LENGTH_BYTES = {"tiny": 1, "text": 2, "blob": 2, "medi": 3, "long": 4}
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
+
+
+def live_schema(cursor: Any, table: TableName) -> TableSchema:
+    cursor.execute(
+        "SELECT column_name, data_type, column_type, is_nullable, numeric_precision, numeric_scale,"
+        " datetime_precision, character_set_name, character_octet_length FROM information_schema.columns"
+        " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+        (table.schema, table.table),
+    )
+    columns = tuple(_column(*row) for row in cursor.fetchall())
+    if not columns:
+        raise SchemaError(f"there is no table {table} that this user can see")
+    cursor.execute(
+        "SELECT column_name FROM information_schema.key_column_usage"
+        " WHERE table_schema = %s AND table_name = %s AND constraint_name = 'PRIMARY' ORDER BY ordinal_position",
+        (table.schema, table.table),
+    )
+    return TableSchema(table, columns, tuple(name for (name,) in cursor.fetchall()))
+
+
+def _column(
+    name: str,
+    data_type: str,
+    column_type: Any,
+    is_nullable: str,
+    precision: int | None,
+    scale: int | None,
+    fraction: int | None,
+    charset: str | None,
+    octets: int | None,
+) -> Column:
+    kind = data_type.lower()
+    wire = _TYPES.get(kind, WireType.GEOMETRY)
+    text = column_type.decode() if isinstance(column_type, bytes) else str(column_type)
+    is_text = wire in (WireType.VARCHAR, WireType.STRING, WireType.BLOB)
+    labels = tuple(label.replace("''", "'") for label in _LABEL.findall(text)) if kind in {"enum", "set"} else ()
+    return Column(
+        name,
+        wire,
+        size=_size(wire, kind, fraction, octets),
+        precision=int(precision or 0) if wire is WireType.NEWDECIMAL else 0,
+        scale=int(scale or 0) if wire is WireType.NEWDECIMAL else 0,
+        unsigned="unsigned" in text.lower().split("(")[-1] and not labels,
+        nullable=is_nullable == "YES",
+        charset=(charset or "binary") if is_text else "",
+        labels=labels,
+    )
+
+
+def _size(wire: WireType, kind: str, fraction: int | None, octets: int | None) -> int:
+    if wire in (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2):
+        return int(fraction or 0)
+    if wire is WireType.BLOB:
+        return _BLOB_LENGTH_BYTES[kind[:4]]
+    return min(int(octets or 0), 65535)

@@ -1,0 +1,68 @@
+"""Connections to a source. PyMySQL does handshake, TLS and authentication; its errors become ours here, once."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from penstock.config import SourceSettings
+from penstock.errors import AuthenticationError, PenstockError, ProtocolError, SourceConnectionError
+
+_UNPRIVILEGED = {1044, 1142, 1227}
+_REFUSED = {1045, 1130, 1251, 1698, 1820, 2059, 3118, 3159}
+_LOST = {2003, 2006, 2013, 1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
+_LOCKED = {1205, 1213}
+
+
+def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
+    """A connection in autocommit mode whose session speaks UTC and utf8mb4."""
+    with translated(settings):
+        options: dict[str, Any] = {
+            "host": settings.host,
+            "port": settings.port,
+            "user": settings.user,
+            "password": settings.password.get_secret_value(),
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": settings.connect_timeout_s,
+            "ssl_disabled": settings.tls == "disabled",
+            "init_command": "SET time_zone = '+00:00'",
+        }
+        return pymysql.connect(**(options | changes))
+
+
+@contextmanager
+def translated(settings: SourceSettings) -> Generator[None, None, None]:
+    """Run statements on a source; what PyMySQL raises comes out as Penstock's errors."""
+    try:
+        yield
+    except pymysql.err.MySQLError as error:
+        raise error_of(error, settings) from error
+    except (OSError, EOFError) as error:
+        raise SourceConnectionError(f"the connection to {settings.address} broke: {error}") from error
+
+
+def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> PenstockError:
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1] if len(error.args) > 1 else error)
+    if code in _UNPRIVILEGED:
+        return AuthenticationError(
+            f"user '{settings.user}' may not do this on {settings.address} (server says: {text}):"
+            f" GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO '{settings.user}'@'…'"
+        )
+    if code in _REFUSED:
+        return AuthenticationError(
+            f"{settings.address} refused user '{settings.user}' (server says: {text}): check user and password"
+        )
+    if code == 2003:
+        return SourceConnectionError(
+            f"cannot reach a database at {settings.address}: is it running, and are host and port right? ({text})"
+        )
+    if code in _LOST or code == 0 or isinstance(error, pymysql.err.InterfaceError):
+        return SourceConnectionError(f"the connection to {settings.address} broke: {text}")
+    if code in _LOCKED:
+        return SourceConnectionError(f"{settings.address} let a statement wait too long for a lock: {text}")
+    return ProtocolError(f"{settings.address} answered with error {code}: {text}")

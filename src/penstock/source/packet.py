@@ -1,0 +1,79 @@
+"""Replication stream framing: packets in, event bytes out, as one kernel call per read of the socket.
+
+    packet: length 3 | number 1 | payload          a payload of 2^24-1 bytes goes on in the next packet
+    payload: status 1 (0 event, 254 end, 255 error) | event
+
+The kernel copes with reads that end anywhere: its state is five numbers.
+"""
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numba import types  # pyright: ignore[reportMissingTypeStubs]
+from numpy.typing import NDArray
+
+from penstock.binlog.kernel import BYTES, I64, I64S, U8S, kernel
+
+
+class Cell(IntEnum):
+    HEADER_SEEN = 0  # bytes of the current packet header that were read
+    LEFT = 1  # payload bytes of the current packet still to come
+    CONTINUES = 2  # the packet goes on a former one: no status byte
+    STATUS = 3  # 0 while events flow, else the status byte that ended them
+    LENGTH = 4
+
+
+@kernel(types.UniTuple(I64, 2)(BYTES, I64, I64S, U8S))
+def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:
+    """Copy event bytes of data[:end] to `out`; gives (bytes written, bytes read). Stops after a non-zero status."""
+    at, to = 0, 0
+    while at < end:
+        if state[0] < 4:
+            if state[0] < 3:
+                state[4] |= np.int64(data[at]) << 8 * state[0]
+            state[0] += 1
+            at += 1
+            if state[0] < 4:
+                continue
+            state[1] = state[4]
+            if state[2] == 0:
+                state[0] = 5  # the status byte comes next
+            if state[1] == 0:
+                state[0], state[4], state[2] = 0, 0, 0
+            continue
+        if state[0] == 5:
+            if data[at] != 0:
+                state[3] = data[at]
+                return to, at + 1
+            state[0] = 4
+            state[1] -= 1
+            at += 1
+        size = min(state[1], end - at)
+        out[to : to + size] = data[at : at + size]
+        at += size
+        to += size
+        state[1] -= size
+        if state[1] == 0:
+            state[2] = 1 if state[4] == 0xFFFFFF else 0
+            state[0], state[4] = 0, 0
+    return to, at
+
+
+class PacketUnwrapper:
+    def __init__(self) -> None:
+        self._state = np.zeros(len(Cell), np.int64)
+
+    @property
+    def status(self) -> int:
+        """0, or the status byte of the packet that ended the stream."""
+        return int(self._state[Cell.STATUS])
+
+    @property
+    def rest_of_packet(self) -> int:
+        """Bytes that follow the status byte in its packet."""
+        return int(self._state[Cell.LENGTH]) - 1
+
+    def unwrap(self, data: NDArray[np.uint8], end: int, out: NDArray[np.uint8]) -> tuple[int, int]:
+        written, read = _unwrap(data, end, self._state, out)
+        return written, read

@@ -1,0 +1,157 @@
+"""Follow a source's log from a position over one connection.
+
+PyMySQL logs in; then its socket is ours. Bytes go from the socket into one reused buffer and from there, by one
+kernel call, into the block reader. When the socket has nothing more to give, what is there becomes a block at once.
+"""
+
+import logging
+import secrets
+import select
+import socket
+import struct
+import threading
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.block import Block
+from penstock.binlog.reader import BlockReader
+from penstock.config import SourceSettings
+from penstock.errors import AuthenticationError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.model import Position
+from penstock.source.connection import connect, translated
+from penstock.source.packet import PacketUnwrapper
+
+log = logging.getLogger(__name__)
+
+_COM_BINLOG_DUMP = 0x12
+_INBOX_BYTES = 1 << 18
+_SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
+
+
+class BinlogStream:
+    """Iterate to get blocks, and None when the source gave a sign of life without entries; `position` may have moved.
+
+    `stop()` from another thread ends the iteration.
+    """
+
+    def __init__(self, settings: SourceSettings, start: Position, *, verify: bool = True) -> None:
+        self._settings = settings
+        self._start = start
+        self._reader = BlockReader(start, verify=verify)
+        self._unwrapper = PacketUnwrapper()
+        self._inbox: NDArray[np.uint8] = np.empty(_INBOX_BYTES, np.uint8)
+        self._connection: Any = None
+        self._stopping = threading.Event()
+
+    @property
+    def is_flowing(self) -> bool:
+        """The server has found the place and begun to send; before that it may still refuse."""
+        return self._reader.server_version != ""
+
+    @property
+    def position(self) -> Position:
+        return self._reader.position
+
+    def __enter__(self) -> Self:
+        self._connection = connect(self._settings)
+        server_id = self._settings.server_id or secrets.randbelow(2**32 - 1_000_000) + 1_000_000
+        with translated(self._settings):
+            self._prepare_session()
+            payload = struct.pack("<IHI", self._start.offset, 0, server_id) + self._start.file.encode()
+            self._connection._execute_command(_COM_BINLOG_DUMP, payload)  # noqa: SLF001 - from here the socket is ours
+        self._socket.settimeout(self._settings.heartbeat_s * _SILENT_HEARTBEATS)
+        log.info("following the log source=%s position=%s server_id=%d", self._settings.address, self._start, server_id)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._connection._force_close()  # noqa: SLF001 - a QUIT would have to wait behind the stream
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._connection is not None and self._connection._sock is not None:  # noqa: SLF001
+            try:
+                self._connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
+            except OSError:
+                log.debug("the socket was closed already")
+
+    def __iter__(self) -> Iterator[Block | None]:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        while not self._stopping.is_set():
+            size = self._receive()
+            if not size:
+                return
+            written, read = self._unwrapper.unwrap(self._inbox, size, self._reader.room(size))
+            self._reader.filled(written)
+            ended = self._unwrapper.status != 0
+            pending = getattr(self._socket, "pending", None)
+            is_last = ended or not ((pending and pending()) or poll.poll(0))
+            yield from self._reader.blocks(flush=is_last)
+            if is_last:
+                yield None
+            if ended:
+                raise self._ended(self._inbox[read:size].tobytes())
+
+    @property
+    def _socket(self) -> socket.socket:
+        return self._connection._sock  # noqa: SLF001
+
+    def _prepare_session(self) -> None:
+        heartbeat_ns = int(self._settings.heartbeat_s * 1e9)
+        own_uuid = str(uuid.uuid4())
+        with self._connection.cursor() as cursor:
+            # Both spellings: MySQL 8.0.26 and later look at @source_…, all others at @master_….
+            for prefix in ("master", "source"):
+                cursor.execute(f"SET @{prefix}_heartbeat_period = %s", (heartbeat_ns,))
+                cursor.execute(f"SET @{prefix}_binlog_checksum = @@global.binlog_checksum")
+            cursor.execute("SET @slave_uuid = %s, @replica_uuid = %s", (own_uuid, own_uuid))
+            cursor.execute("SET @mariadb_slave_capability = 4")
+            # The made-up rotation that opens the stream follows this setting; then each file's format event says.
+            cursor.execute("SELECT @master_binlog_checksum")
+            (algorithm,) = cursor.fetchone() or ("NONE",)
+            self._reader.expect_checksum(is_on=str(algorithm).upper() == "CRC32")
+
+    def _receive(self) -> int:
+        try:
+            size = self._socket.recv_into(self._inbox.data)
+        except TimeoutError:
+            silent_s = self._settings.heartbeat_s * _SILENT_HEARTBEATS
+            raise SourceConnectionError(
+                f"{self._settings.address} sent nothing for {silent_s:g} s, not even a heartbeat"
+            ) from None
+        except OSError as error:
+            if self._stopping.is_set():
+                return 0
+            raise SourceConnectionError(f"the log connection to {self._settings.address} broke: {error}") from error
+        if not size and not self._stopping.is_set():
+            raise SourceConnectionError(f"{self._settings.address} closed the log connection at {self.position}")
+        return size
+
+    def _ended(self, rest: bytes) -> PenstockError:
+        if self._unwrapper.status == 254:
+            return SourceConnectionError(f"{self._settings.address} ended the log stream at {self.position}")
+        missing = self._unwrapper.rest_of_packet - len(rest)
+        while missing > 0 and (part := self._socket.recv(missing)):
+            rest += part
+            missing -= len(part)
+        code = int.from_bytes(rest[:2], "little")
+        text = rest[2:].decode("utf-8", "replace").removeprefix("#HY000").removeprefix("#42000")
+        if code == 1227:
+            return AuthenticationError(
+                f"user '{self._settings.user}' may not read the log of {self._settings.address}:"
+                f" GRANT REPLICATION SLAVE ON *.* TO '{self._settings.user}'@'…' (server says: {text})"
+            )
+        if code == 1236 and "same server" not in text:
+            return PositionLostError(
+                f"{self._settings.address} cannot send its log from {self._start}: {text};"
+                " SHOW BINARY LOGS lists what it still has"
+            )
+        return SourceConnectionError(f"{self._settings.address} ended the log stream at {self.position}: {code} {text}")
