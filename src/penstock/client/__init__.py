@@ -1,0 +1,5 @@
+"""Python clients of a Penstock server."""
+
+from penstock.client.flight import FlightClient
+
+__all__ = ["FlightClient"]
