@@ -1,0 +1,137 @@
+"""How documents, deletes and questions look inside a tantivy index.
+
+Invariant: whatever is not full text is one raw term in `_exact`. Each indexed field costs every commit a dictionary of
+its own, so there are as few as possible, and versions and tombstones are fast fields without one.
+
+    _id          raw term, stored
+    _version     fast
+    _deleted_at  fast, epoch seconds; only a tombstone has it
+    _source      stored, the document as it came
+    _exact       raw terms `path=value`
+    text_0 …     one per TEXT field, in the order of their names
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from penstock.errors import MissingExtraError
+from penstock.search import _json
+from penstock.search.index import FieldKind
+from penstock.search.question import Question
+from penstock.search.value import canonical, exact_term, exact_terms, values_at
+
+try:
+    import tantivy
+    from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
+except ImportError as error:
+    raise MissingExtraError.of("embedded", "the embedded search index") from error
+
+_ANALYZER = "penstock"
+_MAX_TOKEN_BYTES = 100
+# Words as Unicode sees them; Han and Hiragana are not divided by spaces, so each sign is a word.
+_WORD = r"[\p{Han}\p{Hiragana}]|[\p{Alphabetic}\p{N}\p{M}--[\p{Han}\p{Hiragana}]]+"
+
+
+class Layout:
+    """The tantivy schema of declared fields, and the translation into it."""
+
+    def __init__(self, fields: Mapping[str, FieldKind]) -> None:
+        texts = sorted(path for path, kind in fields.items() if kind is FieldKind.TEXT)
+        self._texts = {path: f"text_{place}" for place, path in enumerate(texts)}
+        self._exact = {path: kind for path, kind in fields.items() if kind is not FieldKind.TEXT}
+        builder = tantivy.SchemaBuilder()
+        builder.add_text_field("_id", stored=True, tokenizer_name="raw", index_option="basic")
+        builder.add_integer_field("_version", fast=True)
+        builder.add_integer_field("_deleted_at", fast=True)
+        builder.add_bytes_field("_source", stored=True)
+        builder.add_text_field("_exact", tokenizer_name="raw", index_option="basic")
+        for name in self._texts.values():
+            builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="freq")
+        self.schema = builder.build()
+        self._analyzer = (
+            TextAnalyzerBuilder(Tokenizer.regex(_WORD))
+            .filter(Filter.remove_long(_MAX_TOKEN_BYTES))
+            .filter(Filter.lowercase())
+            .filter(Filter.ascii_fold())
+            .build()
+        )
+
+    def register(self, index: tantivy.Index) -> None:
+        """Give an opened index the analyzer that its schema names, and a reader that reloads when told."""
+        index.register_tokenizer(_ANALYZER, self._analyzer)
+        index.config_reader("manual")
+
+    def document(self, key: str, version: int, text: str) -> tantivy.Document:
+        """A document to add; ValueError says why it cannot be one."""
+        try:
+            parsed: Any = _json.loads(text)
+        except _json.JSONDecodeError as error:
+            raise ValueError(f"the document is not JSON: {error}") from error
+        if not isinstance(parsed, dict):
+            raise ValueError("the document is not a JSON object")  # noqa: TRY004 - the document's fault
+        source = cast("dict[str, Any]", parsed)
+        stored: dict[str, Any] = {"_id": key, "_version": version, "_source": text.encode()}
+        stored["_exact"] = [
+            term
+            for path, kind in self._exact.items()
+            for value in values_at(source, path)
+            for term in _named(path, kind, value)
+        ]
+        for path, name in self._texts.items():
+            if values := [canonical(FieldKind.TEXT, value) for value in values_at(source, path)]:
+                stored[name] = values
+        return self._stored(stored)
+
+    def tombstone(self, key: str, version: int, now_s: int) -> tantivy.Document:
+        """What stays of a deleted document, so that an older write finds a newer version."""
+        return self._stored({"_id": key, "_version": version, "_deleted_at": now_s})
+
+    def with_ids(self, keys: list[str]) -> Query:
+        if len(keys) == 1:  # a set makes a dictionary of its terms first
+            return Query.term_query(self.schema, "_id", keys[0], index_option="basic")
+        return Query.term_set_query(self.schema, "_id", keys)
+
+    def tombstones(self) -> Query:
+        return Query.exists_query("_deleted_at")
+
+    def tombstones_until(self, moment_s: int) -> Query:
+        return Query.range_query(self.schema, "_deleted_at", tantivy.FieldType.Integer, None, moment_s)
+
+    def living(self, *conditions: Query) -> Query:
+        """Documents that are not deleted and meet all conditions."""
+        musts = conditions or (Query.all_query(),)
+        return Query.boolean_query([*((Occur.Must, query) for query in musts), (Occur.MustNot, self.tombstones())])
+
+    def question(self, question: Question) -> Query:
+        """A question of the search box; what matches in more fields, or more rarely, scores higher."""
+        if question.impossible:
+            return Query.empty_query()
+        conditions = [self._exactly(exact_term(term.field, term.value)) for term in question.exact]
+        tokens = [(token, word.field) for word in question.words for token in self._analyzer.analyze(word.text)]
+        if question.words and not tokens:
+            return Query.empty_query()
+        conditions += [
+            self._token(token, field, prefix=place == len(tokens) - 1) for place, (token, field) in enumerate(tokens)
+        ]
+        return self.living(*conditions)
+
+    def _exactly(self, term: str) -> Query:
+        return Query.const_score_query(Query.term_query(self.schema, "_exact", term, index_option="basic"), 0.0)
+
+    def _stored(self, values: dict[str, Any]) -> tantivy.Document:
+        return tantivy.Document.from_dict(values, self.schema)
+
+    def _token(self, token: str, field: str | None, *, prefix: bool) -> Query:
+        names = [self._texts[field]] if field else list(self._texts.values())
+        ways = [Query.term_query(self.schema, name, token, index_option="freq") for name in names]
+        if prefix:
+            # A distance of 0 leaves of the fuzzy query the prefix; the phrase query's prefix stops at 50 terms.
+            ways += [Query.fuzzy_term_query(self.schema, name, token, distance=0, prefix=True) for name in names]
+        return Query.boolean_query([(Occur.Should, way) for way in ways])
+
+
+def _named(path: str, kind: FieldKind, value: Any) -> list[str]:
+    try:
+        return list(exact_terms(path, kind, value))
+    except ValueError as error:
+        raise ValueError(f"field '{path}' is declared {kind}: {error}") from error

@@ -1,0 +1,162 @@
+r"""The `_bulk` protocol of Elasticsearch and OpenSearch as plain data: encode, cut, read the answer. No I/O.
+
+Invariant: one entry of the encoded array is one whole operation, so any selection of entries, joined, is a valid body.
+
+    {"index":{"_id":"7","version":12,"version_type":"external_gte"}}\n{"name":"lamp"}\n
+    {"delete":{"_id":"8","version":12,"version_type":"external_gte"}}\n
+
+The answer has one item per operation in the same order; a failed item has an `error`, a stale one status 409.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.errors import ProtocolError
+from penstock.search import _json
+
+# What is needed of an answer: without errors it is 30 bytes an item.
+FILTER_PATH = "errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
+
+_MAX_REASON_CHARS = 500
+_TRANSIENT_STATUS = frozenset({408, 429, 502, 503, 504})
+_TRANSIENT_TYPES = frozenset({"circuit_breaking_exception", "es_rejected_execution_exception"})
+# Reasons that have nothing to do with the document, whatever their status.
+_FATAL_TYPES = frozenset({"index_closed_exception", "index_not_found_exception", "security_exception"})
+
+
+class Outcome(IntEnum):
+    """What the server did with one operation; PENDING until it has answered."""
+
+    PENDING = 0
+    DONE = 1
+    STALE = 2
+    TRANSIENT = 3
+    REJECTED = 4
+    FATAL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an operation, or a whole request, was not done."""
+
+    status: int
+    type: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"HTTP {self.status} {self.type}: {self.reason}" if self.type else f"HTTP {self.status} {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Outcome of each operation of a request, and the failures by their place in it."""
+
+    outcomes: NDArray[np.uint8]
+    failures: dict[int, Failure]
+
+
+def encode(ids: pa.StringArray, versions: NDArray[np.int64], documents: pa.StringArray) -> pa.LargeStringArray:
+    """Operations as text, one entry each. Documents are on one line, see `operation.admit`."""
+    quoted = _escape(ids).cast(pa.large_string())
+    numbers = pa.array(versions).cast(pa.large_string())
+    tail = ',"version_type":"external_gte"}}\n'
+    index = _join('{"index":{"_id":"', quoted, '","version":', numbers, tail, documents.cast(pa.large_string()), "\n")
+    if not documents.null_count:
+        return index
+    return pc.coalesce(index, _join('{"delete":{"_id":"', quoted, '","version":', numbers, tail))
+
+
+def _join(*parts: Any) -> Any:
+    texts = [pa.scalar(part, pa.large_string()) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()))
+
+
+def _escape(ids: pa.StringArray) -> pa.StringArray:
+    if not pc.any(pc.match_substring_regex(ids, r'[\x00-\x1f"\\]')).as_py():
+        return ids
+    ids = pc.replace_substring(pc.replace_substring(ids, "\\", "\\\\"), '"', '\\"')
+    for code in range(0x20):
+        ids = pc.replace_substring(ids, chr(code), f"\\u{code:04x}")
+    return ids
+
+
+def sizes(lines: pa.LargeStringArray) -> NDArray[np.int64]:
+    """Bytes of each encoded operation."""
+    return pc.binary_length(lines).to_numpy(zero_copy_only=False)
+
+
+def fit(sizes_bytes: NDArray[np.int64], limit_bytes: int) -> int:
+    """How many operations from the start fit into a body; one always does."""
+    return max(1, int(np.searchsorted(np.cumsum(sizes_bytes), limit_bytes, side="right")))
+
+
+def body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
+    """The bytes of some operations, without a copy when they are neighbours."""
+    first, count = int(chosen[0]), chosen.size
+    neighbours = int(chosen[-1]) - first + 1 == count
+    part = lines.slice(first, count) if neighbours else lines.take(pa.array(chosen))
+    _, offsets, data = part.buffers()
+    bounds = np.frombuffer(offsets, np.int64)
+    return memoryview(data)[bounds[part.offset] : bounds[part.offset + count]]
+
+
+def classify(status: int, error_type: str) -> Outcome:
+    """Decide on one item, or on a request that was refused whole. What is not known is fatal."""
+    if status < 300 or (status == 404 and not error_type):  # a delete of what is not there keeps its version
+        return Outcome.DONE
+    if status == 409:
+        return Outcome.STALE
+    if error_type in _FATAL_TYPES:
+        return Outcome.FATAL
+    if status in _TRANSIENT_STATUS or error_type in _TRANSIENT_TYPES:
+        return Outcome.TRANSIENT
+    if status == 400:
+        return Outcome.REJECTED
+    return Outcome.FATAL
+
+
+def read_answer(content: bytes, count: int) -> Answer:
+    """Read the answer to a request of `count` operations; items are looked at only when some have failed."""
+    try:
+        answer: dict[str, Any] = _json.loads(content)
+        if not answer["errors"]:
+            return Answer(np.full(count, Outcome.DONE, np.uint8), {})
+        items: list[dict[str, dict[str, Any]]] = answer["items"]
+    except (_json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ProtocolError(f"the answer to a bulk request is not one: {content[:200]!r}") from error
+    if len(items) != count:
+        raise ProtocolError(f"the answer to a bulk request of {count} operations has {len(items)} items")
+    outcomes = np.empty(count, np.uint8)
+    failures: dict[int, Failure] = {}
+    for place, item in enumerate(items):
+        (result,) = item.values()
+        failure = failure_of(result["status"], result.get("error"))
+        outcomes[place] = outcome = classify(failure.status, failure.type)
+        if outcome > Outcome.STALE:
+            failures[place] = failure
+    return Answer(outcomes, failures)
+
+
+def failure_of(status: int, error: Any) -> Failure:
+    """Read an `error` object, of an item or of a whole answer."""
+    if not isinstance(error, dict):
+        return Failure(status, "", str(error or "")[:_MAX_REASON_CHARS])
+    found = cast("dict[str, Any]", error)
+    cause: dict[str, Any] = found.get("caused_by") or {}
+    reason = ": ".join(str(text) for text in (found.get("reason"), cause.get("reason")) if text)
+    return Failure(status, str(found.get("type") or "unknown"), reason[:_MAX_REASON_CHARS])
+
+
+def read_refusal(status: int, content: bytes) -> Failure:
+    """Read the body of an answer whose status is an error; proxies answer in HTML, or nothing."""
+    try:
+        answer: Any = _json.loads(content)
+    except _json.JSONDecodeError:
+        return Failure(status, "", content[:_MAX_REASON_CHARS].decode("utf-8", "replace"))
+    return failure_of(status, cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else answer)

@@ -1,0 +1,179 @@
+"""Bringing encoded operations to a server that may be busy: send, look at each item, send again what must be.
+
+Invariant: an operation leaves the lane done, stale or rejected, or the lane raises. Only operations the server asked
+to send again are sent again, later, in smaller pieces; order among them is free because ids are unique.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.errors import SinkError, SinkUnavailableError
+from penstock.search import bulk
+from penstock.search.bulk import Answer, Failure, Outcome
+
+log = logging.getLogger(__name__)
+
+_SMALLEST_LIMIT_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Status and content of an HTTP answer."""
+
+    status: int
+    content: bytes
+
+
+class Send(Protocol):
+    """Bring one bulk body to the server. A connection that fails or times out is a SinkUnavailableError."""
+
+    def __call__(self, body: memoryview, /) -> Response: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How large, how often, how long."""
+
+    bulk_bytes: int = 5 * 1024 * 1024
+    # Time in which the server takes nothing at all, after which a write gives up.
+    deadline_s: float = 60.0
+    first_delay_s: float = 0.1
+    longest_delay_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """Time and chance, so that tests own them."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311 - spreads retries, hides nothing
+
+
+@dataclass(slots=True)
+class _Progress:
+    """State of one delivery."""
+
+    outcomes: NDArray[np.uint8]
+    failures: dict[int, Failure]
+    last_taken: float
+    delays: int = 0
+
+
+class Lane:
+    """One bulk request at a time. Remembers between deliveries which size the server can take."""
+
+    def __init__(self, send: Send, where: str, policy: RetryPolicy, rhythm: Rhythm) -> None:
+        self._send = send
+        self._where = where
+        self._policy = policy
+        self._rhythm = rhythm
+        self._ceiling_bytes = policy.bulk_bytes
+        self._limit_bytes = policy.bulk_bytes
+
+    def deliver(self, lines: pa.LargeStringArray) -> Answer:
+        """Send all operations; each is DONE, STALE or REJECTED in the answer."""
+        sizes = bulk.sizes(lines)
+        state = _Progress(np.zeros(sizes.size, np.uint8), {}, self._rhythm.clock())
+        pending = np.arange(sizes.size)
+        while pending.size:
+            count = bulk.fit(sizes[pending], self._limit_bytes)
+            chosen, rest = pending[:count], pending[count:]
+            again = self._exchange(lines, chosen, int(sizes[chosen].sum()), state)
+            pending = np.concatenate([again, rest]) if again.size else rest
+        return Answer(state.outcomes, state.failures)
+
+    def _exchange(
+        self, lines: pa.LargeStringArray, chosen: NDArray[np.int64], size_bytes: int, state: _Progress
+    ) -> NDArray[np.int64]:
+        """One request; returns what must be sent again."""
+        try:
+            response = self._send(bulk.body(lines, chosen))
+        except SinkUnavailableError as error:
+            self._back_off(str(error), size_bytes, state)
+            return chosen
+        if response.status == 413:
+            return self._shrink(chosen, size_bytes, state)
+        if response.status >= 300:
+            failure = bulk.read_refusal(response.status, response.content)
+            if bulk.classify(failure.status, failure.type) is not Outcome.TRANSIENT:
+                raise refusal(self._where, failure)
+            self._back_off(str(failure), size_bytes, state)
+            return chosen
+        return self._settle(bulk.read_answer(response.content, chosen.size), chosen, size_bytes, state)
+
+    def _settle(
+        self, answer: Answer, chosen: NDArray[np.int64], size_bytes: int, state: _Progress
+    ) -> NDArray[np.int64]:
+        busy: Failure | None = None
+        for place, failure in answer.failures.items():
+            match answer.outcomes[place]:
+                case Outcome.FATAL:
+                    raise refusal(self._where, failure)
+                case Outcome.TRANSIENT:
+                    busy = failure
+                case _:
+                    state.failures[int(chosen[place])] = failure
+        state.outcomes[chosen] = answer.outcomes
+        again = chosen[answer.outcomes == Outcome.TRANSIENT]
+        if again.size < chosen.size:
+            state.last_taken, state.delays = self._rhythm.clock(), 0
+        if busy:
+            self._back_off(str(busy), size_bytes, state)
+        else:
+            self._limit_bytes = min(self._limit_bytes * 2, self._ceiling_bytes)
+        return again
+
+    def _shrink(self, chosen: NDArray[np.int64], size_bytes: int, state: _Progress) -> NDArray[np.int64]:
+        """The server's limit on a request is below ours: stay under it from now on."""
+        if chosen.size > 1:
+            self._ceiling_bytes = self._limit_bytes = size_bytes // 2
+            log.info("bulk request too large where=%r size_bytes=%d", self._where, size_bytes)
+            return chosen
+        row = int(chosen[0])
+        state.outcomes[row] = Outcome.REJECTED
+        state.failures[row] = Failure(413, "", f"{size_bytes} bytes are more than the server takes in one request")
+        return chosen[:0]
+
+    def _back_off(self, reason: str, size_bytes: int, state: _Progress) -> None:
+        """Wait a random part of a doubling delay, or give up when nothing was taken for too long."""
+        waited_s = self._rhythm.clock() - state.last_taken
+        if waited_s >= self._policy.deadline_s:
+            left = int(np.count_nonzero((state.outcomes == Outcome.PENDING) | (state.outcomes == Outcome.TRANSIENT)))
+            raise SinkUnavailableError(
+                f"{self._where} has taken nothing for {waited_s:.0f} s: {reason}. {left} of {state.outcomes.size} "
+                "operations are not written; writing the batch again is harmless"
+            )
+        longest_s = min(self._policy.first_delay_s * 2**state.delays, self._policy.longest_delay_s)
+        delay_s = min(longest_s * (0.5 + self._rhythm.random() / 2), self._policy.deadline_s - waited_s)
+        state.delays += 1
+        self._limit_bytes = min(self._ceiling_bytes, max(size_bytes // 2, _SMALLEST_LIMIT_BYTES))
+        log.warning(
+            "bulk delayed where=%r delay_s=%.2f limit_bytes=%d %s", self._where, delay_s, self._limit_bytes, reason
+        )
+        self._rhythm.sleep(delay_s)
+
+
+def refusal(where: str, failure: Failure) -> SinkError:
+    """The error for what no retry will mend, with what to do."""
+    return SinkError(f"{where} refused: {failure}. {_advice(failure)}")
+
+
+def _advice(failure: Failure) -> str:
+    if failure.type == "cluster_block_exception":
+        return "Remove the block from the index's settings (index.blocks.*)"
+    if failure.type == "index_closed_exception":
+        return "Open the index"
+    if failure.type == "index_not_found_exception":
+        return "Create the index by preparing it, then fill it by a full sync"
+    if failure.status in {401, 403}:
+        return "Give the user of the URL the right to read, write, create and manage this index"
+    return "Look at the server's log for the cause"

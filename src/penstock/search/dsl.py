@@ -1,0 +1,39 @@
+"""A question of the search box in the query language that Elasticsearch and OpenSearch share.
+
+Invariant: only queries of the core are used (no scripts, no plugins), and values are already canonical, so that the
+server has nothing to refuse.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from penstock.search.index import FieldKind
+from penstock.search.question import Question, Word
+
+
+def query(question: Question, fields: Mapping[str, FieldKind]) -> dict[str, Any]:
+    """The `query` of a search request."""
+    texts = [name for name, kind in fields.items() if kind is FieldKind.TEXT]
+    if question.is_everything:
+        return {"match_all": {}}
+    if question.impossible or (question.words and not texts):
+        return {"match_none": {}}
+    last = len(question.words) - 1
+    return {
+        "bool": {
+            "must": [_word(word, texts, prefix=place == last) for place, word in enumerate(question.words)],
+            "filter": [{"term": {term.field: {"value": term.value}}} for term in question.exact],
+        }
+    }
+
+
+def _word(word: Word, texts: Sequence[str], *, prefix: bool) -> dict[str, Any]:
+    match: dict[str, Any] = {
+        "query": word.text,
+        "fields": [word.field] if word.field else list(texts),
+        "operator": "and",
+    }
+    whole: dict[str, Any] = {"multi_match": {**match, "type": "cross_fields"}}
+    if not prefix:
+        return whole
+    return {"bool": {"should": [whole, {"multi_match": {**match, "type": "bool_prefix"}}], "minimum_should_match": 1}}

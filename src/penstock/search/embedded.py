@@ -1,0 +1,220 @@
+"""A search index in a folder, inside this process: tantivy, with the versions that tantivy does not have.
+
+Invariant: between two writes nothing is uncommitted, so the last commit is the whole truth: versions are compared with
+it, a crash falls back to it, a delete is a tombstone in it. One process writes, any number read.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
+from penstock.search import _folder
+from penstock.search._reader import UNSEEN, Reader
+from penstock.search._tantivy import tantivy
+from penstock.search.fields import check_fields, check_same
+from penstock.search.index import FieldKind, Hit, Rejection, WriteReport
+from penstock.search.operation import Admitted, admit
+
+log = logging.getLogger(__name__)
+
+# The least that tantivy takes. Every commit touches memory in proportion, so more makes a small write slower.
+_HEAP_BYTES = 15_000_000
+
+
+class EmbeddedIndex:
+    """A `SearchIndex` in a folder; `write` returns when its changes are on disk and searchable.
+
+    Writes from several threads queue up; searches run beside them. `_lock` protects `_reader` (the reference),
+    `_writer` and `_next_purge_s`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        read_only: bool,
+        tombstone_retention_s: float,
+        heap_bytes: int,
+        clock: Callable[[], float],
+    ) -> None:
+        self._folder = folder
+        self._where = f"the index in {folder}"
+        self._read_only = read_only
+        self._retention_s = tombstone_retention_s
+        self._heap_bytes = heap_bytes
+        self._clock = clock
+        self._is_closed = False
+        self._lock = threading.Lock()
+        self._reader: Reader | None = None
+        self._writer: tantivy.IndexWriter | None = None
+        self._next_purge_s = 0.0
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        *,
+        read_only: bool = False,
+        tombstone_retention_s: float = 86_400.0,
+        heap_bytes: int = _HEAP_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> Self:
+        """Open for writing (`prepare` makes a missing index), or beside a writer for reading.
+
+        A delete is remembered for the retention; an older write that arrives later than that is taken as new.
+        """
+        index = cls(
+            Path(folder),
+            read_only=read_only,
+            tombstone_retention_s=tombstone_retention_s,
+            heap_bytes=heap_bytes,
+            clock=clock,
+        )
+        if _folder.has_index(index._folder):
+            index._attach(_folder.read_fields(index._folder))
+        elif read_only:
+            raise ConfigurationError(f"there is no index in {folder}: open it for writing first, and prepare it")
+        return index
+
+    def __repr__(self) -> str:
+        return f"EmbeddedIndex({str(self._folder)!r})"
+
+    def prepare(self, fields: Mapping[str, FieldKind]) -> None:
+        check_fields(fields)
+        if self._reader is None and not self._is_closed:
+            _folder.write_fields(self._folder, fields)
+            self._attach(dict(fields))
+        check_same(fields, self._opened().fields, self._where)
+
+    def write(self, operations: pa.Table) -> WriteReport:
+        batch = admit(operations)
+        with self._lock:
+            reader = self._opened()
+            writer = self._locked_writer(reader)
+            try:
+                return self._apply(reader, writer, batch)
+            except BaseException as error:
+                self._roll_back(writer)
+                if isinstance(error, ValueError | RuntimeError | OSError):
+                    raise SinkError(f"{self._where} did not take a write: {error}") from error
+                raise
+
+    def refresh(self) -> None:
+        self._opened().reload()
+
+    def search(self, text: str, limit: int = 10) -> list[Hit]:
+        return self._opened().search(text, limit)
+
+    def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
+        return self._opened().get(id)
+
+    def count(self) -> int:
+        return self._opened().count()
+
+    def documents(self) -> pa.Table:
+        return self._opened().documents()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed, self._reader = True, None
+            writer, self._writer = self._writer, None
+        if writer:
+            writer.wait_merging_threads()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _attach(self, fields: dict[str, FieldKind]) -> None:
+        reader = Reader(self._folder, fields)
+        with self._lock:
+            if not self._read_only:
+                self._locked_writer(reader)
+            self._reader = reader
+
+    def _opened(self) -> Reader:
+        if self._reader is None:
+            state = "closed" if self._is_closed else "not there yet: prepare it first"
+            raise SinkError(f"{self._where} is {state}")
+        return self._reader
+
+    def _locked_writer(self, reader: Reader) -> tantivy.IndexWriter:
+        """The writer, made when needed; it holds a lock on the folder that ends with the process."""
+        if self._read_only:
+            raise SinkError(f"{self._where} was opened for reading only")
+        if self._writer is None:
+            try:
+                self._writer = reader.index.writer(self._heap_bytes, num_threads=1)
+            except ValueError as error:
+                if "LockBusy" in str(error):
+                    raise SinkUnavailableError(
+                        f"{self._where} is being written by somebody else: one process writes, others open it read-only"
+                    ) from error
+                raise SinkError(f"{self._where} cannot be written: {error}") from error
+            reader.reload()
+        return self._writer
+
+    def _roll_back(self, writer: tantivy.IndexWriter) -> None:
+        """Forget what is not committed; a writer that cannot is given up, and the next write makes another."""
+        try:
+            writer.rollback()
+        except (ValueError, RuntimeError, OSError):
+            log.warning("writer given up folder=%s", self._folder)
+            self._writer = None
+
+    def _apply(self, reader: Reader, writer: tantivy.IndexWriter, batch: Admitted) -> WriteReport:
+        now_s = self._clock()
+        keys: list[str] = batch.ids.to_pylist()
+        documents: list[str | None] = batch.documents.to_pylist()
+        held = reader.versions(keys)
+        is_fresh = batch.versions >= held
+        rejected = list(batch.rejected)
+        replaced: list[str] = []
+        added: list[tantivy.Document] = []
+        deleted = 0
+        for row in np.flatnonzero(is_fresh).tolist():
+            key, version, text = keys[row], int(batch.versions[row]), documents[row]
+            if text is None:
+                added.append(reader.layout.tombstone(key, version, int(now_s)))
+                deleted += 1
+            else:
+                try:
+                    added.append(reader.layout.document(key, version, text))
+                except ValueError as error:
+                    rejected.append(Rejection(key, str(error)))
+                    continue
+            if held[row] != UNSEEN:
+                replaced.append(key)
+        if replaced:
+            writer.delete_documents_by_query(reader.layout.with_ids(replaced))
+        for document in added:
+            writer.add_document(document)
+        if self._purge(reader, writer, now_s) or added:
+            writer.commit()
+            reader.reload()
+        stale = len(keys) - int(np.count_nonzero(is_fresh))
+        return WriteReport(len(added) - deleted, deleted, stale, tuple(rejected))
+
+    def _purge(self, reader: Reader, writer: tantivy.IndexWriter, now_s: float) -> bool:
+        """Drop old tombstones, now and then; True when there were any."""
+        if now_s < self._next_purge_s:
+            return False
+        self._next_purge_s = now_s + self._retention_s / 24
+        last_s = int(now_s - self._retention_s)
+        if not (count := reader.tombstones_until(last_s)):
+            return False
+        log.info("purging tombstones folder=%s count=%d", self._folder, count)
+        writer.delete_documents_by_query(reader.layout.tombstones_until(last_s))
+        return True

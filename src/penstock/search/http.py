@@ -1,0 +1,218 @@
+"""An index on Elasticsearch or OpenSearch, by the parts of their HTTP interface that are the same.
+
+Invariant: the server checks the versions (`external_gte`), and a write never creates an index: a bulk request to a
+missing one would make it anew without its mapping, so each request asks first whether it is there.
+"""
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import ConfigurationError, SinkUnavailableError
+from penstock.search import _json, bulk, dsl, mapping
+from penstock.search.bulk import Outcome
+from penstock.search.delivery import Lane, Response, RetryPolicy, Rhythm, refusal
+from penstock.search.fields import check_fields, check_same
+from penstock.search.index import DOCUMENTS, FieldKind, Hit, Rejection, WriteReport
+from penstock.search.operation import admit
+from penstock.search.question import understand
+from penstock.search.transport import Transport
+
+log = logging.getLogger(__name__)
+
+_PAGE = 1000
+_MAX_HITS = 10_000  # index.max_result_window of both products
+_SCROLL = "2m"
+_NAME = re.compile(r"[^\s\\/*?\"<>|,#:A-Z._+-][^\s\\/*?\"<>|,#:A-Z]*")
+
+
+class Requests(Protocol):
+    """What the index needs of a transport."""
+
+    where: str
+
+    def request(self, method: str, path: str, body: Any = None, content_type: str = ...) -> Response: ...
+
+    def close(self) -> None: ...
+
+
+class HttpIndex:
+    """A `SearchIndex` on a server. One writer at a time; the other calls are free to run beside it."""
+
+    def __init__(
+        self, transport: Requests, index: str, policy: RetryPolicy | None = None, rhythm: Rhythm | None = None
+    ) -> None:
+        if not _NAME.fullmatch(index):
+            raise ConfigurationError(f"'{index}' is not the name of one index: lower case, no pattern, no list")
+        self._transport = transport
+        self._index = index
+        self._where = f"index '{index}' at {transport.where}"
+        self._lane = Lane(self._send_bulk, self._where, policy or RetryPolicy(), rhythm or Rhythm())
+        self._fields: dict[str, FieldKind] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        index: str,
+        *,
+        timeout_s: float = 60.0,
+        ca_certs: str | None = None,
+        policy: RetryPolicy | None = None,
+    ) -> Self:
+        """`url` may carry user:password@ and a path; certificates are verified, `ca_certs` names a file of them."""
+        return cls(Transport(url, timeout_s=timeout_s, ca_certs=ca_certs), index, policy)
+
+    def __repr__(self) -> str:
+        return f"HttpIndex({self._where})"
+
+    def prepare(self, fields: Mapping[str, FieldKind]) -> None:
+        check_fields(fields)
+        there = self._present()
+        if there is None:
+            answer = self._transport.request("PUT", f"/{self._index}", _json.dumps(mapping.creation(fields)))
+            if answer.status < 300:
+                log.info("created %s", self._where)
+                self._fields = dict(fields)
+                return
+            if b"resource_already_exists_exception" not in answer.content:
+                self._check(answer)
+            there = self._present() or {}
+        check_same(fields, there, self._where)
+        self._keep_deletes()
+        self._fields = _kinds(there)
+
+    def write(self, operations: pa.Table) -> WriteReport:
+        batch = admit(operations)
+        if not len(batch.ids):
+            return WriteReport(rejected=batch.rejected)
+        answer = self._lane.deliver(bulk.encode(batch.ids, batch.versions, batch.documents))
+        done = answer.outcomes == Outcome.DONE
+        deletes = batch.documents.is_null().to_numpy(zero_copy_only=False)
+        refused = (Rejection(batch.ids[row].as_py(), str(failure)) for row, failure in answer.failures.items())
+        return WriteReport(
+            written=int(np.count_nonzero(done & ~deletes)),
+            deleted=int(np.count_nonzero(done & deletes)),
+            stale=int(np.count_nonzero(answer.outcomes == Outcome.STALE)),
+            rejected=(*batch.rejected, *refused),
+        )
+
+    def refresh(self) -> None:
+        self._ask("POST", f"/{self._index}/_refresh?filter_path=_shards.failed")
+
+    def search(self, text: str, limit: int = 10) -> list[Hit]:
+        if limit < 1:
+            return []
+        fields = self._known_fields()
+        request = {"query": dsl.query(understand(text, fields), fields), "size": min(limit, _MAX_HITS)}
+        only = "filter_path=hits.hits._id,hits.hits._score,hits.hits._source"
+        found = self._ask("POST", f"/{self._index}/_search?{only}", request)
+        return [
+            Hit(hit["_id"], hit.get("_score") or 0.0, hit.get("_source", {}))
+            for hit in found.get("hits", {}).get("hits", [])
+        ]
+
+    def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
+        (found,) = self._ask("POST", f"/{self._index}/_mget", {"ids": [id]})["docs"]
+        if "error" in found:
+            raise refusal(self._where, bulk.failure_of(404, found["error"]))
+        return found["_source"] if found["found"] else None
+
+    def count(self) -> int:
+        return self._ask("GET", f"/{self._index}/_count?filter_path=count")["count"]
+
+    def documents(self) -> pa.Table:
+        batches = [
+            pa.record_batch(
+                [
+                    pa.array([hit["_id"] for hit in page], pa.string()),
+                    pa.array([hit["_version"] for hit in page], pa.int64()),
+                    pa.array([_json.dumps(hit["_source"]) for hit in page], pa.binary()).cast(pa.string()),
+                ],
+                schema=DOCUMENTS,
+            )
+            for page in self._pages()
+        ]
+        return pa.Table.from_batches(batches, DOCUMENTS)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _pages(self) -> Iterator[list[dict[str, Any]]]:
+        """One consistent view, page by page. Scroll is the only way that both products spell alike."""
+        request = {"size": _PAGE, "sort": ["_doc"], "version": True}
+        start = f"/{self._index}/_search?scroll={_SCROLL}&allow_partial_search_results=false"
+        answer = self._ask("POST", start, request)
+        try:
+            while page := answer["hits"]["hits"]:
+                yield page
+                answer = self._ask("POST", "/_search/scroll", {"scroll": _SCROLL, "scroll_id": answer["_scroll_id"]})
+        finally:
+            self._ask("DELETE", "/_search/scroll", {"scroll_id": [answer["_scroll_id"]]})
+
+    def _known_fields(self) -> dict[str, FieldKind]:
+        if self._fields is None:
+            there = self._present()
+            if there is None:
+                return {}
+            self._fields = _kinds(there)
+        return self._fields
+
+    def _present(self) -> dict[str, str] | None:
+        answer = self._transport.request("GET", f"/{self._index}/_mapping")
+        if answer.status == 404:
+            return None
+        self._check(answer)
+        found: dict[str, Any] = _json.loads(answer.content)
+        if len(found) != 1:
+            raise ConfigurationError(
+                f"{self._where} is an alias of {len(found)} indexes; name one of them: {sorted(found)}"
+            )
+        (only,) = found.values()
+        return mapping.present(only["mappings"])
+
+    def _keep_deletes(self) -> None:
+        """Raise `gc_deletes` from the default of a minute; a value that somebody set is respected."""
+        found = self._ask("GET", f"/{self._index}/_settings/index.gc_deletes?flat_settings=true")
+        if not any(entry["settings"] for entry in found.values()):
+            self._ask("PUT", f"/{self._index}/_settings", {"index.gc_deletes": mapping.GC_DELETES})
+
+    def _send_bulk(self, body: memoryview) -> Response:
+        there = self._transport.request("HEAD", f"/{self._index}")
+        if there.status == 404:
+            return Response(404, b'{"error":{"type":"index_not_found_exception","reason":"no such index"}}')
+        if there.status >= 300:
+            return there
+        path = f"/{self._index}/_bulk?filter_path={bulk.FILTER_PATH}"
+        return self._transport.request("POST", path, body, "application/x-ndjson")
+
+    def _ask(self, method: str, path: str, request: Any = None) -> Any:
+        answer = self._transport.request(method, path, None if request is None else _json.dumps(request))
+        self._check(answer)
+        return _json.loads(answer.content)
+
+    def _check(self, answer: Response) -> None:
+        if answer.status < 300:
+            return
+        failure = bulk.read_refusal(answer.status, answer.content)
+        if bulk.classify(failure.status, failure.type) is Outcome.TRANSIENT:
+            raise SinkUnavailableError(f"{self._where} cannot answer now: {failure}")
+        raise refusal(self._where, failure)
+
+
+def _kinds(there: Mapping[str, str]) -> dict[str, FieldKind]:
+    known = set(FieldKind)
+    return {name: FieldKind(kind) for name, kind in there.items() if kind in known}

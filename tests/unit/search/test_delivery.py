@@ -1,0 +1,195 @@
+"""Sending to a busy server: only what must be is sent again, later and in smaller pieces, and not for ever."""
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.errors import SinkError, SinkUnavailableError
+from penstock.search import bulk
+from penstock.search.bulk import Answer, Outcome
+from penstock.search.delivery import Lane, Response, RetryPolicy, Rhythm
+
+Script = Callable[[list[str]], Response | Exception]
+
+
+class Time:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.delays: list[float] = []
+
+    def sleep(self, delay: float) -> None:
+        self.delays.append(delay)
+        self.now += delay
+
+    def rhythm(self, chance: float = 1.0) -> Rhythm:
+        return Rhythm(clock=lambda: self.now, sleep=self.sleep, random=lambda: chance)
+
+
+class Server:
+    """Answers by a script; without one, takes everything."""
+
+    def __init__(self, *script: Script) -> None:
+        self.script = list(script)
+        self.requests: list[list[str]] = []
+
+    def __call__(self, body: memoryview, /) -> Response:
+        ids = [json.loads(line)["index"]["_id"] for line in bytes(body).splitlines()[::2]]
+        self.requests.append(ids)
+        answer = (self.script.pop(0) if self.script else done)(ids)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def lines(count: int, size: int = 0) -> pa.LargeStringArray:
+    documents = pa.array([json.dumps({"x": "y" * size})] * count)
+    return bulk.encode(pa.array([f"{row:x}" for row in range(count)]), np.zeros(count, np.int64), documents)
+
+
+def done(_ids: list[str]) -> Response:
+    return Response(200, b'{"errors":false}')
+
+
+def items(*statuses: tuple[int, str]) -> Script:
+    """An answer with one status and error type per operation."""
+
+    def answer(ids: list[str]) -> Response:
+        assert len(ids) == len(statuses)
+        found: list[dict[str, Any]] = [
+            {"index": {"status": status} | ({"error": {"type": kind, "reason": "because"}} if kind else {})}
+            for status, kind in statuses
+        ]
+        return Response(200, json.dumps({"errors": True, "items": found}).encode())
+
+    return answer
+
+
+def whole(status: int, content: bytes = b"") -> Script:
+    return lambda _ids: Response(status, content)
+
+
+def broken(_ids: list[str]) -> SinkUnavailableError:
+    return SinkUnavailableError("connection refused")
+
+
+OK, BUSY, STALE = (200, ""), (429, "es_rejected_execution_exception"), (409, "version_conflict_engine_exception")
+BAD = (400, "mapper_parsing_exception")
+
+
+def deliver(server: Server, what: pa.LargeStringArray, time: Time | None = None, **policy: Any) -> Answer:
+    lane = Lane(server, "index 'things'", RetryPolicy(**policy), (time or Time()).rhythm())
+    return lane.deliver(what)
+
+
+def test_one_request_is_enough_when_all_goes_well() -> None:
+    server = Server()
+    assert deliver(server, lines(4)).outcomes.tolist() == [Outcome.DONE] * 4
+    assert server.requests == [["0", "1", "2", "3"]]
+
+
+def test_a_batch_is_cut_by_bytes() -> None:
+    server = Server()
+    what = lines(10, size=900)
+    answer = deliver(server, what, bulk_bytes=int(bulk.sizes(what)[:3].sum()))
+    assert [len(request) for request in server.requests] == [3, 3, 3, 1]
+    assert answer.outcomes.tolist() == [Outcome.DONE] * 10
+
+
+def test_only_the_failed_items_are_sent_again() -> None:
+    server, time = Server(items(OK, BUSY, STALE, BAD, BUSY), items(BUSY, OK)), Time()
+    answer = deliver(server, lines(5), time)
+    assert server.requests == [["0", "1", "2", "3", "4"], ["1", "4"], ["1"]]
+    assert answer.outcomes.tolist() == [Outcome.DONE, Outcome.DONE, Outcome.STALE, Outcome.REJECTED, Outcome.DONE]
+    assert {row: failure.type for row, failure in answer.failures.items()} == {3: BAD[1]}
+    # Something was taken each time, so the delay did not grow.
+    assert time.delays == [0.1, 0.1]
+
+
+@pytest.mark.parametrize("trouble", [broken, whole(429), whole(502), whole(503, b'{"error":"busy"}'), whole(504)])
+def test_delays_double_up_to_a_limit(trouble: Script) -> None:
+    server, time = Server(*[trouble] * 6), Time()
+    answer = deliver(server, lines(2), time, longest_delay_s=1.0)
+    assert answer.outcomes.tolist() == [Outcome.DONE] * 2
+    assert time.delays == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+
+
+def test_delays_are_spread_by_chance() -> None:
+    time = Time()
+    Lane(Server(broken), "here", RetryPolicy(), time.rhythm(chance=0.0)).deliver(lines(1))
+    assert time.delays == [0.05]
+
+
+def test_pieces_are_halved_and_grow_again() -> None:
+    size = 100_000
+    server = Server(whole(429), whole(429))
+    what = lines(16, size)
+    deliver(server, what, bulk_bytes=int(bulk.sizes(what).sum()))
+    assert [len(request) for request in server.requests] == [16, 8, 4, 8, 4]
+
+
+def test_a_lane_remembers_what_the_server_took() -> None:
+    server = Server(whole(413))
+    lane = Lane(server, "here", RetryPolicy(), Time().rhythm())
+    lane.deliver(lines(8, 1000))
+    lane.deliver(lines(8, 1000))
+    assert [len(request) for request in server.requests] == [8, 4, 4, 4, 4]
+
+
+def test_a_document_larger_than_a_request_is_rejected() -> None:
+    server = Server(whole(413), whole(413))
+    answer = deliver(server, lines(2, 1000))
+    assert server.requests == [["0", "1"], ["0"], ["1"]]
+    assert answer.outcomes.tolist() == [Outcome.REJECTED, Outcome.DONE]
+    assert "more than the server takes" in str(answer.failures[0])
+
+
+def test_the_deadline_counts_from_the_last_progress() -> None:
+    busy = items(BUSY, BUSY)
+    server, time = Server(busy, busy, items(OK, BUSY), *[items(BUSY)] * 99), Time()
+    with pytest.raises(
+        SinkUnavailableError, match=r"index 'things' has taken nothing for 5 s: HTTP 429 .*\. 1 of 2 op"
+    ):
+        deliver(server, lines(2), time, deadline_s=5.0)
+    assert sum(time.delays[2:]) == pytest.approx(5.0)
+    assert server.requests[-1] == ["1"]
+
+
+def test_without_patience_nothing_is_sent_twice() -> None:
+    server = Server(broken)
+    with pytest.raises(SinkUnavailableError, match="connection refused"):
+        deliver(server, lines(1), deadline_s=0.0)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("trouble", "message"),
+    [
+        (items((403, "cluster_block_exception"), OK), r"HTTP 403 cluster_block_exception: because\. Remove the block"),
+        (items(OK, (404, "index_not_found_exception")), "index_not_found_exception: because. Create the index"),
+        (items(BUSY, (400, "index_closed_exception")), "Open the index"),
+        (whole(401, b'{"error":{"type":"security_exception","reason":"no"}}'), "Give the user of the URL the right"),
+        (whole(400, b'{"error":{"type":"x_exception","reason":"Malformed"}}'), "HTTP 400 x_exception: Malformed"),
+        (whole(500, b"oops"), "HTTP 500 oops"),
+        (whole(302), "HTTP 302"),
+    ],
+)
+def test_what_no_retry_mends_stops_at_once(trouble: Script, message: str) -> None:
+    server, time = Server(trouble), Time()
+    with pytest.raises(SinkError, match=message) as caught:
+        deliver(server, lines(2), time)
+    assert not caught.value.transient
+    assert (len(server.requests), time.delays) == (1, [])
+
+
+def test_a_delay_is_logged_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        deliver(Server(broken), lines(1))
+    assert "index 'things'" in caplog.text
+    assert "connection refused" in caplog.text

@@ -1,0 +1,90 @@
+"""The HTTP index before a server that answers by script."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.errors import SinkError, SinkUnavailableError
+from penstock.search import FieldKind, WriteReport
+from penstock.search.delivery import Response, Rhythm
+from penstock.search.http import HttpIndex
+from tests.unit.search.contract import LAMP, table
+
+
+class Server:
+    """Gives the scripted answers of each kind of request, the last one for ever."""
+
+    where = "http://server"
+
+    def __init__(self, **answers: list[Response | Exception]) -> None:
+        self.answers = answers
+        self.requests: list[tuple[str, str]] = []
+
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> Response:  # noqa: ARG002
+        self.requests.append((method, path.partition("?")[0]))
+        script = self.answers[method]
+        answer = script.pop(0) if len(script) > 1 else script[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None: ...
+
+
+OK = Response(200, b'{"errors":false}')
+DOWN = SinkUnavailableError("connection refused")
+
+
+def open_index(server: Server) -> HttpIndex:
+    return HttpIndex(server, "things", rhythm=Rhythm(clock=lambda: 0.0, sleep=lambda _: None, random=lambda: 0.5))
+
+
+def test_a_server_that_comes_back_gets_the_batch() -> None:
+    server = Server(HEAD=[DOWN, Response(503, b""), OK], POST=[DOWN, Response(429, b""), OK])
+    assert open_index(server).write(table(("1", 1, LAMP))) == WriteReport(written=1)
+    assert server.requests.count(("POST", "/things/_bulk")) == 3
+
+
+def test_a_batch_of_rejected_operations_is_not_sent() -> None:
+    server = Server()
+    report = open_index(server).write(table(("", 1, LAMP), ("1", 1, "[]")))
+    assert [rejection.id for rejection in report.rejected] == ["", "1"]
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda index: index.count(),
+        lambda index: index.refresh(),
+        lambda index: index.get("1"),
+        lambda index: index.search("x"),
+        lambda index: index.documents(),
+        lambda index: index.prepare({"name": FieldKind.TEXT}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("answer", "error", "message"),
+    [
+        (DOWN, SinkUnavailableError, "refused"),
+        (Response(503, b""), SinkUnavailableError, "index 'things' at http://server cannot answer now: HTTP 503"),
+        (Response(403, b'{"error":{"type":"security_exception","reason":"no"}}'), SinkError, "403 security_exception"),
+    ],
+)
+def test_other_calls_raise_at_once(
+    question: Callable[[HttpIndex], object], answer: Response | Exception, error: type[SinkError], message: str
+) -> None:
+    index = open_index(Server(GET=[answer], POST=[answer]))
+    with pytest.raises(error, match=message) as caught:
+        question(index)
+    assert caught.type is error
+
+
+def test_an_index_that_somebody_else_made_meanwhile_is_checked() -> None:
+    mapping = Response(200, b'{"things":{"mappings":{"properties":{"name":{"type":"text"}}}}}')
+    settings = Response(200, b'{"things":{"settings":{"index.gc_deletes":"3h"}}}')
+    exists = Response(400, b'{"error":{"type":"resource_already_exists_exception"}}')
+    server = Server(GET=[Response(404, b""), mapping, settings], PUT=[exists])
+    open_index(server).prepare({"name": FieldKind.TEXT})
+    assert [method for method, _ in server.requests] == ["GET", "PUT", "GET", "GET"]
