@@ -1,0 +1,42 @@
+"""Which documents a batch of changes touches, and with which version each is to be written.
+
+Both images of a change count: a row that moved from one parent to another touches both.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model import TableName
+
+
+def changed_keys(
+    changes: pa.Table, columns: Mapping[TableName, str], tables: Mapping[TableName, str]
+) -> dict[TableName, dict[Any, int]]:
+    """Per table: the key values that changed, each with the highest `_seq` that named it.
+
+    `columns` names the struct column of each table in `changes`, `tables` the key column inside it.
+    """
+    found: dict[TableName, dict[Any, int]] = {}
+    for table, key in tables.items():
+        own = changes.filter(pc.equal(changes.column("_table"), str(table)))
+        if not own.num_rows:
+            continue
+        keys = pc.struct_field(own.column(columns[table]), key)
+        highest = pa.table({"key": keys, "seq": own.column("_seq")}).group_by("key").aggregate([("seq", "max")])
+        highest = highest.filter(pc.is_valid(highest.column("key")))
+        found[table] = dict(zip(highest.column("key").to_pylist(), highest.column("seq_max").to_pylist(), strict=True))
+    return found
+
+
+def last_change(
+    changes: pa.Table, columns: Mapping[TableName, str], tables: Mapping[TableName, str]
+) -> tuple[TableName, Any] | None:
+    """Table and key of the last change in the log."""
+    if not changes.num_rows:
+        return None
+    row = changes.slice(pc.index(changes.column("_seq"), pc.max(changes.column("_seq"))).as_py(), 1).to_pylist()[0]
+    table = TableName.parse(row["_table"])
+    return table, row[columns[table]][tables[table]]

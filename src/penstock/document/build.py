@@ -1,0 +1,112 @@
+"""Documents from the source's rows: read back by key, in batches, and written as JSON text."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from itertools import islice
+from typing import Any, Protocol
+
+from penstock.document.plan import DocumentPlan, settle, witness
+from penstock.document.spec import Join
+from penstock.errors import MissingExtraError
+from penstock.model import TableName
+
+try:
+    import orjson
+except ImportError as error:
+    raise MissingExtraError.of("search", "building documents") from error
+
+KEYS_PER_QUERY = 500
+ROWS_PER_PAGE = 1000
+
+
+class RowReader(Protocol):
+    """What this room needs of a database."""
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Sequence[tuple[Any, ...]]:
+        """All rows of a plain SELECT."""
+        ...
+
+    def wait_for_row(self, sql: str, key: Any) -> None:
+        """Run a locking SELECT of one row, and wait for its lock however long that takes, within reason."""
+        ...
+
+    def lock_briefly(self, sql: str) -> None:
+        """Run a LOCK TABLES, giving way to others while it waits, and unlock."""
+        ...
+
+
+class DocumentBuilder:
+    def __init__(self, plan: DocumentPlan, reader: RowReader) -> None:
+        self._plan = plan
+        self._reader = reader
+        self._keys = plan.key_columns
+        self._joins = [(name, join.columns) for name, join in plan.spec.joins.items()]
+
+    def settle(self) -> None:
+        """Before a full read: wait until what is in the log now can be seen."""
+        self._reader.lock_briefly(settle(self._plan.spec.tables))
+
+    def wait_for(self, table: TableName, key: Any) -> None:
+        """Before reading back: wait until the change of this row, and all before it in the log, can be seen."""
+        column = self._keys[table]
+        self._reader.wait_for_row(witness(table, column), key)
+
+    def documents(self, ids: Sequence[Any]) -> Iterator[tuple[str, str]]:
+        """(id, document) of the roots that are there and searchable; the others are to be deleted."""
+        for some in _chunks(ids, KEYS_PER_QUERY):
+            sql, values = self._plan.by_id(len(some))
+            yield from map(self._document, self._reader.rows(sql, [*some, *values]))
+
+    def pages(self, rows_per_page: int = ROWS_PER_PAGE) -> Iterator[list[tuple[str, str]]]:
+        """All documents in the order of their ids."""
+        last: Any = None
+        while True:
+            sql, values = self._plan.page(is_first=last is None)
+            after = [] if last is None else [last]
+            rows = self._reader.rows(sql, [*values, *after, rows_per_page])
+            if not rows:
+                return
+            yield [self._document(row) for row in rows]
+            last = rows[-1][0]
+
+    def roots_of(self, join: Join, keys: Sequence[Any]) -> Iterator[Any]:
+        """Ids of the root rows that refer to these joined rows."""
+        for some in _chunks(keys, KEYS_PER_QUERY):
+            last: Any = None
+            while True:
+                sql = self._plan.roots_of(join, len(some), is_first=last is None)
+                after = [] if last is None else [last]
+                rows = self._reader.rows(sql, [*some, *after, ROWS_PER_PAGE])
+                yield from (key for (key,) in rows)
+                if len(rows) < ROWS_PER_PAGE:
+                    break
+                last = rows[-1][0]
+
+    def _document(self, row: tuple[Any, ...]) -> tuple[str, str]:
+        key, *values = row
+        following = iter(values)
+        document: dict[str, Any] = dict(zip(self._plan.spec.root.columns, following, strict=False))
+        for name, columns in self._joins:
+            joined = dict(zip(columns, islice(following, len(columns)), strict=True))
+            document[name] = joined if next(following) is not None else None
+        return str(key), orjson.dumps(document, default=_plain).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has no word for, always in the same text."""
+    if isinstance(value, Decimal):
+        return orjson.Fragment(format(value, "f"))
+    if isinstance(value, (datetime, date)):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    raise TypeError(f"a document cannot hold {type(value).__name__}")
+
+
+def _chunks(values: Sequence[Any], size: int) -> Iterator[list[Any]]:
+    for first in range(0, len(values), size):
+        yield list(values[first : first + size])
