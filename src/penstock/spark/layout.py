@@ -1,0 +1,94 @@
+"""The columns of a `penstock` stream, and how a block's changes are put into them.
+
+One table: its columns, then the change columns. Several tables: `_table`, one nullable struct per table that holds
+the row of a change in that table, then the change columns.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.binlog.fields import CHANGE_FIELDS
+from penstock.client import FlightClient
+from penstock.errors import SchemaError
+from penstock.model import TableName
+from penstock.spark.options import ReadOptions
+from penstock.spark.types import for_spark
+
+if TYPE_CHECKING:
+    from penstock.binlog.block import Block
+
+
+class StreamLayout:
+    """Picklable: it travels to the executors with the reader."""
+
+    def __init__(self, options: ReadOptions, fields: dict[TableName, pa.Schema]) -> None:
+        self._is_flat = options.is_flat
+        self._names = options.struct_names()
+        self._fields = fields
+        self.schema = self._schema()
+
+    @classmethod
+    def ask(cls, options: ReadOptions, client: FlightClient) -> "StreamLayout":
+        described = client.describe(options.tables)
+        fields = {
+            table: _chosen(table, schema, options.columns_of(table))
+            for table, schema in zip(options.tables, described, strict=True)
+        }
+        return cls(options, fields)
+
+    def _schema(self) -> pa.Schema:
+        if self._is_flat:
+            (fields,) = self._fields.values()
+            return for_spark(pa.schema([*fields, *CHANGE_FIELDS]))
+        structs = [pa.field(self._names[table], pa.struct(list(fields))) for table, fields in self._fields.items()]
+        return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))
+
+    def batches(self, block: "Block", epoch: int) -> Iterator[pa.RecordBatch]:
+        """All changes of a block in log order."""
+        from penstock.binlog.changes import changes_of  # noqa: PLC0415 - brings numba, which planning does without
+
+        parts = [
+            self._place(table, changes)
+            for table, fields in self._fields.items()
+            for changes in changes_of(block, table, fields, epoch)
+        ]
+        if len(parts) > 1:
+            merged = pa.Table.from_batches(parts).sort_by("_seq").combine_chunks()
+            yield from merged.to_batches()
+        else:
+            yield from parts
+
+    def _place(self, table: TableName, changes: pa.RecordBatch) -> pa.RecordBatch:
+        rows = changes.num_rows
+        about = [changes.column(field.name) for field in CHANGE_FIELDS]
+        own = [changes.column(i) for i in range(changes.num_columns - len(about))]
+        if self._is_flat:
+            columns = own
+        else:
+            fields = self._fields[table]
+            columns = [pa.repeat(str(table), rows)]
+            columns += [
+                pa.StructArray.from_arrays(own, fields=list(fields))
+                if other == table
+                else pa.nulls(rows, pa.struct(list(other_fields)))
+                for other, other_fields in self._fields.items()
+            ]
+        arrays = [column.cast(field.type) for column, field in zip([*columns, *about], self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _chosen(table: TableName, described: pa.Schema, columns: list[str] | None) -> pa.Schema:
+    """All columns that can be decoded, or the chosen ones, each of which must be."""
+    if columns is None:
+        return described.remove_metadata()
+    metadata: dict[bytes, bytes] = described.metadata or {}
+    refused: dict[str, str] = json.loads(metadata.get(b"refused", b"{}"))
+    for name in columns:
+        if name in refused:
+            raise SchemaError(refused[name])
+        if name not in described.names:
+            raise SchemaError(f"table {table} has no column {name}; it has {', '.join(described.names)}")
+    return pa.schema([field for field in described.remove_metadata() if field.name in columns])

@@ -1,0 +1,35 @@
+"""Arrow types of the decoder → Arrow types that Spark has.
+
+Spark has no unsigned integers and no decimals beyond 38 digits: an unsigned integer becomes the next wider signed
+one (64 bits: decimal(20,0)), a longer decimal its text.
+"""
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+
+
+def for_spark(fields: pa.Schema) -> pa.Schema:
+    """The same fields in types that Spark can hold, with the names that Spark gives list items."""
+    return pa.schema([pa.field(field.name, _type(field.type)) for field in fields])
+
+
+def _type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_decimal256(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _type(field.type)) for field in kind])
+    return _WIDER.get(kind, kind)
+
+
+def spark_schema(fields: pa.Schema) -> StructType:
+    return from_arrow_schema(fields, prefer_timestamp_ntz=True)
