@@ -1,0 +1,163 @@
+"""A server as a child process that cannot outlive us.
+
+Invariant: from `start` until `stop` or `kill` has returned, the process id belongs to this server: its exit is only
+looked at (WNOWAIT), never collected, so a signal to its group can never reach a stranger who got the same id.
+
+`setpriv --pdeathsig` makes the kernel kill the server when its parent is gone, however that happened. For the kernel
+the parent is the *thread* that started the process, hence one thread that starts them all and lives as long as we do.
+"""
+
+import functools
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from penstock.errors import ServerStartError
+
+POLL_S = 0.03
+TAIL_LINES = 15
+_STACK_FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def poll_until(condition: Callable[[], bool], timeout_s: float) -> bool:
+    """Ask `condition` until it is true or the time is over; says which."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+class ServerProcess:
+    """One running server, the leader of a session and process group of its own."""
+
+    def __init__(self, name: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.name = name
+        self.log = log
+        self.pid = process.pid
+        self._process = process
+
+    @classmethod
+    def start(
+        cls,
+        name: str,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        user: str | None = None,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> "ServerProcess":
+        """Start `command` in `folder`, output to `log`; as another user if one is named (needs root)."""
+        arguments = [*_setpriv(user), "--", *map(str, command)]
+        with log.open("ab") as output:
+            spawning = _spawner(os.getpid()).submit(
+                subprocess.Popen,
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=None if environment is None else dict(environment),
+                start_new_session=True,
+            )
+            try:
+                process = spawning.result()
+            except OSError as error:
+                raise ServerStartError(f"{name} could not be started: {error}") from error
+        return cls(name, process, log)
+
+    def has_exited(self) -> bool:
+        if self._process.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def wait_until_ready(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
+        """Return once `is_ready` says so; if the server exits or the time is over, end it and raise."""
+        try:
+            in_time = poll_until(lambda: self.has_exited() or is_ready(), timeout_s)
+        except BaseException:
+            self.kill()
+            raise
+        if in_time and not self.has_exited():
+            return
+        self.kill()
+        status = self._process.returncode
+        if not in_time:
+            what = f"was not ready after {timeout_s:g} s"
+        else:
+            what = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+        raise ServerStartError(f"{self.name} {what}; the end of {self.log}:\n{log_tail(self.log)}")
+
+    def stop(self, timeout_s: float = 20) -> None:
+        """TERM to the whole group; KILL to what is left of it when the time is over."""
+        if self._process.returncode is None:
+            self._signal(signal.SIGTERM)
+            # Not only the leader: a start program may end before the server that it started.
+            poll_until(lambda: not _has_living_members(self.pid), timeout_s)
+        self.kill()
+
+    def kill(self) -> None:
+        """KILL to the whole group, as a crash would be."""
+        if self._process.returncode is None:
+            self._signal(signal.SIGKILL)
+            self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        # While the leader is not collected its group exists, so this cannot fail with "no such process".
+        os.killpg(self.pid, number)
+
+
+def _has_living_members(group: int) -> bool:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # pid (name) state parent group …; the name may hold anything, so count from its closing bracket.
+            state, _parent, its_group, *_rest = path.read_text(errors="replace").rpartition(")")[2].split()
+        except (OSError, ValueError):
+            continue  # it ended while we looked
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return False
+
+
+def log_tail(log: Path) -> str:
+    """The last lines of a log, indented, for an error message; Java's stack frames would push the reason out."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        lines = [f"({error.strerror})"]
+    telling = [line for line in lines if line.strip() and not _STACK_FRAME.match(line)]
+    return "\n".join(f"  {line}" for line in telling[-TAIL_LINES:] or ["(empty)"])
+
+
+def _setpriv(user: str | None) -> list[str]:
+    program = shutil.which("setpriv")
+    if program is None:
+        raise ServerStartError("setpriv was not found: install util-linux (it ends servers when their parent dies)")
+    if user is None:
+        return [program, "--pdeathsig", "KILL"]
+    account = pwd.getpwnam(user)
+    identity = [f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups", "--inh-caps=-all"]
+    return [program, *identity, "--pdeathsig", "KILL"]
+
+
+@functools.cache
+def _spawner(_process_id: int) -> ThreadPoolExecutor:
+    # Keyed by process id: a forked child has our memory but not our thread.
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-servers")

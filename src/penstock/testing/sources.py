@@ -1,0 +1,58 @@
+"""Apt's sources files, read as text and rewritten for another suite.
+
+Invariant: no address is made up here. What comes out names the archives that came in, and only those of them that
+carry the distribution itself: a vendor's archive has no other suite to offer.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+# A distribution's main archive is named by suite or codename alone; `-updates`, `-security`, `-backports`,
+# `-pgdg` and the like are additions to one release and do not exist for another.
+_MAIN_SUITE = re.compile(r"[a-z]+")
+_LIST_LINE = re.compile(r"deb\s+(?P<options>\[[^\]]*\]\s+)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>\S.*)")
+_FIELD = re.compile(r"(?P<name>[A-Za-z0-9-]+):(?P<value>.*(?:\n[ \t].*)*)")
+_NO = {"no", "false", "without", "off", "disable"}
+
+
+def read_sources(main: Path, parts: Path) -> dict[str, str]:
+    """The texts of the machine's sources files by file name; a file that apt would not read is not there."""
+    candidates = [main, *(sorted(parts.iterdir()) if parts.is_dir() else [])]
+    return {path.name: path.read_text(encoding="utf-8") for path in candidates if _is_sources(path)}
+
+
+def for_suite(name: str, text: str, suite: str) -> str:
+    """The text of one sources file with the distribution's own suite replaced and everything else left out."""
+    lines = _list_lines(text, suite) if name.endswith(".list") else _stanzas(text, suite)
+    return "".join(lines)
+
+
+def _is_sources(path: Path) -> bool:
+    return path.suffix in {".list", ".sources"} and path.is_file()
+
+
+def _list_lines(text: str, suite: str) -> Iterator[str]:
+    for line in text.splitlines():
+        found = _LIST_LINE.match(line.partition("#")[0].strip())
+        if found and _MAIN_SUITE.fullmatch(found["suite"]) and "main" in found["components"].split():
+            yield f"deb {found['options'] or ''}{found['uri']} {suite} {found['components']}\n"
+
+
+def _stanzas(text: str, suite: str) -> Iterator[str]:
+    without_comments = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for stanza in re.split(r"\n\s*\n", without_comments):
+        fields = {found["name"].lower(): found["value"].strip() for found in _FIELD.finditer(stanza)}
+        if not _is_distribution(fields):
+            continue
+        fields |= {"types": "deb", "suites": suite}
+        yield "".join(f"{name}: {value}\n" for name, value in fields.items()) + "\n"
+
+
+def _is_distribution(fields: dict[str, str]) -> bool:
+    return (
+        "deb" in fields.get("types", "").split()
+        and fields.get("enabled", "yes").lower() not in _NO
+        and any(_MAIN_SUITE.fullmatch(suite) for suite in fields.get("suites", "").split())
+        and "main" in fields.get("components", "").split()
+    )

@@ -1,0 +1,24 @@
+"""The servers the tests run on; `python -m tests.services` fetches them, the fixtures of conftest.py start them."""
+
+from tests.services.chromium import Chromium
+from tests.services.elasticsearch import ElasticsearchService
+from tests.services.mariadb import MariaDBService
+from tests.services.mysql import MYSQL_5_7, MYSQL_8_0, MYSQL_9
+from tests.services.opensearch import OpenSearchService
+from tests.services.service import Service
+from tests.services.zookeeper import ZooKeeperService
+
+# In the order in which they are fetched.
+_ALL: tuple[Service, ...] = (
+    MariaDBService(),
+    OpenSearchService(),
+    MYSQL_8_0,
+    MYSQL_5_7,
+    MYSQL_9,
+    ZooKeeperService(),
+    ElasticsearchService(),
+    Chromium(),
+)
+SERVICES = {service.name: service for service in _ALL}
+
+__all__ = ["SERVICES", "Service"]
