@@ -1,0 +1,18 @@
+"""The options that name a source, shared by the commands that connect to one."""
+
+from typing import Annotated
+
+import typer
+
+from penstock.config import SourceSettings
+
+Host = Annotated[str, typer.Option(help="Host of the MySQL or MariaDB server.")]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="Its port.")]
+User = Annotated[str, typer.Option(help="A user with REPLICATION SLAVE, REPLICATION CLIENT and SELECT.")]
+Password = Annotated[
+    str, typer.Option(envvar="PENSTOCK_PASSWORD", show_envvar=True, help="Better given in the environment.")
+]
+
+
+def source_settings(host: str, port: int, user: str, password: str) -> SourceSettings:
+    return SourceSettings.model_validate({"host": host, "port": port, "user": user, "password": password})

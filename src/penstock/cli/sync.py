@@ -1,0 +1,41 @@
+"""penstock sync"""
+
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.signals import on_stop
+from penstock.cli.source_options import Host, Password, Port, User, source_settings
+
+
+def sync(
+    spec: Annotated[Path, typer.Argument(help="The document spec, YAML.")],
+    index: Annotated[str, typer.Option(help="URL of OpenSearch or Elasticsearch, or a folder for an embedded index.")],
+    checkpoint: Annotated[Path, typer.Option(help="Folder that remembers how far the stream is.")],
+    server: Annotated[str, typer.Option(help="HOST:PORT of `penstock serve`.")] = "127.0.0.1:11115",
+    destination: Annotated[str, typer.Option(help="Instance on that server.")] = "default",
+    host: Host = "127.0.0.1",
+    port: Port = 3306,
+    user: User = "root",
+    password: Password = "",
+) -> None:
+    """Keep a search index equal to the database: first load, then every change.
+
+    A new checkpoint begins with a full load; a later run goes on where the last one stopped.
+
+    Examples:
+
+        penstock sync product.yml --index http://127.0.0.1:9200 --checkpoint /var/lib/penstock/product
+
+        penstock sync product.yml --index ./product-index --checkpoint ./product-checkpoint
+    """
+    from penstock.spark.sync_job import SyncJob, open_index  # noqa: PLC0415 - Spark takes seconds to load
+
+    source = source_settings(host, port, user, password)
+    stopped = threading.Event()
+    on_stop(stopped.set)
+    job = SyncJob.prepare(spec, source, server, destination)
+    with open_index(index, job.plan.spec.index) as target:
+        job.run(target, checkpoint.absolute(), stopped, typer.echo)

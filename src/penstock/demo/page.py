@@ -1,0 +1,147 @@
+"""The demo's page: a search box over the index, a form that changes the database, and the milliseconds between."""
+
+import socket
+from contextlib import closing
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from penstock.demo.pipeline import Pipeline
+from penstock.demo.shop import STATES
+from penstock.errors import ConfigurationError, MissingExtraError
+from penstock.source import connect
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import FileResponse, JSONResponse
+    from starlette.routing import Route
+except ImportError as error:
+    raise MissingExtraError.of("console", "the demo's page") from error
+
+_HTML = Path(__file__).with_name("page.html")
+_HITS = 20
+_DEADLINE_S = 30.0
+
+
+def listen(port: int) -> socket.socket:
+    """Taken before anything is started, so that a busy port costs no time."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(
+            f"the page cannot use port {port} ({error.strerror}): choose another, for example make demo PORT={port + 1}"
+        ) from None
+    return listener
+
+
+def serve_page(pipeline: Pipeline, listener: socket.socket) -> None:
+    """Until Ctrl-C."""
+    config = uvicorn.Config(application(pipeline), log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return
+
+
+def application(pipeline: Pipeline) -> Starlette:
+    shop = _Shop(pipeline)
+
+    async def page(_: Request) -> FileResponse:
+        return FileResponse(_HTML, media_type="text/html")
+
+    async def search(request: Request) -> JSONResponse:
+        return JSONResponse(await run_in_threadpool(shop.search, request.query_params.get("q", "")))
+
+    async def product(request: Request) -> JSONResponse:
+        found = await run_in_threadpool(shop.product, request.path_params["id"])
+        return JSONResponse(found) if found else _refusal(f"there is no product {request.path_params['id']}", 404)
+
+    async def change(request: Request) -> JSONResponse:
+        try:
+            wanted = _checked(await request.json())
+        except ValueError as error:
+            return _refusal(str(error), 400)
+        answer = await run_in_threadpool(shop.change, request.path_params["id"], wanted)
+        return JSONResponse(answer) if answer else _refusal(f"there is no product {request.path_params['id']}", 404)
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/api/search", search),
+            Route("/api/product/{id:int}", product),
+            Route("/api/product/{id:int}", change, methods=["POST"]),
+        ]
+    )
+
+
+def _refusal(message: str, status: int) -> JSONResponse:
+    return JSONResponse({"error": message}, status)
+
+
+def _checked(body: Any) -> dict[str, Any]:
+    """What a form sent, or a ValueError with the sentence to show."""
+    if not isinstance(body, dict):
+        raise ValueError("send an object with name, price and state")  # noqa: TRY004 - shown as a bad request
+    given: dict[str, Any] = body  # pyright: ignore[reportUnknownVariableType]
+    name = str(given.get("name", "")).strip()
+    if not 1 <= len(name) <= 120:
+        raise ValueError("a name has 1 to 120 characters")
+    try:
+        price = Decimal(str(given.get("price", ""))).quantize(Decimal("0.01"))
+    except InvalidOperation:
+        raise ValueError("a price is a number such as 12.50") from None
+    if not 0 <= price < 100_000_000:
+        raise ValueError("a price lies between 0 and 99999999.99")
+    state = given.get("state")
+    if state not in STATES:
+        raise ValueError(f"a state is one of {', '.join(STATES)}")
+    return {"name": name, "price": price, "state": state}
+
+
+class _Shop:
+    """What the page asks for."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def search(self, text: str) -> dict[str, Any]:
+        index = self._pipeline.index
+        hits = [{"id": hit.id, **hit.document} for hit in index.search(text, _HITS)]
+        return {"documents": index.count(), "hits": hits}
+
+    def product(self, key: int) -> dict[str, Any] | None:
+        """From the database, not from the index."""
+        with closing(connect(self._pipeline.source)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT name, price, state FROM shop.product WHERE id = %s", (key,))
+            row = cursor.fetchone()
+        return {"id": key, "name": row[0], "price": str(row[1]), "state": row[2]} if row else None
+
+    def change(self, key: int, wanted: dict[str, Any]) -> dict[str, Any] | None:
+        """Commit, then wait until a search sees it; gives the milliseconds between."""
+        with closing(connect(self._pipeline.source)) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM shop.product WHERE id = %s", (key,))
+            if not cursor.fetchone():
+                return None
+            changed = cursor.execute(
+                "UPDATE shop.product SET name = %(name)s, price = %(price)s, state = %(state)s WHERE id = %(key)s",
+                {**wanted, "key": key},
+            )
+            took_ms = self._pipeline.wait_until(lambda: self._is_seen(key, wanted), _DEADLINE_S)
+        return {"ms": took_ms, "changed": bool(changed), "searchable": wanted["state"] != "hidden"}
+
+    def _is_seen(self, key: int, wanted: dict[str, Any]) -> bool:
+        document = self._pipeline.index.get(str(key))
+        if wanted["state"] == "hidden":
+            return document is None
+        return document is not None and (
+            document["name"] == wanted["name"]
+            and Decimal(str(document["price"])) == wanted["price"]
+            and document["state"] == wanted["state"]
+        )

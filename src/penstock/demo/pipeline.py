@@ -1,0 +1,113 @@
+"""The way of a change, all of it on this machine: MariaDB → capture → Flight → Spark → embedded index.
+
+Everything that is started is stopped again, in the opposite order, whatever happens.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from penstock.config import InstanceSettings, ServerSettings, SourceSettings
+from penstock.demo.shop import SPEC, ShopSize, create_shop
+from penstock.demo.steps import Steps
+from penstock.document import DocumentBuilder, DocumentPlan, load_all
+from penstock.errors import PenstockError
+from penstock.model import Sequence
+from penstock.search.embedded import EmbeddedIndex
+from penstock.server import FlightServer
+from penstock.source import RowQuery, connect, current_position
+from penstock.spark.index_sync import IndexSync
+from penstock.spark.session import check_java, local_session, stop_session
+from penstock.testing import Installation, MariaDB
+
+DEADLINE_S = 60.0
+_POLL_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The running parts that a page or a check needs."""
+
+    source: SourceSettings
+    index: EmbeddedIndex
+    query: Any  # Spark's StreamingQuery
+
+    def wait_until(self, is_so: Callable[[], bool], deadline_s: float = DEADLINE_S) -> float | None:
+        """Milliseconds until it is so; None when the deadline passed. An error of the stream comes out."""
+        began = time.perf_counter()
+        while not is_so():
+            if time.perf_counter() - began > deadline_s:
+                return None
+            failure = self.query.exception()
+            if failure is not None:
+                raise PenstockError(f"the stream stopped: {str(failure).splitlines()[0]}")
+            time.sleep(_POLL_S)
+        return (time.perf_counter() - began) * 1000
+
+
+@contextmanager
+def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
+    check_java()
+    with ExitStack() as started:
+        folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="penstock-demo-")))
+        with steps.step("MariaDB, a private one") as detail:
+            installation = Installation.fetch(detail)
+            database = started.enter_context(MariaDB(installation, folder / "mariadb"))
+        source = SourceSettings(
+            host=database.host,
+            port=database.port,
+            user=database.user,
+            password=SecretStr(database.password),
+            tls="disabled",
+        )
+        with steps.counted("a shop, products", size.products) as progress, closing(connect(source)) as connection:
+            create_shop(connection, size, progress)
+            start = current_position(connection, source)
+        with steps.step("capture: the server follows the log from here on"):
+            instance = InstanceSettings(destination="shop", source=source, start=str(start))
+            server = FlightServer(ServerSettings(port=0, instances=(instance,)))
+            started.callback(server.stop)
+            server.start()
+            tables = {table.name: table for table in server.instances["shop"].describe(SPEC.tables)}
+            plan = DocumentPlan.of(SPEC, tables)
+        reader = RowQuery(source)
+        started.callback(reader.close)
+        builder = DocumentBuilder(plan, reader)
+        index = started.enter_context(EmbeddedIndex.open(folder / "index"))
+        index.prepare(plan.fields)
+        with steps.counted("first load of the index, documents", _searchable(source)) as progress:
+            load_all(builder, index, int(Sequence.at(start, instance.epoch)), progress)
+        with steps.step("Spark: session and stream") as detail:
+            spark = local_session("penstock demo", log_file=folder / "spark.log")
+            started.callback(stop_session, spark)
+            detail("the first batch loads Spark's Python processes")
+            sync = IndexSync(plan, builder, index, server=server.address, destination="shop")
+            query = sync.start(spark, folder / "checkpoint", start)
+            started.callback(query.stop)
+            pipeline = Pipeline(source, index, query)
+            _warm_up(pipeline)
+        yield pipeline
+
+
+def _searchable(source: SourceSettings) -> int:
+    with closing(connect(source)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM shop.product WHERE state IN ('on_sale', 'sold_out')")
+        (count,) = cursor.fetchone() or (0,)
+        return int(count)
+
+
+def _warm_up(pipeline: Pipeline) -> None:
+    """One change through everything, so that the first one a person makes is not the slow one."""
+    with closing(connect(pipeline.source)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, name FROM shop.product WHERE state = 'on_sale' ORDER BY id LIMIT 1")
+        key, name = cursor.fetchone() or (0, "")
+        for text in (f"{name} (warm)", name):
+            cursor.execute("UPDATE shop.product SET name = %s WHERE id = %s", (text, key))
+            if pipeline.wait_until(lambda text=text: (pipeline.index.get(str(key)) or {}).get("name") == text) is None:
+                raise PenstockError(f"the first change did not reach the index within {DEADLINE_S:g} s")

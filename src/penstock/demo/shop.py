@@ -1,0 +1,99 @@
+"""A small shop: its tables, a few thousand rows that are the same each time, and the document that is searched."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from penstock.document import DocumentSpec, Join, Root
+
+STATES = ("on_sale", "sold_out", "hidden")
+
+SPEC = DocumentSpec(
+    index="product",
+    root=Root(
+        table="shop.product",
+        id="id",
+        columns=("name", "description", "price", "state", "updated_at"),
+        where={"state": ["on_sale", "sold_out"]},
+    ),
+    joins={
+        "store": Join(table="shop.store", on={"store_id": "id"}, columns=("name", "city")),
+        "category": Join(table="shop.category", on={"category_id": "id"}, columns=("name",)),
+    },
+)
+
+_TABLES = (
+    "CREATE DATABASE shop DEFAULT CHARACTER SET utf8mb4",
+    """CREATE TABLE shop.store (
+        id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, name VARCHAR(80) NOT NULL, city VARCHAR(80) NOT NULL)""",
+    """CREATE TABLE shop.category (
+        id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, name VARCHAR(80) NOT NULL)""",
+    """CREATE TABLE shop.product (
+        id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT,
+        name VARCHAR(120) NOT NULL,
+        description TEXT,
+        price DECIMAL(10, 2) NOT NULL,
+        state ENUM('on_sale', 'sold_out', 'hidden') NOT NULL DEFAULT 'on_sale',
+        store_id INT UNSIGNED NOT NULL,
+        category_id INT UNSIGNED NOT NULL,
+        updated_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3),
+        KEY (store_id), KEY (category_id))""",
+)
+
+_CITIES = ("Lisbon", "Porto", "Lyon", "Gent", "Turin", "Graz", "Malmö", "Kraków", "Brno", "Tartu")
+_OWNERS = ("Amber", "Birch", "Cedar", "Delta", "Ember", "Fjord", "Grove", "Harbor")
+_THINGS = {
+    "Kitchen": ("kettle", "teapot", "bread knife", "cutting board", "saucepan", "pepper mill"),
+    "Garden": ("watering can", "trowel", "hammock", "bird feeder", "garden hose", "lantern"),
+    "Office": ("desk lamp", "notebook", "fountain pen", "stapler", "monitor stand", "desk chair"),
+    "Travel": ("backpack", "suitcase", "travel mug", "rain jacket", "sleeping bag", "map case"),
+    "Music": ("ukulele", "metronome", "drum sticks", "guitar strap", "music stand", "harmonica"),
+    "Games": ("chess set", "playing cards", "dice tower", "puzzle", "marbles", "go board"),
+}
+_MAKES = ("oak", "steel", "ceramic", "copper", "linen", "bamboo", "walnut", "glass", "wool", "brass", "cork", "slate")
+_LOOKS = ("blue", "green", "black", "ivory", "crimson", "plain", "speckled", "striped", "matte", "polished")
+
+
+@dataclass(frozen=True, slots=True)
+class ShopSize:
+    stores: int = 40
+    products: int = 3000
+
+
+def create_shop(connection: "Connection[Cursor]", size: ShopSize, progress: Callable[[int], None]) -> None:
+    """`progress` is called with the number of products so far."""
+    pick = random.Random(7)  # noqa: S311 - the same shop every time
+    with connection.cursor() as cursor:
+        for statement in _TABLES:
+            cursor.execute(statement)
+        stores = [(f"{pick.choice(_OWNERS)} {number}", pick.choice(_CITIES)) for number in range(1, size.stores + 1)]
+        cursor.executemany("INSERT INTO shop.store (name, city) VALUES (%s, %s)", stores)
+        cursor.executemany("INSERT INTO shop.category (name) VALUES (%s)", [(name,) for name in _THINGS])
+        for first in range(0, size.products, 500):
+            count = min(500, size.products - first)
+            rows = [_product(pick, size) for _ in range(count)]
+            cursor.executemany(
+                "INSERT INTO shop.product (name, description, price, state, store_id, category_id)"
+                " VALUES (%s, %s, %s, %s, %s, %s)",
+                rows,
+            )
+            progress(first + count)
+
+
+def _product(pick: random.Random, size: ShopSize) -> tuple[Any, ...]:
+    category = pick.randrange(len(_THINGS))
+    thing = pick.choice(list(_THINGS.values())[category])
+    make, look = pick.choice(_MAKES), pick.choice(_LOOKS)
+    return (
+        f"{look} {make} {thing}",
+        f"A {look} {thing} made of {make}, for everyday use.",
+        Decimal(pick.randrange(200, 20_000)) / 100,
+        pick.choices(STATES, (90, 8, 2))[0],
+        pick.randrange(1, size.stores + 1),
+        category + 1,
+    )

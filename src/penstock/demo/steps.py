@@ -1,0 +1,47 @@
+"""What the terminal shows: one line per step with its seconds, a bar for long ones."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+
+class Steps:
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._number = 0
+
+    @contextmanager
+    def step(self, what: str) -> Generator[Callable[[str], None], None, None]:
+        """Gives a function that replaces the line's detail while the step runs."""
+        self._number += 1
+        began = time.monotonic()
+        if not self.console.is_terminal:
+            self.console.print(f"  {self._number}. {what} …")
+            yield lambda detail: self.console.print(f"     {detail}")
+        else:
+            with self.console.status(what) as status:
+                yield lambda detail: status.update(f"{what} [dim]{detail}[/dim]")
+        took = time.monotonic() - began
+        self.console.print(f"[green]✓[/green] {self._number}. {what} [dim]{took:.1f} s[/dim]", highlight=False)
+
+    @contextmanager
+    def counted(self, what: str, total: int) -> Generator[Callable[[int], None], None, None]:
+        """The same for a step that counts; gives a function that takes the count so far."""
+        self._number += 1
+        began = time.monotonic()
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda count: progress.update(task, completed=count)
+        took = time.monotonic() - began
+        line = f"[green]✓[/green] {self._number}. {what}: {total} [dim]{took:.1f} s[/dim]"
+        self.console.print(line, highlight=False)
