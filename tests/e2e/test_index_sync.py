@@ -1,0 +1,137 @@
+"""A random shopkeeper at work; then the indexes equal the database, ids and contents."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.demo.shop import SPEC, ShopSize, create_shop
+from penstock.document import DocumentBuilder, DocumentPlan, load_all
+from penstock.model import Position, Sequence
+from penstock.search.embedded import EmbeddedIndex
+from penstock.search.http import HttpIndex
+from penstock.search.index import SearchIndex
+from penstock.server import FlightServer
+from penstock.source import RowQuery, connect, current_position
+from penstock.spark.index_sync import IndexSync
+from penstock.testing import DatabaseServer
+from tests.capture import poll, source_of
+from tests.e2e.shop import Shopkeeper, contents, drop_shop, truth
+
+SECONDS = 20.0
+SOURCES = ("mariadb", "mysql80", "mysql9")
+
+
+@dataclass
+class Shop:
+    """A database with a captured shop and the two indexes that follow it."""
+
+    database: DatabaseServer
+    spark: SparkSession
+    folder: Path
+    plan: DocumentPlan
+    start: Position
+    address: str
+    indexes: dict[str, SearchIndex]
+    builders: dict[str, DocumentBuilder]
+
+    def follow(self) -> list[Any]:
+        """Start, or go on with, one stream per index."""
+        return [
+            IndexSync(self.plan, self.builders[name], index, server=self.address, name=name).start(
+                self.spark, self.folder / f"checkpoint-{name}", self.start
+            )
+            for name, index in self.indexes.items()
+        ]
+
+    def differences(self) -> dict[str, Any]:
+        expected = truth(self.database)
+        found: dict[str, Any] = {}
+        for name, index in self.indexes.items():
+            index.refresh()
+            actual = contents(index.documents())
+            different = {
+                key: (expected.get(key), actual.get(key))
+                for key in expected.keys() | actual.keys()
+                if expected.get(key) != actual.get(key)
+            }
+            if different:
+                found[name] = dict(list(different.items())[:3]) | {"count": len(different)}
+        return found
+
+
+@pytest.fixture(params=SOURCES)
+def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, tmp_path: Path) -> Iterator[Shop]:
+    database: DatabaseServer = request.getfixturevalue(request.param)
+    source = source_of(database)
+    drop_shop(database)
+    with ExitStack() as started:
+        started.callback(drop_shop, database)
+        with closing(connect(source)) as connection:
+            create_shop(connection, ShopSize(stores=40, products=300), lambda _: None)
+            start = current_position(connection, source)
+        server = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source, start=str(start)),)))
+        started.callback(server.stop)
+        server.start()
+        plan = DocumentPlan.of(SPEC, {table.name: table for table in server.instances["default"].describe(SPEC.tables)})
+        indexes: dict[str, SearchIndex] = {
+            "embedded": EmbeddedIndex.open(tmp_path / "index"),
+            "opensearch": HttpIndex.open(opensearch.url, f"product-{request.param}-{time.time_ns()}"),
+        }
+        builders: dict[str, DocumentBuilder] = {}
+        for name, index in indexes.items():
+            started.callback(index.close)
+            reader = RowQuery(source)
+            started.callback(reader.close)
+            builders[name] = DocumentBuilder(plan, reader)
+            index.prepare(plan.fields)
+            load_all(builders[name], index, int(Sequence.at(start, 0)))
+        yield Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
+
+
+def equal_soon(shop: Shop, queries: list[Any]) -> dict[str, Any]:
+    """Wait until both indexes are equal; gives what still differs at the deadline."""
+
+    def is_equal() -> bool:
+        for query in queries:
+            assert query.exception() is None, query.exception()
+        return not shop.differences()
+
+    return {} if poll(is_equal, 60) else shop.differences()
+
+
+@pytest.mark.timeout(300)
+def test_both_indexes_equal_the_database_after_random_work(shop: Shop) -> None:
+    assert shop.differences() == {}
+    queries = shop.follow()
+    shopkeeper = Shopkeeper(shop.database, seed=11)
+    shopkeeper.start()
+    shopkeeper.finish(SECONDS)
+    assert shopkeeper.transactions > 100
+    assert equal_soon(shop, queries) == {}
+    for query in queries:
+        query.stop()
+
+
+@pytest.mark.timeout(300)
+def test_they_do_when_the_stream_is_stopped_and_started_in_the_middle(shop: Shop) -> None:
+    queries = shop.follow()
+    shopkeeper = Shopkeeper(shop.database, seed=12)
+    shopkeeper.start()
+    assert poll(lambda: all(query.lastProgress is not None for query in queries), 60)
+    for query in queries:
+        query.stop()
+    assert poll(lambda: shopkeeper.transactions > 50, 60)
+    before = shopkeeper.transactions
+    assert poll(lambda: shopkeeper.transactions > before + 50, 60)
+    queries = shop.follow()
+    shopkeeper.finish(SECONDS)
+    assert equal_soon(shop, queries) == {}
+    for query in queries:
+        query.stop()

@@ -1,0 +1,120 @@
+"""What a person gets wrong first: each gives one clear line with what to do, and a non-zero exit."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PENSTOCK = Path(sys.executable).with_name("penstock")
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PENSTOCK, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def assert_one_line(result: subprocess.CompletedProcess[str], *words: str) -> None:
+    lines = result.stderr.strip().splitlines()
+    assert result.returncode != 0
+    assert len(lines) == 1, result.stderr
+    for word in words:
+        assert word in lines[0]
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_a_missing_java(tmp_path: Path) -> None:
+    (tmp_path / "java-home").mkdir()
+    by_home = run("demo", "--once", JAVA_HOME=str(tmp_path / "java-home"))
+    assert_one_line(by_home, "Java 17", "JAVA_HOME", "apt-get install openjdk-17")
+    (tmp_path / "penstock-only").mkdir()
+    by_path = run("demo", "--once", PATH=str(tmp_path / "penstock-only"), JAVA_HOME="")
+    assert_one_line(by_path, "Java 17", "PATH", "apt-get install openjdk-17")
+
+
+def test_an_old_java(tmp_path: Path) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    old.chmod(0o755)
+    assert_one_line(run("demo", "--once", JAVA_HOME=str(tmp_path)), "Java 17", "11")
+
+
+def test_a_busy_port_for_the_page(busy_port: int) -> None:
+    assert_one_line(run("demo", "--port", str(busy_port)), f"port {busy_port}", f"make demo PORT={busy_port + 1}")
+
+
+def test_a_busy_port_for_the_server(mariadb: Any, busy_port: int) -> None:
+    result = run("serve", "--port", str(mariadb.port), "--listen", str(busy_port), PENSTOCK_PASSWORD=mariadb.password)
+    assert_one_line(result, f"127.0.0.1:{busy_port}", "port is in use", "another")
+
+
+def test_a_wrong_password(mariadb: Any) -> None:
+    result = run("serve", "--port", str(mariadb.port), "--listen", "0", PENSTOCK_PASSWORD="wrong-secret")
+    assert_one_line(result, f"127.0.0.1:{mariadb.port}", "refused user 'root'", "password")
+    assert "wrong-secret" not in result.stderr + result.stdout
+
+
+def test_no_database_there(busy_port: int) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        nobody = probe.getsockname()[1]
+    result = run("serve", "--port", str(nobody), "--listen", "0", PENSTOCK_PASSWORD="x")
+    assert_one_line(result, f"127.0.0.1:{nobody}", "is it running")
+
+
+@pytest.mark.mariadb
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"binlog_format": "STATEMENT"}, ("binlog_format is STATEMENT", "SET GLOBAL binlog_format = 'ROW'")),
+        ({"binlog_format": "MIXED"}, ("binlog_format is MIXED", "SET GLOBAL binlog_format = 'ROW'")),
+        ({"log_bin": None}, ("log_bin is OFF", "--log-bin")),
+        ({"binlog_row_metadata": "NO_LOG"}, ("binlog_row_metadata is NO_LOG", "SET GLOBAL binlog_row_metadata")),
+        ({"binlog_row_image": "MINIMAL"}, ("binlog_row_image is MINIMAL", "SET GLOBAL binlog_row_image")),
+    ],
+    ids=lambda value: "-".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "",
+)
+def test_a_log_that_cannot_be_captured(
+    private_server: Callable[..., Any], options: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    server = private_server("mariadb", options=options)
+    result = run("serve", "--port", str(server.port), "--listen", "0", PENSTOCK_PASSWORD=server.password)
+    assert_one_line(result, f"127.0.0.1:{server.port}", *words)
+
+
+@pytest.mark.parametrize("granted", ["SELECT", "SELECT, REPLICATION CLIENT"])
+def test_a_user_without_the_replication_privilege(mariadb: Any, granted: str) -> None:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE OR REPLACE USER nobody@'%' IDENTIFIED BY 'pw'")
+        cursor.execute(f"GRANT {granted} ON *.* TO nobody@'%'")
+    result = run("serve", "--port", str(mariadb.port), "--user", "nobody", "--listen", "0", PENSTOCK_PASSWORD="pw")
+    assert_one_line(result, "nobody", "GRANT", "REPLICATION")
+
+
+def test_a_config_file_with_a_typing_error(tmp_path: Path) -> None:
+    config = tmp_path / "penstock.yml"
+    config.write_text("instances:\n  - destination: shop\n    sorce: {}\n")
+    assert_one_line(run("serve", str(config)), "penstock.yml", "instances.0.sorce")
+    config.write_text("instances: [")
+    assert_one_line(run("serve", str(config)), "penstock.yml", "not YAML")
+    config.write_text("instances:\n  - source: {password: '${env:NOT_SET_ANYWHERE}'}\n")
+    assert_one_line(run("serve", str(config)), "NOT_SET_ANYWHERE", "not set")
+    assert_one_line(run("serve", str(tmp_path / "nothing.yml")), "nothing.yml", "No such file")

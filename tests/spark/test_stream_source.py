@@ -1,0 +1,222 @@
+"""`format("penstock")` on a real Spark: found by name, typed, restartable, exact."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.model import Position
+from penstock.server import FlightServer
+from penstock.testing import DatabaseServer
+from tests.capture import execute, poll, source_of
+
+
+class Collected:
+    """A foreachBatch target that keeps what it got."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.batches: list[pa.Table] = []
+
+    def __call__(self, batch: DataFrame, _: int) -> None:
+        table = batch.toArrow()
+        with self._lock:
+            self.batches.append(table)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return [row for table in self.batches for row in table.to_pylist()]
+
+
+@pytest.fixture
+def served(mariadb: DatabaseServer) -> Iterator[FlightServer]:
+    server = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source_of(mariadb)),)))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def shop(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = database(mariadb)
+    execute(
+        mariadb,
+        f"CREATE TABLE {name}.item (id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2),"
+        " at DATETIME(3), kind ENUM('a','b')) DEFAULT CHARSET utf8mb4",
+        f"CREATE TABLE {name}.owner (id INT PRIMARY KEY, name VARCHAR(20)) DEFAULT CHARSET utf8mb4",
+    )
+    return name
+
+
+def stream(spark: SparkSession, served: FlightServer, **options: str) -> DataFrame:
+    return spark.readStream.format("penstock").option("server", served.address).options(**options).load()
+
+
+def run(frame: DataFrame, target: Any, checkpoint: Path, *, drain: bool = False) -> Any:
+    writer = frame.writeStream.foreachBatch(target).option("checkpointLocation", str(checkpoint))
+    return (writer.trigger(availableNow=True) if drain else writer.trigger(processingTime="0 seconds")).start()
+
+
+def caught_up(served: FlightServer, mariadb: DatabaseServer) -> None:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        file, offset = cursor.fetchone()[:2]
+    assert poll(lambda: served.instances["default"].store.latest >= Position(file, int(offset)))
+
+
+def test_one_table_is_a_typed_stream(
+    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    start = served.instances["default"].store.latest
+    frame = stream(spark, served, table=f"{shop}.item", startingPosition=str(start))
+    assert dict(frame.dtypes) == {
+        "id": "decimal(20,0)",
+        "name": "string",
+        "price": "decimal(8,2)",
+        "at": "timestamp_ntz",
+        "kind": "string",
+        "_change_type": "string",
+        "_commit_version": "bigint",
+        "_commit_timestamp": "timestamp",
+        "_seq": "bigint",
+        "_row": "int",
+        "_gtid": "string",
+        "_file": "string",
+        "_offset": "bigint",
+        "_changed": "array<string>",
+    }
+    got = Collected()
+    query = run(frame, got, tmp_path / "checkpoint")
+    execute(
+        mariadb,
+        f"INSERT INTO {shop}.item VALUES (18446744073709551615, 'lämp', 1.50, '2024-02-29 01:02:03.456', 'b')",
+        f"UPDATE {shop}.item SET price = 2.50",
+        f"DELETE FROM {shop}.item",
+    )
+    assert poll(lambda: len(got.rows) >= 4 or query.exception() is not None, 60)
+    query.stop()
+    assert [(row["_change_type"], str(row["id"]), row["name"], str(row["price"])) for row in got.rows] == [
+        ("insert", "18446744073709551615", "lämp", "1.50"),
+        ("update_preimage", "18446744073709551615", "lämp", "1.50"),
+        ("update_postimage", "18446744073709551615", "lämp", "2.50"),
+        ("delete", "18446744073709551615", "lämp", "2.50"),
+    ]
+
+
+def test_several_tables_are_structs_in_one_order(
+    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    start = served.instances["default"].store.latest
+    for i in range(10):
+        execute(mariadb, f"INSERT INTO {shop}.owner VALUES ({i}, 'o')", f"INSERT INTO {shop}.item (id) VALUES ({i})")
+    caught_up(served, mariadb)
+    options = {
+        "tables": f"{shop}.item,{shop}.owner",
+        "columns": "item.id,owner.id,owner.name",
+        "startingPosition": str(start),
+    }
+    got = Collected()
+    run(stream(spark, served, **options), got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    assert [row["_table"] for row in got.rows] == [f"{shop}.owner", f"{shop}.item"] * 10
+    assert [row["owner"] for row in got.rows[:2]] == [{"id": 0, "name": "o"}, None]
+    assert [row["_seq"] for row in got.rows] == sorted(row["_seq"] for row in got.rows)
+
+
+def test_a_restart_neither_loses_nor_repeats(
+    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    frame = stream(spark, served, table=f"{shop}.owner", startingPosition=str(served.instances["default"].store.latest))
+    got = Collected()
+    for part in range(4):
+        execute(mariadb, *(f"INSERT INTO {shop}.owner VALUES ({part * 10 + i}, 'x')" for i in range(10)))
+        caught_up(served, mariadb)
+        run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    assert [row["id"] for row in got.rows] == list(range(40))
+
+
+def test_a_failed_batch_is_read_again_even_from_a_new_server(
+    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    """The server's memory is gone and its store begins later: the batch comes from the source's own log."""
+    start = served.instances["default"].store.latest
+    execute(mariadb, *(f"INSERT INTO {shop}.owner VALUES ({i}, 'x')" for i in range(10)))
+    caught_up(served, mariadb)
+
+    def fail(batch: DataFrame, number: int) -> None:
+        raise ValueError("the sink is down")
+
+    frame = stream(spark, served, table=f"{shop}.owner", startingPosition=str(start))
+    query = run(frame, fail, tmp_path / "checkpoint", drain=True)
+    with pytest.raises(Exception, match="the sink is down"):
+        query.awaitTermination(60)
+    execute(mariadb, f"INSERT INTO {shop}.owner VALUES (10, 'x')")
+    other = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source_of(mariadb)),)))
+    other.start()
+    execute(mariadb, f"INSERT INTO {shop}.owner VALUES (11, 'x')")
+    caught_up(other, mariadb)
+    got = Collected()
+    again = stream(spark, other, table=f"{shop}.owner", startingPosition=str(start))
+    run(again, got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    other.stop()
+    assert [row["id"] for row in got.rows] == list(range(12))
+
+
+def test_batches_are_bounded_and_end_between_transactions(
+    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    start = served.instances["default"].store.latest
+    with mariadb.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        for transaction in range(30):
+            for row in range(3):
+                cursor.execute(f"INSERT INTO {shop}.owner VALUES (%s, %s)", (transaction * 3 + row, "y" * 20))
+            connection.commit()
+    caught_up(served, mariadb)
+    got = Collected()
+    frame = stream(spark, served, table=f"{shop}.owner", startingPosition=str(start), maxBytesPerTrigger="2000")
+    run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
+    assert [row["id"] for row in got.rows] == list(range(90))
+    assert len(got.batches) > 3
+    assert all(table.num_rows % 3 == 0 for table in got.batches)
+
+
+def test_earliest_reads_what_the_source_still_has(
+    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    execute(mariadb, f"INSERT INTO {shop}.owner VALUES (1, 'x')", "FLUSH BINARY LOGS", f"DELETE FROM {shop}.owner")
+    caught_up(served, mariadb)
+    got = Collected()
+    frame = stream(spark, served, table=f"{shop}.owner", startingPosition="earliest")
+    run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    assert [row["_change_type"] for row in got.rows] == ["insert", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"table": "shop"}, "database.table"),
+        ({"tabel": "shop.item", "table": "shop.item"}, "unknown option tabel"),
+        ({}, "either the option `table`"),
+        ({"table": "no.such_table"}, "no table no.such_table"),
+        ({"table": "mysql.user", "columns": "nonsense"}, "no column nonsense"),
+        ({"table": "a.b", "startingPosition": "yesterday"}, "FILE:OFFSET"),
+        ({"table": "a.b", "maxBytesPerTrigger": "-1"}, "positive"),
+        ({"table": "a.b", "destination": "elsewhere"}, "no destination 'elsewhere'"),
+    ],
+)
+def test_a_wrong_option_is_explained(
+    spark: SparkSession, served: FlightServer, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Exception, match=message):
+        stream(spark, served, **options)
+
+
+def test_no_server_is_explained(spark: SparkSession) -> None:
+    frame = spark.readStream.format("penstock").options(server="127.0.0.1:1", table="a.b")
+    with pytest.raises(Exception, match=r"no Penstock server answers at 127\.0\.0\.1:1"):
+        frame.load()

@@ -1,0 +1,118 @@
+"""The rooms of the package may only look in the agreed directions (docs/architecture.md)."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[3] / "src" / "penstock"
+
+# Room → rooms it may import. `errors` is open to all. A room that is not here has no rule, which is a failure.
+ALLOWED = {
+    "model": set(),
+    "config": {"model"},
+    "binlog": {"model"},
+    "schema": {"model", "binlog"},
+    "source": {"model", "config", "binlog", "schema"},
+    "store": {"model", "config", "binlog", "schema"},
+    "meta": {"model", "config", "binlog", "schema", "coordinate"},
+    "coordinate": {"model", "config"},
+    "instance": {"model", "config", "binlog", "schema", "source", "store", "meta"},
+    "server": {"model", "config", "binlog", "schema", "source", "store", "meta", "instance", "coordinate", "render"},
+    "client": {"model", "binlog"},
+    "render": {"model", "binlog"},
+    "queue": {"model", "config"},
+    "search": {"model", "config"},
+    "document": {"model", "config", "search"},
+    "watch": {"model", "config"},
+    "testing": set(),
+    "spark": {"model", "config", "binlog", "schema", "source", "client", "document", "search", "queue", "watch"},
+    "console": {"model", "config", "client"},
+    "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
+    "cli": {"config", "demo", "server", "spark"},
+}
+
+# Library → the only places that may import it: an optional one lives in its adapter, a heavy one in its room.
+ONLY_IN = {
+    "pyspark": {"spark"},
+    "py4j": {"spark"},
+    "kazoo": {"coordinate"},
+    "pika": {"queue"},
+    "confluent_kafka": {"queue"},
+    "tantivy": {"search"},
+    "urllib3": {"search"},
+    "orjson": {"search", "document"},
+    "starlette": {"console", "demo"},
+    "uvicorn": {"console", "demo"},
+    "numba": {"binlog", "source", "render"},
+    "pymysql": {"source", "testing", "demo"},
+    "typer": {"cli"},
+}
+
+
+def imports_of(source: str, room: str) -> Iterator[tuple[str, int]]:
+    """Dotted names that a module imports, wherever in it, relative ones made absolute."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = f"penstock.{room}." if node.level == 1 else "penstock." if node.level else ""
+            module = f"{package}{node.module or ''}".rstrip(".")
+            yield module, node.lineno
+            if module == "penstock":
+                yield from ((f"penstock.{alias.name}", node.lineno) for alias in node.names)
+
+
+def violations(source: str, room: str) -> list[str]:
+    found: list[str] = []
+    for name, line in imports_of(source, room):
+        top, _, rest = name.partition(".")
+        target = rest.partition(".")[0]
+        if top == "penstock" and target and target not in {room, "errors", "__version__"}:
+            if target not in ALLOWED[room]:
+                found.append(f"line {line}: {room} may not import penstock.{target}")
+        elif top in ONLY_IN and room not in ONLY_IN[top]:
+            found.append(f"line {line}: only {', '.join(sorted(ONLY_IN[top]))} may import {top}, not {room}")
+    return found
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+    assert violations(path.read_text(encoding="utf-8"), room_of(path)) == []
+
+
+def test_every_room_has_a_rule() -> None:
+    assert {room_of(path) for path in modules()} <= ALLOWED.keys()
+
+
+def test_rules_have_no_cycle() -> None:
+    done: set[str] = set()
+    while len(done) < len(ALLOWED):
+        ready = {room for room, allowed in ALLOWED.items() if room not in done and allowed <= done}
+        assert ready, f"these rooms import each other: {sorted(ALLOWED.keys() - done)}"
+        done |= ready
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("model", "from penstock.binlog.block import Block"),
+        ("binlog", "import pyspark"),
+        ("document", "from penstock.source import connect"),
+        ("search", "from penstock import server"),
+        ("store", "def late():\n    from penstock.instance import Instance"),
+        ("model", "from ..store import memory"),
+        ("server", "import kazoo.client"),
+    ],
+)
+def test_a_forbidden_import_is_found(room: str, source: str) -> None:
+    assert len(violations(source, room)) == 1
