@@ -18,13 +18,14 @@ if ! "$python" -c 'import ensurepip' 2>/dev/null; then
     fail "could not install python3-venv; run: apt-get install python3-venv"
 fi
 
-echo "setup: creating $venv with $("$python" -V)"
-"$python" -m venv --clear "$venv"
-uv_pin=$(grep -m1 -oE '^uv==[^ ]+' requirements/dev.txt)
-"$venv/bin/pip" install --quiet --disable-pip-version-check "$uv_pin"
+echo "setup: $venv with $("$python" -V)"
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+# uv's own lines of the pinned file, hashes and all
+awk '/^uv==/ {on = 1} on {print} on && !/\\$/ {exit}' requirements/dev.txt > "$venv/uv.txt"
+"$venv/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r "$venv/uv.txt"
 echo "setup: installing $(grep -cE '^[a-z].*==' requirements/dev.txt) pinned packages"
-"$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes -r requirements/dev.txt
-"$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --editable .
+"$venv/bin/uv" pip sync --quiet --python "$venv/bin/python" --require-hashes requirements/dev.txt
+"$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation --editable .
 echo "setup: compiling the kernels, once"
 "$venv/bin/python" -c "import penstock.binlog.changes, penstock.binlog.reader, penstock.source.packet"
 echo "setup: ready"

@@ -159,3 +159,27 @@ def test_a_killed_demo_leaves_nothing_running(demo: tuple[subprocess.Popen[str],
     process.kill()
     process.wait()
     assert gone_soon(started) == set()
+
+
+@pytest.mark.mariadb
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("delay_s", [0.3, 2.5, 6.0])
+def test_ctrl_c_while_spark_starts_leaves_nothing_running(delay_s: float) -> None:
+    command = [PENSTOCK, "demo", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "Spark" in line:
+                break
+        seen: set[int] = set()
+        until = time.monotonic() + delay_s
+        while time.monotonic() < until:
+            seen |= descendants(process.pid)
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        while process.poll() is None:
+            seen |= descendants(process.pid)
+            time.sleep(0.05)
+        process.stdout.read()
+    assert process.returncode in (130, -signal.SIGINT)
+    assert gone_soon(seen) == set()

@@ -19,12 +19,13 @@ COLUMNS = """
     t1 TINYINT, t2 TINYINT UNSIGNED, s1 SMALLINT, s2 SMALLINT UNSIGNED, y1 YEAR, m1 MEDIUMINT, m2 MEDIUMINT UNSIGNED,
     i1 INT, i2 INT UNSIGNED, b1 BIGINT, b2 BIGINT UNSIGNED, d1 DECIMAL(10,2), d2 DECIMAL(65,30), d3 DECIMAL(18,18),
     d4 DECIMAL(38,0) UNSIGNED, f1 FLOAT, f2 DOUBLE, v1 VARCHAR(20), v2 VARCHAR(300), c1 CHAR(5), x1 TEXT, x2 LONGTEXT,
-    n1 VARBINARY(20), n2 BLOB, e1 ENUM('a','b','it''s','ü'), e2 SET('x','y','z'), dt0 DATETIME, dt6 DATETIME(6),
+    n1 VARBINARY(20), n2 BLOB, n3 BINARY(4), n4 BINARY(200), e1 ENUM('a','b','it''s','ü'), e2 SET('x','y','z'),
+    dt0 DATETIME, dt6 DATETIME(6),
     dt1 DATETIME(1), ts0 TIMESTAMP NULL, ts3 TIMESTAMP(3) NULL, da DATE, ti0 TIME, ti2 TIME(2), ti6 TIME(6)
 """
 LOW = (
     "1, -128, 0, -32768, 0, 1901, -8388608, 0, -2147483648, 0, -9223372036854775808, 0, -99999999.99,"
-    f" -{'9' * 35}.{'9' * 30}, -0.{'9' * 18}, 0, -1.5, -2.25, '', '', '', '', '', '', '', 'a', '',"
+    f" -{'9' * 35}.{'9' * 30}, -0.{'9' * 18}, 0, -1.5, -2.25, '', '', '', '', '', '', '', '', x'00', 'a', '',"
     " '1000-01-01 00:00:00', '1000-01-01 00:00:00.000001', '1969-12-31 23:59:59.9',"
     " '1970-01-01 00:00:01', '1970-01-01 00:00:01.001', '1000-01-01',"
     " '-838:59:59', '-838:59:58.99', '-00:00:00.000001'"
@@ -32,11 +33,12 @@ LOW = (
 HIGH = (
     "18446744073709551615, 127, 255, 32767, 65535, 2155, 8388607, 16777215, 2147483647, 4294967295,"
     f" 9223372036854775807, 18446744073709551615, 99999999.99, {'9' * 35}.{'9' * 30}, 0.{'9' * 18}, {'9' * 38},"
-    " 3.5, 1e300, 'ünï漢😀', REPEAT('é', 300), 'abcde', REPEAT('t', 65000), REPEAT('l', 70000), x'00ff00', x'0001fffe',"
+    " 3.5, 1e300, 'ünï漢😀', REPEAT('é', 300), 'abcde', REPEAT('t', 65000), REPEAT('l', 70000),"
+    " x'00ff00', x'0001fffe', x'01020300', x'ff00',"
     " 'it''s', 'x,y,z', '9999-12-31 23:59:59', '9999-12-31 23:59:59.999999', '2024-02-29 12:34:56.7',"
     " '2038-01-19 03:14:07', '2038-01-19 03:14:07.999', '9999-12-31', '838:59:59', '838:59:58.99', '838:59:58.999999'"
 )
-NULLS = "7" + ", NULL" * 35
+NULLS = "7" + ", NULL" * 37
 
 
 @pytest.fixture(params=SOURCES)
@@ -196,6 +198,39 @@ def test_a_position_that_is_not_there_is_named(server: DatabaseServer) -> None:
     with pytest.raises(PositionLostError, match=r"binlog\.999999:4.*SHOW BINARY LOGS"):
         instance.start()
     assert instance.state is InstanceState.FAILED
+
+
+def test_a_position_ahead_of_the_log_is_refused(server: DatabaseServer, instance: Instance) -> None:
+    """As after a RESET: to go on from there would skip what is written until then."""
+    ahead = Position("binlog.900000", 4)
+    with pytest.raises(PositionLostError, match="ahead of the log"):
+        instance.end_after(ahead, 1 << 20, 0)
+    with pytest.raises(PositionLostError, match="ahead of the log"):
+        list(instance.read(instance.store.latest, ahead))
+
+
+@pytest.mark.mariadb
+@pytest.mark.mysql80
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_a_quiet_source_may_rotate_and_purge_its_log(private_server: Callable[..., Any], kind: str) -> None:
+    server = private_server(kind)
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
+    instance = instance_of(server, source=source_of(server, heartbeat_s=0.5))
+    instance.start()
+    start = instance.store.latest
+    for _ in range(3):
+        execute(server, "FLUSH BINARY LOGS")
+    assert poll(lambda: instance.store.latest.file_number == start.file_number + 3)
+    quiet = instance.store.latest
+    execute(server, f"PURGE BINARY LOGS TO '{quiet.file}'")
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+        for (thread,) in cursor.fetchall():
+            cursor.execute(f"KILL {thread}")
+    execute(server, "INSERT INTO d.t VALUES (1)")
+    rows = changes_until(instance, "d.t", 1, quiet)
+    assert [row["id"] for row in rows] == [1]
+    instance.stop()
 
 
 def test_a_wrong_password_is_no_reason_to_try_again(server: DatabaseServer) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.binlog.changes import changes_of
+from penstock.client import FlightClient
 from penstock.config import InstanceSettings, ServerSettings
-from penstock.model import Position
+from penstock.model import Position, TableName
 from penstock.server import FlightServer
 from penstock.testing import DatabaseServer
 from tests.capture import execute, poll, source_of
@@ -183,6 +186,61 @@ def test_batches_are_bounded_and_end_between_transactions(
     assert [row["id"] for row in got.rows] == list(range(90))
     assert len(got.batches) > 3
     assert all(table.num_rows % 3 == 0 for table in got.batches)
+
+
+def test_a_transaction_larger_than_the_ring_passes_through(
+    spark: SparkSession, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    """Spark acknowledges a batch only with the next one; a ring that waited for that would wait for ever."""
+    instance = InstanceSettings(source=source_of(mariadb), store_bytes=1 << 20)
+    server = FlightServer(ServerSettings(port=0, instances=(instance,)))
+    server.start()
+    execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")
+    caught_up(server, mariadb)
+    got = Collected()
+    start = str(server.instances["default"].store.latest)
+    query = run(stream(spark, server, table=f"{shop}.owner", startingPosition=start), got, tmp_path / "checkpoint")
+    execute(mariadb, f"INSERT INTO {shop}.owner VALUES (0, 'small')")
+    assert poll(lambda: len(got.rows) == 1, 60)
+    rows = ", ".join(f"({i}, REPEAT('x', 500000))" for i in range(1, 11))
+    execute(mariadb, f"INSERT INTO {shop}.owner VALUES {rows}", f"INSERT INTO {shop}.owner VALUES (11, 'small')")
+    assert poll(lambda: len(got.rows) == 12 or query.exception() is not None, 60)
+    query.stop()
+    server.stop()
+    assert [row["id"] for row in got.rows] == list(range(12))
+
+
+def test_parts_of_a_range_are_whole_transactions(served: FlightServer, mariadb: DatabaseServer, shop: str) -> None:
+    """Each part gives the same rows from the store and, when the store has let go, from the log."""
+    execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")
+    caught_up(served, mariadb)
+    store = served.instances["default"].store
+    start, table = store.latest, TableName.parse(f"{shop}.owner")
+    for first in (0, 100, 200):
+        rows = ", ".join(f"({first + i}, REPEAT('x', 200000))" for i in range(50))
+        execute(mariadb, f"INSERT INTO {shop}.owner VALUES {rows}")
+    caught_up(served, mariadb)
+
+    def read(tickets: list[bytes]) -> list[list[tuple[Any, ...]]]:
+        fields = pa.schema([("id", pa.int32())])
+        return [
+            [
+                tuple(row.values())
+                for block in client.read(ticket)
+                for batch in changes_of(block, table, fields, 0)
+                for row in batch.to_pylist()
+            ]
+            for ticket in tickets
+        ]
+
+    with closing(FlightClient(served.address)) as client:
+        tickets = client.parts([table], start, store.latest)
+        assert len(tickets) == 3
+        from_store = read(tickets)
+        store.ack(store.latest)
+        assert store.first > start
+        assert read(tickets) == from_store
+    assert [len(part) for part in from_store] == [50, 50, 50]
 
 
 def test_earliest_reads_what_the_source_still_has(

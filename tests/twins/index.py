@@ -8,7 +8,7 @@ STARVED, FULL, ATTENTION, BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION = rang
 OTHER, BEGIN, ROWS, DDL, END = range(5)
 _FOR_PYTHON = {4, 15, 26, 27, 39, 40, 41, 42, *range(164, 172)}
 _ROWS = {23, 24, 25, 30, 31, 32}
-_BETWEEN = {3, 35, 161, 163}  # events that lie between two transactions
+_BETWEEN = {3, 35, 161, 163}  # events that open or close a file, or lie between two transactions
 _LARGEST = (1 << 30) + (1 << 20)
 
 
@@ -97,7 +97,7 @@ def _begin(state: State, kind: int, body: bytes, position: int, timestamp: int, 
         state.transaction, state.commit_us, state.gtid = position, timestamp * 1_000_000, bytes(25)
 
 
-def _meaning(state: State, kind: int, body: bytes) -> tuple[int, int, int] | None:
+def _meaning(state: State, kind: int, body: bytes) -> tuple[int, int, int] | None:  # noqa: PLR0911 - one per type
     """Entry, boundary and table id; None when the event is shorter than its fixed part."""
     smallest = {33: 25, 34: 25, 162: 13, 2: 13, 19: 8} | dict.fromkeys(_ROWS, 8)
     if len(body) < smallest.get(kind, 0):
@@ -113,6 +113,7 @@ def _meaning(state: State, kind: int, body: bytes) -> tuple[int, int, int] | Non
         return (ROWS if kind in _ROWS else OTHER), 0, int.from_bytes(body[:6], "little")
     if kind in _BETWEEN:
         state.transaction = None
+        return OTHER, 1, 0
     return OTHER, 0, 0
 
 

@@ -113,6 +113,8 @@ def shown(column: Column, value: Any) -> Any:
     """What a reader sees of a cell that was written."""
     if value is None or value is ABSENT or (isinstance(value, str) and value == ZERO and column.type not in _TEXTS):
         return None
+    if column.type is WireType.STRING and column.charset == "binary":
+        return value.ljust(column.size, b"\x00")
     return (
         set_text(column.labels, sum(1 << column.labels.index(v) for v in value))
         if column.type is WireType.SET

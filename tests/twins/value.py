@@ -154,7 +154,7 @@ def decode_timestamp(raw: bytes) -> int | None:
     return int.from_bytes(raw[:4], "big") * 1_000_000 + _micros(raw[4:]) if any(raw) else None
 
 
-def read(column: Column, raw: bytes) -> Any:  # noqa: C901, PLR0911 - a branch per type
+def read(column: Column, raw: bytes) -> Any:  # noqa: C901, PLR0911, PLR0912 - a branch per type
     """The plain Python value of one field, its length bytes left out."""
     if column.type in INT_BYTES:
         return decode_integer(raw, is_signed=not column.unsigned)
@@ -182,6 +182,8 @@ def read(column: Column, raw: bytes) -> Any:  # noqa: C901, PLR0911 - a branch p
             return ("", *column.labels)[int.from_bytes(raw, "little")]
         case WireType.SET:
             return set_text(column.labels, int.from_bytes(raw, "little"))
+        case WireType.STRING if column.charset == "binary":
+            return raw.ljust(column.size, b"\x00")  # the log leaves out the zeros at the end of a BINARY(n)
         case _:
             return raw if column.charset == "binary" else raw.decode()
 

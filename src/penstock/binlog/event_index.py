@@ -235,8 +235,9 @@ def _index_events(
             table = little(data, body, 6)
             if kind != 19:
                 entry = 2
-        elif kind in (3, 35, 163) or kind == 161:
-            state[1] = -1
+        elif kind in (3, 35, 161, 163):
+            # They open or close a file, or lie between two transactions: a place to go on from, even in a quiet log.
+            state[1], boundary = -1, 1
 
         start[count], size_of[count], position_of[count] = at, size, position
         kind_of[count], entry_of[count], boundary_of[count] = kind, entry, boundary

@@ -16,7 +16,7 @@ from penstock.binlog.column import Family, family_of, wire_of
 from penstock.binlog.layout import event_name
 from penstock.binlog.locate import OTHER_COLUMN_COUNT, Located, locate
 from penstock.errors import BinlogError
-from penstock.model import Column, TableSchema
+from penstock.model import Column, TableSchema, WireType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +75,9 @@ def _decode(
     rows = lengths.size
     fraction = (column.size + 1) // 2
     if family is Family.BYTES:
-        return _bytes(arrow, data, offsets, lengths, f"{schema.name}.{column.name}")
+        # BINARY(n) is logged without its trailing zeros.
+        width = column.size if column.type is WireType.STRING and column.charset == "binary" else 0
+        return _bytes(arrow, data, offsets, lengths, width, f"{schema.name}.{column.name}")
     if family is Family.DECIMAL:
         words = np.empty((rows, 2 if column.precision <= 38 else 4), np.int64)
         decode.decode_decimal(data, offsets, lengths, column.precision, column.scale, words)
@@ -124,13 +126,20 @@ def _array(arrow: pa.DataType, values: NDArray[Any], lengths: NDArray[np.int64])
 
 
 def _bytes(
-    arrow: pa.DataType, data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64], where: str
+    arrow: pa.DataType,
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    width: int,
+    where: str,
 ) -> pa.Array:
+    """With a `width`, shorter values are filled up with zeros."""
     bounds = np.empty(lengths.size + 1, np.int32)
-    total = decode.string_bounds(lengths, bounds)
+    filled = np.where(lengths >= 0, np.maximum(lengths, width), lengths) if width else lengths
+    total = decode.string_bounds(filled, bounds)
     if total < 0:
         raise BinlogError(f"column {where} has more than 2 GiB in one batch: lower maxBytesPerTrigger")
-    values = np.empty(total, np.uint8)
+    values = np.zeros(total, np.uint8) if width else np.empty(total, np.uint8)
     decode.decode_bytes(data, offsets, lengths, bounds, values)
     return pa.Array.from_buffers(arrow, lengths.size, [_validity(lengths), pa.py_buffer(bounds), pa.py_buffer(values)])
 

@@ -4,9 +4,10 @@ import logging
 import signal
 import sys
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+from pydantic import ValidationError
 
 from penstock import __version__
 from penstock.cli import demo, serve, sync
@@ -48,13 +49,22 @@ def _stop(number: int, _: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
+def _complain(text: str) -> NoReturn:
+    print(f"penstock: {text}", file=sys.stderr)
+    sys.exit(1)
+
+
 def main() -> None:
     """An error that we know is one line and exit code 1; Ctrl-C is 130 and says nothing."""
     signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except PenstockError as error:
-        print(f"penstock: {error}", file=sys.stderr)
-        sys.exit(1)
+        _complain(str(error))
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        _complain(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+    except OSError as error:
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
     except KeyboardInterrupt:
         sys.exit(130)

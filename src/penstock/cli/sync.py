@@ -12,7 +12,15 @@ from penstock.cli.source_options import Host, Password, Port, User, source_setti
 
 def sync(
     spec: Annotated[Path, typer.Argument(help="The document spec, YAML.")],
-    index: Annotated[str, typer.Option(help="URL of OpenSearch or Elasticsearch, or a folder for an embedded index.")],
+    index: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_INDEX",
+            show_envvar=True,
+            help="URL of OpenSearch or Elasticsearch, or a folder for an embedded index."
+            " A URL with a password is better given in the environment.",
+        ),
+    ],
     checkpoint: Annotated[Path, typer.Option(help="Folder that remembers how far the stream is.")],
     server: Annotated[str, typer.Option(help="HOST:PORT of `penstock serve`.")] = "127.0.0.1:11115",
     destination: Annotated[str, typer.Option(help="Instance on that server.")] = "default",

@@ -1,6 +1,8 @@
 """The Flight client: the calls of `penstock.server.flight` as methods, with the server's errors raised as ours."""
 
 import json
+import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,11 +18,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 
 class FlightClient:
-    """One server and destination. Safe to keep for long; gRPC reconnects by itself."""
+    """One server and destination. Safe to keep for long; what is transient is tried again for `patience_s`."""
 
-    def __init__(self, server: str, destination: str = "default") -> None:
+    def __init__(self, server: str, destination: str = "default", *, patience_s: float = 0) -> None:
         host, _, port = server.rpartition(":")
         if not host or not port.isdigit():
             raise ConfigurationError(
@@ -28,6 +32,7 @@ class FlightClient:
             )
         self._server = server
         self._destination = destination
+        self._patience_s = patience_s
         self._client = fl.FlightClient(f"grpc://{server}")
 
     def close(self) -> None:
@@ -39,12 +44,19 @@ class FlightClient:
         return [pa.ipc.read_schema(pa.py_buffer(answer)) for answer in answers]
 
     def bounds(self) -> dict[str, Any]:
-        """`oldest`, `first` and `latest` positions, and the epoch."""
+        """`first` and `latest` positions of the store, and the epoch."""
         answer = json.loads(self._action("bounds")[0])
         return {key: value if key == "epoch" else Position.from_json(value) for key, value in answer.items()}
 
+    def oldest(self) -> Position:
+        """Where the source's log begins."""
+        return Position.from_json(json.loads(self._action("oldest")[0])["oldest"])
+
     def latest(self, start: Position, max_bytes: int, wait_ms: int) -> Position:
-        """Where a batch from `start` should end; `start` itself when nothing came within `wait_ms`."""
+        """Where a batch from `start` should end; `start` itself when nothing came within `wait_ms`.
+
+        Says also that everything before `start` is done.
+        """
         answer = self._action("latest", start=_wire(start), max_bytes=max_bytes, wait_ms=wait_ms)
         return Position.from_json(json.loads(answer[0])["end"])
 
@@ -69,7 +81,7 @@ class FlightClient:
         stream = self._call(lambda: self._client.do_get(fl.Ticket(ticket)))
         while True:
             try:
-                chunk = self._call(stream.read_chunk)
+                chunk = self._call_once(stream.read_chunk)
             except StopIteration:
                 return
             yield Block.of_wire(chunk.data, chunk.app_metadata.to_pybytes())
@@ -79,13 +91,28 @@ class FlightClient:
         answers = self._call(lambda: list(self._client.do_action(fl.Action(name, body))))
         return [answer.body.to_pybytes() for answer in answers]
 
-    def _call(self, call: Callable[[], T]) -> T:
+    def _call_once(self, call: Callable[[], T]) -> T:
+        """The rest of a stream cannot be asked for again."""
         try:
             return call()
         except fl.FlightError as error:
             raise self._ours(error) from error
-        except pa.ArrowException as error:
-            raise ProtocolError(f"the answer of {self._server} is not understood: {error}") from error
+
+    def _call(self, call: Callable[[], T]) -> T:
+        deadline = time.monotonic() + self._patience_s
+        pause_s = 0.1
+        while True:
+            try:
+                return call()
+            except fl.FlightError as error:
+                ours = self._ours(error)
+                if not ours.transient or time.monotonic() + pause_s > deadline:
+                    raise ours from error
+                log.warning("asking again server=%s in_s=%.1f reason=%s", self._server, pause_s, ours)
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, 5.0)
+            except pa.ArrowException as error:
+                raise ProtocolError(f"the answer of {self._server} is not understood: {error}") from error
 
     def _ours(self, error: Any) -> PenstockError:
         try:

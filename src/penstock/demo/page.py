@@ -64,6 +64,9 @@ def application(pipeline: Pipeline) -> Starlette:
         return JSONResponse(found) if found else _refusal(f"there is no product {request.path_params['id']}", 404)
 
     async def change(request: Request) -> JSONResponse:
+        # A page of another site can post forms here, but not JSON.
+        if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+            return _refusal("send JSON", 415)
         try:
             wanted = _checked(await request.json())
         except ValueError as error:
@@ -97,7 +100,7 @@ def _checked(body: Any) -> dict[str, Any]:
         price = Decimal(str(given.get("price", ""))).quantize(Decimal("0.01"))
     except InvalidOperation:
         raise ValueError("a price is a number such as 12.50") from None
-    if not 0 <= price < 100_000_000:
+    if not price.is_finite() or not 0 <= price < 100_000_000:
         raise ValueError("a price lies between 0 and 99999999.99")
     state = given.get("state")
     if state not in STATES:

@@ -22,6 +22,7 @@ from penstock.model import Sequence
 from penstock.search.embedded import EmbeddedIndex
 from penstock.server import FlightServer
 from penstock.source import RowQuery, connect, current_position
+from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.session import check_java, local_session, stop_session
 from penstock.testing import Installation, MariaDB
@@ -46,7 +47,7 @@ class Pipeline:
                 return None
             failure = self.query.exception()
             if failure is not None:
-                raise PenstockError(f"the stream stopped: {str(failure).splitlines()[0]}")
+                raise PenstockError(f"the stream stopped: {cause_of(failure)}")
             time.sleep(_POLL_S)
         return (time.perf_counter() - began) * 1000
 

@@ -34,6 +34,7 @@ class DocumentPlan:
                 f"document '{spec.index}': the id must be the primary key of {root.name}, which is"
                 f" ({', '.join(root.key) or 'missing'}), not {spec.root.id}"
             )
+        _check_key(root, spec)
         fields = {name: _kind(_column(root, name, spec)) for name in spec.root.columns}
         chosen = [f"root.{_quoted(name)}" for name in spec.root.columns]
         joined = ""
@@ -118,6 +119,17 @@ def _column(table: TableSchema, name: str, spec: DocumentSpec) -> Column:
         known = ", ".join(column.name for column in table.columns)
         raise SchemaError(f"document '{spec.index}': table {table.name} has no column {name}; it has {known}")
     return column
+
+
+def _check_key(root: TableSchema, spec: DocumentSpec) -> None:
+    """Keys that are the same text in the log, in a SELECT and as the id of a document."""
+    column = _column(root, spec.root.id, spec)
+    is_text = column.type in (WireType.VARCHAR, WireType.STRING) and column.charset not in ("", "binary")
+    if column.type not in _INTEGERS and not is_text:
+        raise SchemaError(
+            f"document '{spec.index}': the id {root.name}.{column.name} has type {column.type.name};"
+            " documents are identified by a whole number or a text"
+        )
 
 
 def _kind(column: Column) -> FieldKind:

@@ -14,6 +14,7 @@ joins:
 """
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -40,7 +41,7 @@ class Root(_Spec):
     table: str
     id: str = "id"
     columns: tuple[str, ...] = Field(min_length=1)
-    where: dict[str, Scalar | list[Scalar]] = {}
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] = {}
 
     _table = field_validator("table")(_check_table)
 

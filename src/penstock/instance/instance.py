@@ -7,13 +7,13 @@ every consumer gets that error.
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from enum import Enum
 
 from penstock.binlog.block import Block
 from penstock.config import InstanceSettings
-from penstock.errors import PenstockError, SourceConnectionError
+from penstock.errors import PenstockError, PositionLostError, SourceConnectionError
 from penstock.model import Position, TableName, TableSchema
 from penstock.schema import live_schema
 from penstock.source import BinlogStream, check_source, connect, current_position, oldest_position
@@ -45,8 +45,9 @@ class Instance:
         self._stopping = threading.Event()
         self._settled = threading.Event()  # the log flows, or never will
         self._thread: threading.Thread | None = None
-        self._stream: BinlogStream | None = None
+        self._streams: set[BinlogStream] = set()
         self._store: MemoryStore | None = None
+        self._reached = Position("none.0", 0)  # how far the source's log is known to go
 
     @property
     def store(self) -> MemoryStore:
@@ -61,6 +62,7 @@ class Instance:
             check_source(connection, source)
             now = current_position(connection, source)
         start = Position.parse(self.settings.start) if self.settings.start else now
+        self._reached = now
         self._store = MemoryStore(start, self.settings.store_bytes)
         name = f"penstock-capture-{self.settings.destination}"
         self._thread = threading.Thread(target=self._run, args=(self._store,), name=name, daemon=True)
@@ -71,8 +73,8 @@ class Instance:
 
     def stop(self) -> None:
         self._stopping.set()
-        if self._stream is not None:
-            self._stream.stop()
+        for stream in list(self._streams):
+            stream.stop()
         if self._store is not None and self.state is not InstanceState.FAILED:
             self.state = InstanceState.STOPPED
             self._store.fail(SourceConnectionError(f"instance '{self.settings.destination}' was stopped"))
@@ -83,12 +85,14 @@ class Instance:
 
     def end_after(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
         """Where a batch from `start` should end. Before what the store holds, the source's own log is measured."""
+        self._check_reached(start)
         if start >= self.store.first:
             return self.store.end_after(start, max_bytes, timeout_s)
         target, size, end = self.store.first, 0, start
         for block in self._from_log(start, target):
-            for i in block.boundaries:
-                end = block.end_of(int(i))
+            boundaries = block.boundaries
+            if boundaries.size:
+                end = block.end_of(int(boundaries[-1]))
             size += block.size_bytes
             if size >= max_bytes and end > start:
                 return end
@@ -96,8 +100,21 @@ class Instance:
 
     def read(self, start: Position, end: Position) -> Iterator[Block]:
         """Entries of (start, end], from the store where it has them, else from the source's log."""
+        self._check_reached(end)
         held = self.store.read(start, end)
         yield from self._from_log(start, end) if held is None else held
+
+    def _check_reached(self, position: Position) -> None:
+        """A position that the log has not reached is of another log: to go on from it would skip changes."""
+        if position <= max(self._reached, self.store.latest):
+            return
+        with closing(connect(self.settings.source)) as connection:
+            self._reached = current_position(connection, self.settings.source)
+        if position > self._reached:
+            raise PositionLostError(
+                f"{position} is ahead of the log of {self.settings.source.address}, which ends at {self._reached}:"
+                " the log was restarted, or this is another server; begin anew with a new checkpoint"
+            )
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
         source = self.settings.source
@@ -110,13 +127,27 @@ class Instance:
             return oldest_position(connection, self.settings.source)
 
     def _from_log(self, start: Position, end: Position) -> Iterator[Block]:
-        with BinlogStream(self.settings.source, start, verify=self.settings.verify_checksum) as stream:
+        with self._opened(start) as stream:
             for block in stream:
                 part = block.between(start, end) if block is not None else ()
                 if part:
                     yield part
                 if (block.end if block is not None else stream.position) >= end:
                     return
+        raise SourceConnectionError(f"instance '{self.settings.destination}' was stopped")
+
+    @contextmanager
+    def _opened(self, start: Position) -> Generator[BinlogStream, None, None]:
+        """A stream that `stop()` ends, whoever reads from it."""
+        stream = BinlogStream(self.settings.source, start, verify=self.settings.verify_checksum)
+        self._streams.add(stream)
+        try:
+            with stream:
+                if self._stopping.is_set():
+                    stream.stop()
+                yield stream
+        finally:
+            self._streams.discard(stream)
 
     # -- capture
 
@@ -152,8 +183,7 @@ class Instance:
 
     def _follow(self, store: MemoryStore) -> Iterator[None]:
         start = store.discard_incomplete()
-        with BinlogStream(self.settings.source, start, verify=self.settings.verify_checksum) as stream:
-            self._stream = stream
+        with self._opened(start) as stream:
             for block in stream:
                 if stream.is_flowing:
                     self.state = InstanceState.RUNNING

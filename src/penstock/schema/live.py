@@ -5,6 +5,7 @@ never by this.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from penstock.errors import SchemaError
@@ -40,6 +41,22 @@ def live_schema(cursor: Any, table: TableName) -> TableSchema:
         (table.schema, table.table),
     )
     return TableSchema(table, columns, tuple(name for (name,) in cursor.fetchall()))
+
+
+def check_cascades(cursor: Any, tables: Sequence[TableName]) -> None:
+    """Refuse foreign keys by which the server changes rows without writing them to its log."""
+    pairs = ", ".join(["(%s, %s)"] * len(tables))
+    cursor.execute(
+        "SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule"
+        f" FROM information_schema.referential_constraints WHERE (constraint_schema, table_name) IN ({pairs})",
+        [part for table in tables for part in (table.schema, table.table)],
+    )
+    for schema, table, name, *rules in cursor.fetchall():
+        if {"CASCADE", "SET NULL", "SET DEFAULT"} & set(rules):
+            raise SchemaError(
+                f"foreign key {name} of {schema}.{table} changes rows by itself (ON DELETE {rules[0]}, ON UPDATE"
+                f" {rules[1]}), and the server does not log such changes: they would be missing; use RESTRICT"
+            )
 
 
 def _column(

@@ -1,8 +1,10 @@
 """Arrow Flight: the calls that the Spark source, and any Arrow client, needs.
 
     action  describe  {destination, tables}                       → one schema per table, Arrow IPC
-    action  bounds    {destination}                               → {oldest, first, latest, epoch}
-    action  latest    {destination, start, max_bytes, wait_ms}    → {end}; waits until there is something after start
+    action  bounds    {destination}                               → {first, latest, epoch}
+    action  oldest    {destination}                               → {oldest}: where the source's log begins
+    action  latest    {destination, start, max_bytes, wait_ms}    → {end}; waits until there is something after start.
+                                                                    All before start is done and may be freed.
     action  ack       {destination, end}                          → nothing
     info    {destination, tables, start, end}                     → endpoints: parts of the range to be read apart
     get     ticket of such an endpoint                            → blocks: events as batches, the rest as metadata
@@ -69,7 +71,8 @@ class FlightServer(fl.FlightServerBase):
     # -- Flight's calls; pyarrow has no types for them
 
     def list_actions(self, context: Any) -> list[Any]:  # noqa: ARG002
-        return [fl.ActionType(name, "see penstock.server.flight") for name in ("describe", "bounds", "latest", "ack")]
+        names = ("describe", "bounds", "oldest", "latest", "ack")
+        return [fl.ActionType(name, "see penstock.server.flight") for name in names]
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:  # noqa: ARG002
         with _answered():
@@ -81,19 +84,19 @@ class FlightServer(fl.FlightServerBase):
                     return iter([describe_table(table).serialize().to_pybytes() for table in tables])
                 case "bounds":
                     answer = {
-                        "oldest": _wire(instance.oldest()),
                         "first": _wire(instance.store.first),
                         "latest": _wire(instance.store.latest),
                         "epoch": instance.settings.epoch,
                     }
+                case "oldest":
+                    answer = {"oldest": _wire(instance.oldest())}
                 case "latest":
                     wait_ms = min(int(request.get("wait_ms", 0)), _LONGEST_WAIT_MS)
                     start = Position.from_json(request["start"])
+                    _ack(instance, start)
                     answer = {"end": _wire(instance.end_after(start, int(request["max_bytes"]), wait_ms / 1000))}
                 case "ack":
-                    end = Position.from_json(request["end"])
-                    if end <= instance.store.latest:
-                        instance.store.ack(end)
+                    _ack(instance, Position.from_json(request["end"]))
                     answer = {}
                 case other:
                     raise ProtocolError(f"there is no action '{other}'")
@@ -147,15 +150,27 @@ def _stream(instance: Instance, start: Position, end: Position, tables: set[Tabl
 
 
 def _parts(instance: Instance, start: Position, end: Position) -> list[tuple[Position, Position]]:
-    """Cut a range that the store holds at block ends; what comes from the source's log is one part."""
+    """Cut a range that the store holds between transactions, so that each part can also be read from the log alone.
+
+    What comes from the source's log is one part.
+    """
     parts: list[tuple[Position, Position]] = []
     at, size = start, 0
     for block in instance.store.read(start, end) or ():
         size += block.size_bytes
-        if size >= PART_BYTES and block.end < end:
-            parts.append((at, block.end))
-            at, size = block.end, 0
+        boundaries = block.boundaries
+        if size >= PART_BYTES and boundaries.size:
+            cut = block.end_of(int(boundaries[-1]))
+            if at < cut < end:
+                parts.append((at, cut))
+                at, size = cut, 0
     return [*parts, (at, end)]
+
+
+def _ack(instance: Instance, end: Position) -> None:
+    """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is nothing."""
+    if end <= instance.store.latest:
+        instance.store.ack(end)
 
 
 def _wire(position: Position) -> dict[str, Any]:

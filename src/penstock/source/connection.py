@@ -11,6 +11,7 @@ from pymysql.cursors import Cursor
 from penstock.config import SourceSettings
 from penstock.errors import AuthenticationError, PenstockError, ProtocolError, SourceConnectionError
 
+_ANSWER_S = 120  # for one statement: a peer that vanished must not be waited for
 _UNPRIVILEGED = {1044, 1142, 1227}
 _REFUSED = {1045, 1130, 1251, 1698, 1820, 2059, 3118, 3159}
 _LOST = {2003, 2006, 2013, 1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
@@ -28,6 +29,8 @@ def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
             "charset": "utf8mb4",
             "autocommit": True,
             "connect_timeout": settings.connect_timeout_s,
+            "read_timeout": _ANSWER_S,
+            "write_timeout": _ANSWER_S,
             "ssl_disabled": settings.tls == "disabled",
             "init_command": "SET time_zone = '+00:00'",
         }
@@ -51,7 +54,7 @@ def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> Penstoc
     if code in _UNPRIVILEGED:
         return AuthenticationError(
             f"user '{settings.user}' may not do this on {settings.address} (server says: {text}):"
-            f" GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO '{settings.user}'@'…'"
+            f" GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES ON *.* TO '{settings.user}'@'…'"
         )
     if code in _REFUSED:
         return AuthenticationError(

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -50,12 +51,35 @@ def local_session(
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in {**_LOCAL, **(settings or {})}.items():
         builder = builder.config(key, value)
-    own_handler = signal.getsignal(signal.SIGINT)
-    with _stderr_to(log_file):
-        session = builder.getOrCreate()
-    if own_handler is not signal.default_int_handler and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, own_handler)  # Spark puts its own in the place of a program's
-    return session
+    try:
+        with _stderr_to(log_file), _signals_later():
+            return builder.getOrCreate()
+    except BaseException:
+        _end_jvm(SparkContext._gateway)  # pyright: ignore  # noqa: SLF001, PGH003 - see stop_session
+        raise
+
+
+@contextmanager
+def _signals_later() -> Generator[None, None, None]:
+    """A Ctrl-C while the JVM is being started would leave it behind: it is taken when there is something to stop.
+
+    Afterwards the program's own handlers are back: Spark puts one of its own in the place of Ctrl-C's.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    own = {number: signal.getsignal(number) for number in numbers}
+    came: list[int] = []
+    for number in numbers:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, own[number])
+    for number in came:
+        signal.raise_signal(number)
 
 
 @contextmanager
@@ -96,8 +120,12 @@ def stop_session(spark: SparkSession) -> None:
     """Stop Spark and wait until its JVM, and with it every Python worker, is gone."""
     gateway = spark.sparkContext._gateway  # pyright: ignore  # noqa: SLF001, PGH003 - the JVM has no public handle
     spark.stop()
+    _end_jvm(gateway)
+
+
+def _end_jvm(gateway: Any) -> None:
     process = getattr(gateway, "proc", None)
-    if gateway is None or process is None:
+    if process is None:
         return
     gateway.shutdown()
     process.stdin.close()  # Spark's launcher takes this as the end of its parent

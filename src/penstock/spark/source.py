@@ -6,6 +6,7 @@ in itself or in its partition.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,10 +24,13 @@ from penstock.spark.types import spark_schema
 _HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
 
 
+_PATIENCE_S = 120.0  # a server that restarts is waited for
+
+
 @lru_cache(maxsize=16)
 def shared_client(server: str, destination: str) -> FlightClient:
     """One per process: Spark's workers are reused from batch to batch."""
-    return FlightClient(server, destination)
+    return FlightClient(server, destination, patience_s=_PATIENCE_S)
 
 
 class PenstockDataSource(spark.DataSource):
@@ -47,7 +51,8 @@ class PenstockDataSource(spark.DataSource):
         return reader_class(self._read, self._layout())
 
     def _layout(self) -> StreamLayout:
-        return StreamLayout.ask(self._read, shared_client(self._read.server, self._read.destination))
+        with closing(FlightClient(self._read.server, self._read.destination)) as client:
+            return StreamLayout.ask(self._read, client)
 
 
 @dataclass
@@ -62,23 +67,22 @@ class PenstockStreamReader(spark.DataSourceStreamReader):
     def __init__(self, options: ReadOptions, layout: StreamLayout) -> None:
         self._options = options
         self._layout = layout
-        self._epoch = 0
+        self._epoch: int | None = None
         self._end: Position | None = None  # of Trigger.AvailableNow: no batch goes past it
 
     # -- in the driver-side process
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        bounds = self._client.bounds()
         match self._options.starting_position:
             case "latest":
-                return _offset(bounds["latest"])
+                return _offset(self._client.bounds()["latest"])
             case "earliest":
-                return _offset(bounds["oldest"])
+                return _offset(self._client.oldest())
             case text:
                 return _offset(Position.parse(text))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPart]:
-        epoch = self._client.bounds()["epoch"] if not self._epoch else self._epoch
+        epoch: int = self._client.bounds()["epoch"] if self._epoch is None else self._epoch
         self._epoch = epoch
         tickets = self._client.parts(self._options.tables, Position.from_json(start), Position.from_json(end))
         return [LogPart(ticket, epoch) for ticket in tickets]

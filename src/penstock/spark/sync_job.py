@@ -1,5 +1,7 @@
 """`penstock sync` as one object: check the spec, load once, then follow until told to stop."""
 
+import json
+import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -9,14 +11,15 @@ from typing import Any
 from penstock.client import FlightClient
 from penstock.config import SourceSettings
 from penstock.document import DocumentBuilder, DocumentPlan, load_all, load_spec
-from penstock.errors import PenstockError
-from penstock.model import Sequence
-from penstock.schema import live_schema
+from penstock.errors import ConfigurationError, PenstockError
+from penstock.model import Position, Sequence
+from penstock.schema import check_cascades, live_schema
 from penstock.search.index import SearchIndex
 from penstock.source import RowQuery, connect
 from penstock.source.connection import translated
+from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
-from penstock.spark.session import local_session, stop_session
+from penstock.spark.session import check_java, local_session, stop_session
 
 _LOOK_S = 0.5
 
@@ -41,37 +44,63 @@ class SyncJob:
 
     @classmethod
     def prepare(cls, spec_file: Path, source: SourceSettings, server: str, destination: str) -> "SyncJob":
-        """Everything that can be wrong with the spec or the source is said here, before Spark starts."""
+        """Everything that can be wrong with the machine, the spec or the source is said here, before any work."""
+        check_java()
         spec = load_spec(spec_file)
         with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
             plan = DocumentPlan.of(spec, {table: live_schema(cursor, table) for table in spec.tables})
+            check_cascades(cursor, spec.tables)
         return cls(plan, source, server, destination)
 
     def run(self, index: SearchIndex, checkpoint: Path, stopped: threading.Event, say: Callable[[str], None]) -> None:
+        beginning = Beginning(checkpoint)
         with closing(FlightClient(self._server, self._destination)) as client:
             bounds = client.bounds()
         index.prepare(self.plan.fields)
         with closing(RowQuery(self._source)) as reader:
             builder = DocumentBuilder(self.plan, reader)
-            start = None
-            if not any((checkpoint / "offsets").glob("[0-9]*")):
-                start = bounds["latest"]
-                say(f"first load of index '{self.plan.spec.index}', changes will follow from {start}")
-                version = int(Sequence.at(start, bounds["epoch"]))
-                count = load_all(builder, index, version, lambda done: say(f"  {done} documents"))
-                index.refresh()
-                say(f"loaded {count} documents")
-            spark = local_session(f"penstock sync {self.plan.spec.index}", log_file=_log_beside(checkpoint))
+            if beginning.is_over:
+                self._check_not_empty(index, builder, checkpoint)
+                start = None
+            else:
+                start = self._load(index, builder, beginning, bounds, say)
+            spark = local_session(f"penstock sync {self.plan.spec.index}", log_file=beginning.spark_log)
             try:
-                self._follow(
-                    IndexSync(self.plan, builder, index, server=self._server, destination=self._destination).start(
-                        spark, checkpoint, start
-                    ),
-                    stopped,
-                    say,
-                )
+                sync = IndexSync(self.plan, builder, index, server=self._server, destination=self._destination)
+                self._follow(sync.start(spark, checkpoint, start), stopped, say)
             finally:
                 stop_session(spark)
+
+    def _load(
+        self,
+        index: SearchIndex,
+        builder: DocumentBuilder,
+        beginning: "Beginning",
+        bounds: dict[str, Any],
+        say: Callable[[str], None],
+    ) -> Position:
+        """The first load, or that of a run that did not get as far as its first batch: from the same position."""
+        name = self.plan.spec.index
+        if beginning.position is None and index.count():
+            raise ConfigurationError(
+                f"index '{name}' holds {index.count()} documents, but no checkpoint says how they came there;"
+                " rows deleted since then would stay in it: delete the index first, or name its checkpoint"
+            )
+        start = beginning.position or bounds["latest"]
+        beginning.remember(start)
+        say(f"first load of index '{name}', changes will follow from {start}")
+        version = int(Sequence.at(start, bounds["epoch"]))
+        count = load_all(builder, index, version, lambda done: say(f"  {done} documents"))
+        index.refresh()
+        say(f"loaded {count} documents")
+        return start
+
+    def _check_not_empty(self, index: SearchIndex, builder: DocumentBuilder, checkpoint: Path) -> None:
+        if not index.count() and next(builder.pages(1), None):
+            raise ConfigurationError(
+                f"index '{self.plan.spec.index}' is empty, but {checkpoint} says that it was loaded:"
+                f" remove {checkpoint} and {Beginning(checkpoint).file} to load it again"
+            )
 
     def _follow(self, query: Any, stopped: threading.Event, say: Callable[[str], None]) -> None:
         say("following changes; Ctrl-C stops")
@@ -82,13 +111,39 @@ class SyncJob:
         query.stop()
 
 
-def _log_beside(checkpoint: Path) -> Path:
-    checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    return checkpoint.with_name(f"{checkpoint.name}.spark.log")
+class Beginning:
+    """Where a new checkpoint begins, remembered beside it before the first load.
 
+    Spark's own offsets exist only from the first batch on; a load that was interrupted before must begin at the same
+    position again, or what was deleted in between would never be deleted in the index.
+    """
 
-def cause_of(failure: Exception) -> str:
-    """The line of a Spark error that says what happened, without the stack traces of two languages."""
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("penstock.errors.")]
-    return ours[-1].partition(": ")[2] if ours else lines[0]
+    def __init__(self, checkpoint: Path) -> None:
+        self._checkpoint = checkpoint
+        self.file = checkpoint.with_name(f"{checkpoint.name}.begin.json")
+        self.spark_log = checkpoint.with_name(f"{checkpoint.name}.spark.log")
+        try:
+            checkpoint.mkdir(parents=True, exist_ok=True)
+            self.spark_log.touch()
+        except OSError as error:
+            raise ConfigurationError(f"cannot keep a checkpoint in {checkpoint}: {error.strerror}") from None
+
+    @property
+    def is_over(self) -> bool:
+        """The stream has its own offsets."""
+        return any((self._checkpoint / "offsets").glob("[0-9]*"))
+
+    @property
+    def position(self) -> Position | None:
+        if not self.file.exists():
+            return None
+        return Position.from_json(json.loads(self.file.read_text(encoding="utf-8")))
+
+    def remember(self, position: Position) -> None:
+        """Complete on the disk, or not there."""
+        fresh = self.file.with_suffix(".tmp")
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(position.to_json(), file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.file)

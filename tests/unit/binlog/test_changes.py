@@ -146,3 +146,14 @@ def test_unknown_columns_are_named() -> None:
 def test_columns_that_are_not_decoded_are_named(column: Column) -> None:
     with pytest.raises(SchemaError, match=r"^column shop\.orders\.x has (charset|type) .* leave it out"):
         table_fields(replace(ORDERS, columns=(column,)))
+
+
+def test_binary_columns_get_their_trailing_zeros_back() -> None:
+    columns = (
+        Column("fixed", WireType.STRING, size=4, charset="binary"),
+        Column("free", WireType.VARCHAR, size=4, charset="binary"),
+    )
+    table = TableSchema(TableName("shop", "codes"), columns)
+    rows = rows_in(one_event(INSERT, [[b"a", b"a"], [b"", b""], [None, None], [b"abcd", b"abcd"]], table), table)
+    assert [row["fixed"] for row in rows] == [b"a\0\0\0", b"\0\0\0\0", None, b"abcd"]
+    assert [row["free"] for row in rows] == [b"a", b"", None, b"abcd"]

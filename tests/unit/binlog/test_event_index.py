@@ -95,6 +95,12 @@ def test_statements_inside_a_transaction(statement: bytes, entry: int, is_bounda
     assert (found[1].entry, bool(found[1].boundary)) == (entry, is_boundary)
 
 
+@pytest.mark.parametrize("kind", [ev.STOP, ev.PREVIOUS_GTIDS, ev.MARIADB_CHECKPOINT, ev.MARIADB_GTID_LIST])
+def test_events_that_open_or_close_a_file_are_places_to_go_on_from(kind: int) -> None:
+    _, _, found = both(event(kind, bytes(8), Header()), State())
+    assert [(one.entry, one.boundary) for one in found] == [(0, 1)]
+
+
 def test_positions_go_on_beyond_4_gib() -> None:
     start = (1 << 32) - 30
     first = event(ev.XID, ev.xid(), Header(start))

@@ -132,6 +132,14 @@ def test_the_plan_reads_without_locks_and_with_bound_values() -> None:
     assert plan.key_columns == {PRODUCT: "id", STORE: "id"}
 
 
+def test_an_id_that_is_no_number_and_no_text_is_refused() -> None:
+    odd = TableName("d", "t")
+    tables = {odd: table(odd, Column("id", WireType.TIMESTAMP2), Column("a", WireType.LONG))}
+    raw = {"index": "x", "root": {"table": "d.t", "columns": ["a"]}}
+    with pytest.raises(SchemaError, match=r"id d\.t\.id has type TIMESTAMP2"):
+        DocumentPlan.of(DocumentSpec.model_validate(raw), tables)
+
+
 def test_names_with_odd_characters_are_quoted() -> None:
     odd = TableName("sh`op", "pro%duct")
     tables = {odd: table(odd, Column("i`d", WireType.LONG), Column("na%me", WireType.VARCHAR), key=("i`d",))}

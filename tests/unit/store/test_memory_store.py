@@ -13,6 +13,7 @@ from tests.twins.blocks import block_of
 
 START = Position("binlog.000001", 4)
 _DEADLINE_S = 20.0
+_TOO_LONG_S = 100 * _DEADLINE_S
 
 
 def blocks_of(*contents: list[tuple[int, bool]]) -> list[Block]:
@@ -150,11 +151,11 @@ def test_a_failure_wakes_and_stops_everybody() -> None:
 
     def wait() -> None:
         try:
-            store.get(1, timeout_s=_DEADLINE_S)
+            store.get(1, timeout_s=_TOO_LONG_S)
         except SourceConnectionError as error:
             raised.append(error)
 
-    waiting = threading.Thread(target=wait, name="waits-for-a-batch")
+    waiting = threading.Thread(target=wait, name="waits-for-a-batch", daemon=True)
     waiting.start()
     store.fail(SourceConnectionError("gone"))
     waiting.join(_DEADLINE_S)
@@ -179,7 +180,9 @@ def test_a_rollback_wakes_who_waits_for_a_batch() -> None:
     assert store.get(1) is not None
     waits.clear()
     found = list[Batch | None]()
-    waiting = threading.Thread(target=lambda: found.append(store.get(1, timeout_s=_DEADLINE_S)), name="waits")
+    waiting = threading.Thread(
+        target=lambda: found.append(store.get(1, timeout_s=_TOO_LONG_S)), name="waits-for-a-batch", daemon=True
+    )
     waiting.start()
     assert waits.wait(_DEADLINE_S)
     store.rollback()
@@ -192,7 +195,7 @@ def test_a_producer_waits_for_a_consumer_and_nothing_is_lost() -> None:
     contents = [[(10, False), *[(20, False)] * (number % 7), (10, True)] for number in range(300)]
     pieces = blocks_of(*(content[i : i + 2] for content in contents for i in range(0, len(content), 2)))
     store = MemoryStore(START, 3 * max(piece.size_bytes for piece in pieces), slots=4)
-    producer = threading.Thread(target=lambda: [store.put(piece) for piece in pieces], name="puts")
+    producer = threading.Thread(target=lambda: [store.put(piece) for piece in pieces], name="puts", daemon=True)
     producer.start()
     seen, last = list[int](), pieces[-1].end
     while not seen or store.sequences[2] < store.sequences[0] or producer.is_alive():
