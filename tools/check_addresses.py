@@ -9,26 +9,34 @@ import sys
 from pathlib import Path
 
 BUILD_FILES = re.compile(
-    r"(^|/)(requirements[^/]*/.*|requirements[^/]*\.txt|[^/]*\.lock|[^/]*lock\.(toml|json|yaml)|pyproject\.toml|setup\.(py|cfg)"
-    r"|pom\.xml|settings\.xml|Makefile|[^/]*\.mk|[^/]*\.cfg|[^/]*\.ini|\.npmrc|pip\.conf|package\.json|[^/]*\.sh|\.ci/.*)$"
+    r"(^|/)(requirements[^/]*(/.*|\.txt|\.in)|constraints[^/]*\.txt|[^/]*\.lock|[^/]*lock\.(toml|json|yaml)|[^/]*\.toml"
+    r"|setup\.(py|cfg)|pom\.xml|settings\.xml|[^/]*\.gradle(\.kts)?|Makefile|[^/]*\.mk|[^/]*\.cfg|[^/]*\.ini|\.npmrc"
+    r"|pip\.conf|package\.json|[^/]*\.sh|Dockerfile[^/]*|compose[^/]*\.ya?ml|(conda|environment)\.ya?ml|\.ci/.*|\.github/.*"
+    r"|tests/services/.*|src/penstock/testing/.*)$"
 )
+PINNED = re.compile(r"^([A-Za-z0-9._-]+(\[[^]]*\])?==[^ @]+( ;.*)?( \\)?|    --hash=sha256:[0-9a-f]{64}( \\)?|#.*|)$")
 ADDRESS = re.compile(
-    r"\b[a-z][a-z0-9+.-]*://\S+|--(extra-)?index-url|--find-links|(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}:\d+", re.IGNORECASE
+    r"\b[a-z][a-z0-9+.-]*://(?!127\.0\.0\.1|localhost|\{)\S+|(extra-)?index-url|find-links|\b(PIP|UV)_[A-Z_]*(INDEX|LINKS)"
+    r"|(?<![\w.-])(?!127\.)(?:\d{1,3}\.){3}\d{1,3}[:/]\w",
+    re.IGNORECASE,
 )
 MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users)/[a-z]\w*/|(?<![\w.])/root/(?!\.?\s)")
 
 
 def problems_in(path: str, text: str) -> list[str]:
     """Lines of one tracked file that must not be committed."""
-    checks = [(MACHINE_PATH, "a path of one machine")]
-    if BUILD_FILES.search(path):
-        checks.append((ADDRESS, "a download address"))
-    return [
-        f"{path}:{number}: {what}: {line.strip()[:100]}"
-        for number, line in enumerate(text.splitlines(), 1)
-        for pattern, what in checks
-        if pattern.search(line)
-    ]
+    found: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        what = ""
+        if MACHINE_PATH.search(line):
+            what = "a path of one machine"
+        elif BUILD_FILES.search(path) and ADDRESS.search(line):
+            what = "a download address"
+        elif path.startswith("requirements/") and not PINNED.match(line):
+            what = "neither name, version and marker, nor a hash"
+        if what:
+            found.append(f"{path}:{number}: {what}: {line.strip()[:100]}")
+    return found
 
 
 def main() -> int:
