@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.server import FlightServer
+from tests.capture import execute, source_of
+
 PENSTOCK = Path(sys.executable).with_name("penstock")
 
 
@@ -118,3 +122,52 @@ def test_a_config_file_with_a_typing_error(tmp_path: Path) -> None:
     config.write_text("instances:\n  - source: {password: '${env:NOT_SET_ANYWHERE}'}\n")
     assert_one_line(run("serve", str(config)), "NOT_SET_ANYWHERE", "not set")
     assert_one_line(run("serve", str(tmp_path / "nothing.yml")), "nothing.yml", "No such file")
+
+
+def test_a_destination_that_is_no_name() -> None:
+    assert_one_line(run("serve", "--destination", "a b"), "destination", "match pattern")
+
+
+@pytest.mark.parametrize(
+    ("ddl", "spec", "words"),
+    [
+        (
+            "CREATE TABLE {d}.t (id INT PRIMARY KEY, o INT, FOREIGN KEY (o) REFERENCES {d}.o (id) ON DELETE CASCADE)",
+            "index: x\nroot: {{table: {d}.t, columns: [o]}}",
+            ("foreign key", "ON DELETE CASCADE", "RESTRICT"),
+        ),
+        ("CREATE TABLE {d}.t (a INT)", "index: x\nroot: {{table: {d}.t, columns: [a]}}", ("primary key", "missing")),
+        ("CREATE TABLE {d}.t (id INT PRIMARY KEY)", "index: x\nroot: {{table: {d}.t, columns: [b]}}", ("no column b",)),
+        ("SELECT 1", "index: x\nroot: {{table: {d}.t, columns: [a]}}", ("no table",)),
+        ("SELECT 1", "index: x\nroot: {{table: {d}.t, columns: [a], where: {{a: []}}}}", ("where.a", "1 item")),
+    ],
+)
+def test_a_spec_that_cannot_be_followed(
+    mariadb: Any, database: Callable[[Any], str], tmp_path: Path, ddl: str, spec: str, words: tuple[str, ...]
+) -> None:
+    name = database(mariadb)
+    execute(mariadb, f"CREATE TABLE {name}.o (id INT PRIMARY KEY)", ddl.format(d=name))
+    (tmp_path / "spec.yml").write_text(spec.format(d=name))
+    result = run(
+        "sync", str(tmp_path / "spec.yml"), "--port", str(mariadb.port), "--server", "127.0.0.1:1",
+        "--index", str(tmp_path / "index"), "--checkpoint", str(tmp_path / "checkpoint"),
+        PENSTOCK_PASSWORD=mariadb.password,
+    )  # fmt: skip
+    assert_one_line(result, *words)
+
+
+@pytest.mark.parametrize("where", ["--index", "--checkpoint"])
+def test_a_folder_that_cannot_be_made(mariadb: Any, database: Callable[[Any], str], tmp_path: Path, where: str) -> None:
+    name = database(mariadb)
+    execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    (tmp_path / "spec.yml").write_text(f"index: x\nroot: {{table: {name}.t, columns: [id]}}")
+    server = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source_of(mariadb)),)))
+    server.start()
+    places = {"--index": str(tmp_path / "index"), "--checkpoint": str(tmp_path / "checkpoint"), where: "/proc/none/x"}
+    result = run(
+        "sync", str(tmp_path / "spec.yml"), "--port", str(mariadb.port), "--server", server.address,
+        *(part for place in places.items() for part in place),
+        PENSTOCK_PASSWORD=mariadb.password,
+    )  # fmt: skip
+    server.stop()
+    assert_one_line(result, "/proc/none")

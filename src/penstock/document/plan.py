@@ -105,9 +105,8 @@ def settle(tables: Sequence[TableName]) -> str:
 def _where(spec: DocumentSpec, root: TableSchema) -> tuple[tuple[str, ...], tuple[object, ...]]:
     conditions: list[str] = []
     values: list[object] = []
-    for name, wanted in spec.root.where.items():
+    for name, one_of in spec.root.where.items():
         _column(root, name, spec)
-        one_of = wanted if isinstance(wanted, list) else [wanted]
         conditions.append(f"root.{_quoted(name)} IN ({_marks(len(one_of))})")
         values += one_of
     return tuple(conditions), tuple(values)

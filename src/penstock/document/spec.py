@@ -14,9 +14,9 @@ joins:
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from penstock.config.yaml_file import load_yaml
 from penstock.errors import ConfigurationError
@@ -37,11 +37,15 @@ def _check_table(value: str) -> str:
     return value
 
 
+def _one_or_more(value: Any) -> Any:
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
 class Root(_Spec):
     table: str
     id: str = "id"
     columns: tuple[str, ...] = Field(min_length=1)
-    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] = {}
+    where: dict[str, Annotated[list[Scalar], Field(min_length=1), BeforeValidator(_one_or_more)]] = {}
 
     _table = field_validator("table")(_check_table)
 
