@@ -20,7 +20,7 @@ ADDRESS = re.compile(
     r"|(?<![\w.-])(?!127\.)(?:\d{1,3}\.){3}\d{1,3}[:/]\w",
     re.IGNORECASE,
 )
-MACHINE_PATH = re.compile(r"(?<![\w.])/(home|Users)/[a-z]\w*/|(?<![\w.])/root/(?!\.?\s)")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(home/\w+|Users/\w+|root)/")
 
 
 def problems_in(path: str, text: str) -> list[str]:

@@ -1,13 +1,11 @@
 """memcpy inside kernels: a slice assignment costs several times as much for texts as short as most columns hold."""
 
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
-
 from typing import Any
 
-from numba import config, types  # pyright: ignore[reportMissingTypeStubs]
-from numba.core.cgutils import raw_memcpy  # pyright: ignore[reportMissingTypeStubs]
-from numba.extending import intrinsic  # pyright: ignore[reportMissingTypeStubs]
-from numba.np.arrayobj import make_array  # pyright: ignore[reportMissingTypeStubs]
+from numba import config, types
+from numba.core.cgutils import raw_memcpy
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from penstock.binlog.kernel import I64, shared
 

@@ -8,7 +8,7 @@ inside the buffer and have the width their type asks for.
 from typing import Any
 
 import numpy as np
-from numba import types  # pyright: ignore[reportMissingTypeStubs]
+from numba import types
 
 from penstock.binlog.copying import copy_bytes
 from penstock.binlog.kernel import (

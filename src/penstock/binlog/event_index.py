@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import types  # pyright: ignore[reportMissingTypeStubs]
+from numba import types
 from numpy.typing import NDArray
 
 from penstock.binlog.checksum import TABLES, crc32

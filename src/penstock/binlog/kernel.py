@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit, types  # pyright: ignore[reportMissingTypeStubs]
+from numba import njit, types
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import types  # pyright: ignore[reportMissingTypeStubs]
+from numba import types
 from numpy.typing import NDArray
 
 from penstock.binlog.kernel import (

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import types  # pyright: ignore[reportMissingTypeStubs]
+from numba import types
 from numpy.typing import NDArray
 
 from penstock.binlog.kernel import BYTES, I64, I64S, U8S, kernel
