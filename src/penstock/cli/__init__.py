@@ -57,6 +57,8 @@ def _complain(text: str) -> NoReturn:
 def main() -> None:
     """An error that we know is one line and exit code 1; Ctrl-C is 130 and says nothing."""
     signal.signal(signal.SIGTERM, _stop)
+    # Shells start background jobs with SIGINT ignored; a SIGINT that is sent all the same is meant.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         app()
     except PenstockError as error:
