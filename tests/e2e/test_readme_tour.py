@@ -45,7 +45,7 @@ class Running:
 
 
 @contextmanager
-def running(command: list[str], folder: Path) -> Iterator[Running]:
+def running(command: list[str], folder: Path, stop: signal.Signals = signal.SIGINT) -> Iterator[Running]:
     environment = {**os.environ, "PENSTOCK_PASSWORD": "change-me", "PATH": f"{BIN}:{os.environ['PATH']}"}
     with subprocess.Popen(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -54,7 +54,7 @@ def running(command: list[str], folder: Path) -> Iterator[Running]:
         try:
             yield one
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(stop)
             try:
                 process.wait(60)
             except subprocess.TimeoutExpired:
@@ -76,7 +76,7 @@ def test_the_tour_does_what_it_says(private_server: Callable[..., Any], tmp_path
     with running([*local(serve).split(), "--listen", str(listen)], tmp_path) as served:
         assert served.says(f"serving Arrow Flight on 127.0.0.1:{listen}"), served.output
         (tmp_path / "tour.py").write_text(local(python))
-        with running([sys.executable, "tour.py"], tmp_path) as reading:
+        with running([sys.executable, "tour.py"], tmp_path, signal.SIGTERM) as reading:
             # The query starts at the log's end: change something until it has seen one.
             price = iter(range(1000, 2000))
 
