@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,6 +34,7 @@ class FlightClient:
         self._server = server
         self._destination = destination
         self._patience_s = patience_s
+        self._parent = os.getppid()
         self._client = fl.FlightClient(f"grpc://{server}")
 
     def close(self) -> None:
@@ -106,11 +108,13 @@ class FlightClient:
                 return call()
             except fl.FlightError as error:
                 ours = self._ours(error)
-                if not ours.transient or time.monotonic() + pause_s > deadline:
+                # Whoever started this process may be gone: nobody waits for the answer any more.
+                is_orphan = os.getppid() != self._parent
+                if not ours.transient or is_orphan or time.monotonic() + pause_s > deadline:
                     raise ours from error
                 log.warning("asking again server=%s in_s=%.1f reason=%s", self._server, pause_s, ours)
                 time.sleep(pause_s)
-                pause_s = min(2 * pause_s, 5.0)
+                pause_s = min(2 * pause_s, 2.0)
             except pa.ArrowException as error:
                 raise ProtocolError(f"the answer of {self._server} is not understood: {error}") from error
 
