@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,18 +27,15 @@ def blocks(language: str) -> list[str]:
 
 
 class Running:
-    """A process whose output is collected while it runs."""
+    """A process whose output goes to a file: a pipe would stay open as long as any child of it lives."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
-        self.output = ""
-        self._thread = threading.Thread(target=self._collect)
-        self._thread.start()
+        self._log = log
 
-    def _collect(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.output += line
+    @property
+    def output(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")
 
     def says(self, text: str, seconds: float = 90) -> bool:
         return poll(lambda: text in self.output or self.process.poll() is not None, seconds) and text in self.output
@@ -47,18 +44,17 @@ class Running:
 @contextmanager
 def running(command: list[str], folder: Path, stop: signal.Signals = signal.SIGINT) -> Iterator[Running]:
     environment = {**os.environ, "PENSTOCK_PASSWORD": "change-me", "PATH": f"{BIN}:{os.environ['PATH']}"}
-    with subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        one = Running(process)
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".log", delete=False) as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        yield Running(process, Path(log.name))
+    finally:
+        process.send_signal(stop)
         try:
-            yield one
-        finally:
-            process.send_signal(stop)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.mariadb
