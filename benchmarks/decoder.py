@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from benchmarks._orders_log import ORDERS, repeated, sample
 from benchmarks._report import best_of, print_figures, print_table
-from penstock.binlog.block import Block
-from penstock.binlog.changes import changes_of
-from penstock.binlog.column import wire_of
-from penstock.binlog.event_index import EventArrays, IndexState, Slot, Stop, index_events
-from penstock.binlog.fields import table_fields
-from penstock.binlog.layout import Entry
-from penstock.binlog.reader import BlockReader
-from penstock.binlog.rows import decode_rows
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.index import EventArrays, IndexState, Slot, Stop, index_events
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.reader import BlockReader
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.decode import decode_rows
+from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.values.column import wire_of
 from penstock.model import Position
 from tests.twins.index import ROWS, State, index
 from tests.twins.locate import locate

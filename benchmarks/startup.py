@@ -10,19 +10,19 @@ from benchmarks._orders_log import ORDERS, repeated, sample
 from benchmarks._report import print_figures, print_table
 
 ROUNDS = 3
-_KERNELS = "import penstock.binlog.changes, penstock.binlog.reader, penstock.source.packet"
+_KERNELS = "import penstock.binlog.rows.changes, penstock.binlog.events.reader, penstock.source.packet"
 _FIRST_BATCH = f"""
 {_KERNELS}
 import pathlib, numpy, pyarrow
-from penstock.binlog.fields import table_fields
+from penstock.binlog.rows.fields import table_fields
 from penstock.model import Position, TableName
 data = numpy.frombuffer(pathlib.Path(LOG).read_bytes(), numpy.uint8)
-reader = penstock.binlog.reader.BlockReader(Position("binlog.000001", 4))
+reader = penstock.binlog.events.reader.BlockReader(Position("binlog.000001", 4))
 reader.room(data.size)[:data.size] = data
 reader.filled(data.size)
 block = next(reader.blocks(flush=True))
 table = block.schema_of(next(iter(block.tables)))
-batch = next(penstock.binlog.changes.changes_of(block, table.name, table_fields(table), 0))
+batch = next(penstock.binlog.rows.changes.changes_of(block, table.name, table_fields(table), 0))
 assert batch.num_rows and table.name == TableName({ORDERS.name.schema!r}, {ORDERS.name.table!r})
 """
 

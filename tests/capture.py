@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.binlog.changes import changes_of
-from penstock.binlog.fields import table_fields
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import table_fields
 from penstock.config import InstanceSettings, SourceSettings
 from penstock.instance import Instance
 from penstock.model import Position, TableName

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from penstock.binlog import column
+from penstock.binlog.values import column
 
 HEAD = """# Column types
 
-Made by `tools/make_types_doc.py` from `binlog/column.py`. The Spark type follows from the Arrow type: unsigned integers
-become the next wider signed type, 64 bits `decimal(20,0)`; decimals beyond 38 digits become text.
+Made by `tools/make_types_doc.py` from `binlog/values/column.py`. The Spark type follows from the Arrow type:
+unsigned integers become the next wider signed type, 64 bits `decimal(20,0)`; decimals beyond 38 digits become text.
 
 """
 

@@ -1,5 +1,19 @@
 """Penstock: change data capture for MySQL and MariaDB."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.binlog.read import read_binlog
+
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = ["__version__", "read_binlog"]
+
+
+def __getattr__(name: str) -> Any:
+    """The kernels take a second to load: only when they are asked for."""
+    if name == "read_binlog":
+        from penstock.binlog.read import read_binlog  # noqa: PLC0415
+
+        return read_binlog
+    raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.binlog.changes import changes_of
+from penstock.binlog.rows.changes import changes_of
 from penstock.client import FlightClient
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.model import Position, TableName

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.block import EVENT_SCHEMA, Block
+from penstock.binlog.events.block import EVENT_SCHEMA, Block
 
 
 def block_of(

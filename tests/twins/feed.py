@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from penstock.binlog.block import Block
-from penstock.binlog.changes import changes_of
-from penstock.binlog.fields import table_fields
-from penstock.binlog.reader import BlockReader
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.reader import BlockReader
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import table_fields
 from penstock.model import Position, TableSchema
 from tests.twins.log import LogWriter
 

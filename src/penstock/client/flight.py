@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError, PenstockError, ProtocolError, So
 from penstock.model import Position, TableName
 
 if TYPE_CHECKING:
-    from penstock.binlog.block import Block
+    from penstock.binlog.events.block import Block
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class FlightClient:
         return [endpoint.ticket.ticket for endpoint in info.endpoints]
 
     def read(self, ticket: bytes) -> "Iterator[Block]":
-        from penstock.binlog.block import Block  # noqa: PLC0415 - brings numba, which planning does without
+        from penstock.binlog.events.block import Block  # noqa: PLC0415 - brings numba, which planning does without
 
         stream = self._call(lambda: self._client.do_get(fl.Ticket(ticket)))
         while True:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from enum import Enum
 
-from penstock.binlog.block import Block
+from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
 from penstock.errors import PenstockError, PositionLostError, SourceConnectionError
 from penstock.model import Position, TableName, TableSchema

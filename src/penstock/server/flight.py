@@ -23,8 +23,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from penstock.binlog.block import EVENT_SCHEMA
-from penstock.binlog.fields import table_fields
+from penstock.binlog.events.block import EVENT_SCHEMA
+from penstock.binlog.rows.fields import table_fields
 from penstock.config import ServerSettings
 from penstock.errors import ConfigurationError, PenstockError, ProtocolError
 from penstock.instance import Instance

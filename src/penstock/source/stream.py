@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.block import Block
-from penstock.binlog.reader import BlockReader
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.reader import BlockReader
 from penstock.config import SourceSettings
 from penstock.errors import AuthenticationError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.model import Position

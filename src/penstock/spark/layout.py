@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.binlog.fields import CHANGE_FIELDS
+from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.client import FlightClient
 from penstock.errors import SchemaError
 from penstock.model import TableName
@@ -18,7 +18,7 @@ from penstock.spark.options import ReadOptions
 from penstock.spark.types import for_spark
 
 if TYPE_CHECKING:
-    from penstock.binlog.block import Block
+    from penstock.binlog.events.block import Block
 
 
 class StreamLayout:
@@ -48,7 +48,7 @@ class StreamLayout:
 
     def batches(self, block: "Block", epoch: int) -> Iterator[pa.RecordBatch]:
         """All changes of a block in log order."""
-        from penstock.binlog.changes import changes_of  # noqa: PLC0415 - brings numba, which planning does without
+        from penstock.binlog.rows.changes import changes_of  # noqa: PLC0415 - brings numba, which planning does without
 
         parts = [
             self._place(table, changes)

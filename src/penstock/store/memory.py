@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.binlog.block import Block
+from penstock.binlog.events.block import Block
 from penstock.errors import PenstockError, StoreError
 from penstock.model import Position
 

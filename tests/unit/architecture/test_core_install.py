@@ -8,8 +8,8 @@ import pytest
 CORE = (
     "model",
     "config",
-    "binlog.reader",
-    "binlog.changes",
+    "binlog.events.reader",
+    "binlog.rows.changes",
     "schema",
     "source",
     "store",

@@ -105,7 +105,7 @@ def test_rules_have_no_cycle() -> None:
 @pytest.mark.parametrize(
     ("room", "source"),
     [
-        ("model", "from penstock.binlog.block import Block"),
+        ("model", "from penstock.binlog.events.block import Block"),
         ("binlog", "import pyspark"),
         ("document", "from penstock.source import connect"),
         ("search", "from penstock import server"),

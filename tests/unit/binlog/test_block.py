@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.block import Block
-from penstock.binlog.layout import Entry
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from tests.twins.feed import read, rows_in, tables_of
 from tests.twins.log import LogWriter

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from penstock.binlog import reader as reader_module
-from penstock.binlog.block import Block
-from penstock.binlog.reader import BlockReader
+from penstock.binlog.events import reader as reader_module
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.reader import BlockReader
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from tests.twins import event as ev
 from tests.twins.feed import START, feed, read, rows_in

@@ -19,7 +19,7 @@ _TESTS = ("test_broken_log.py", "test_locate.py", "test_decode.py", "test_gtid_t
 def test_no_kernel_reads_or_writes_outside_of_its_arrays(request: pytest.FixtureRequest) -> None:
     # numba's cache sees neither the setting nor changed helpers, so each state of the sources has its own.
     sources = sorted(Path(penstock.__file__).parent.rglob("*.py"))
-    state = hashlib.sha256(b"".join(path.read_bytes() for path in sources if path.parent.name in {"binlog", "source"}))
+    state = hashlib.sha256(b"".join(path.read_bytes() for path in sources if {"binlog", "source"} & set(path.parts)))
     folder = request.config.cache.mkdir(f"numba-{state.hexdigest()[:16]}")  # type: ignore[union-attr]
     run = subprocess.run(
         [

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.changes import changes_of
-from penstock.binlog.fields import table_fields
-from penstock.binlog.reader import BlockReader
+from penstock.binlog.events.reader import BlockReader
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import table_fields
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Position
 from tests.twins import event as ev

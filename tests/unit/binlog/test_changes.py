@@ -5,9 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from penstock.binlog.block import Block
-from penstock.binlog.changes import changes_of
-from penstock.binlog.fields import CHANGE_FIELDS, table_fields
+from penstock.binlog.events.block import Block
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, Sequence, TableName, TableSchema, WireType
 from tests.twins.feed import EPOCH, read, rows_in

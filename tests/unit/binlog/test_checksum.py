@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.checksum import TABLES, crc32
+from penstock.binlog.events.checksum import TABLES, crc32
 from tests.twins.strategy import examples
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog import decode
-from penstock.binlog.column import decimal_width
+from penstock.binlog.values import kernels
+from penstock.binlog.values.column import decimal_width
 from tests.twins import value as twin
 from tests.twins.strategy import examples
 
@@ -41,7 +41,7 @@ def lay_out(values: Fields) -> tuple[Any, Any, Any]:
 def test_integers(values: Fields, is_signed: bool) -> None:
     width = max((len(value) for value in values if value is not None), default=1)
     out = np.full(len(values), 77, _CELLS[width])
-    decode.decode_integer(*lay_out(values), width, is_signed, out)
+    kernels.decode_integer(*lay_out(values), width, is_signed, out)
     found = out if is_signed else out.view(f"u{out.itemsize}")
     expected = [0 if value is None else twin.decode_integer(value, is_signed=is_signed) for value in values]
     assert found.tolist() == expected
@@ -54,7 +54,7 @@ def test_decimals(precision: int, scale: int, data: st.DataObject) -> None:
     values = data.draw(fields(st.just(decimal_width(precision, scale))))
     words = 2 if precision <= 38 else 4
     out = np.full((len(values), words), 77, np.int64)
-    decode.decode_decimal(*lay_out(values), precision, scale, out)
+    kernels.decode_decimal(*lay_out(values), precision, scale, out)
     # Groups of garbage can hold more than their digits: cells then keep the lowest bits.
     modulus = 1 << (64 if precision <= 18 else 64 * words)
     for line, value in zip(out, values, strict=True):
@@ -70,21 +70,21 @@ def _check(kernel: Callable[..., None], one: Callable[[bytes], int | None], valu
     kernel(*lay_out(values), *more, out)
     for found, value in zip(out.tolist(), values, strict=True):
         expected = 0 if value is None else one(value)
-        assert found == (decode.INVALID if expected is None else expected)
+        assert found == (kernels.INVALID if expected is None else expected)
 
 
 @examples(100)
 @given(fields(st.just(3)))
 def test_dates(values: Fields) -> None:
-    _check(decode.decode_date, twin.decode_date, values)
+    _check(kernels.decode_date, twin.decode_date, values)
 
 
 @pytest.mark.parametrize(
     ("kernel", "one", "whole"),
     [
-        (decode.decode_time, twin.decode_time, 3),
-        (decode.decode_datetime, twin.decode_datetime, 5),
-        (decode.decode_timestamp, twin.decode_timestamp, 4),
+        (kernels.decode_time, twin.decode_time, 3),
+        (kernels.decode_datetime, twin.decode_datetime, 5),
+        (kernels.decode_timestamp, twin.decode_timestamp, 4),
     ],
 )
 @pytest.mark.parametrize("fraction", range(4))
@@ -97,7 +97,7 @@ def test_times(kernel: Any, one: Any, whole: int, fraction: int, data: st.DataOb
 @pytest.mark.parametrize("year", [0, 1, 4, 100, 400, 1600, 1899, 1900, 1970, 2000, 2001, 2023, 2024, 2100, 9999])
 def test_every_day_of_a_year_and_none_besides(year: int) -> None:
     raw = [(day | month << 5 | year << 9).to_bytes(3, "little") for month in range(16) for day in range(32)]
-    _check(decode.decode_date, twin.decode_date, list(raw))
+    _check(kernels.decode_date, twin.decode_date, list(raw))
     assert sum(twin.decode_date(one) is not None for one in raw) == (366 if calendar.isleap(year) else 365)
 
 
@@ -106,9 +106,9 @@ def test_every_day_of_a_year_and_none_besides(year: int) -> None:
 def test_bytes(values: Fields) -> None:
     data, offsets, lengths = lay_out(values)
     bounds = np.full(len(values) + 1, -1, np.int32)
-    total = decode.string_bounds(lengths, bounds)
+    total = kernels.string_bounds(lengths, bounds)
     out = np.full(total + 4, 0xEE, np.uint8)
-    decode.decode_bytes(data, offsets, lengths, bounds, out)
+    kernels.decode_bytes(data, offsets, lengths, bounds, out)
     cells = [out[a:b].tobytes() for a, b in pairwise(bounds)]
     assert cells == [value or b"" for value in values]
     assert out[total:].tobytes() == b"\xee" * 4
@@ -116,13 +116,13 @@ def test_bytes(values: Fields) -> None:
 
 def test_bounds_beyond_2_gib_are_refused() -> None:
     bounds = np.empty(4, np.int32)
-    assert decode.string_bounds(np.array([2**30, 2**30 - 1, -1], np.int64), bounds) == 2**31 - 1
-    assert decode.string_bounds(np.array([2**30, 2**30, -1], np.int64), bounds) == -1
+    assert kernels.string_bounds(np.array([2**30, 2**30 - 1, -1], np.int64), bounds) == 2**31 - 1
+    assert kernels.string_bounds(np.array([2**30, 2**30, -1], np.int64), bounds) == -1
 
 
 @examples(60)
 @given(st.lists(st.integers(-2, 3), max_size=40))
 def test_validity(lengths: list[int]) -> None:
     bits = np.zeros((len(lengths) + 7) // 8, np.uint8)
-    assert decode.pack_validity(np.array(lengths, np.int64), bits) == sum(length < 0 for length in lengths)
+    assert kernels.pack_validity(np.array(lengths, np.int64), bits) == sum(length < 0 for length in lengths)
     assert [bool(bits[i >> 3] >> (i & 7) & 1) for i in range(len(lengths))] == [length >= 0 for length in lengths]

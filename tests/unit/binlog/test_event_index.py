@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.event_index import EventArrays, IndexState, Slot, Stop, index_events
+from penstock.binlog.events.index import EventArrays, IndexState, Slot, Stop, index_events
 from tests.twins import event as ev
 from tests.twins.event import Header, event
 from tests.twins.index import Indexed, State, index

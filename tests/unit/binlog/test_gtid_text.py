@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.gtid import render_gtids
+from penstock.binlog.events.gtid import render_gtids
 from tests.twins.strategy import examples
 
 _U32, _U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)

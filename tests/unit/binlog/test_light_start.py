@@ -11,10 +11,10 @@ from tests.twins.row import UPDATE
 _CODE = """
 import pathlib, sys
 import numpy as np
-from penstock.binlog.block import Block
-from penstock.binlog.changes import changes_of
-from penstock.binlog.fields import table_fields
-from penstock.binlog.reader import BlockReader
+from penstock.binlog.events.block import Block
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.events.reader import BlockReader
 from penstock.model import Position
 
 data = np.fromfile(sys.argv[1], np.uint8)

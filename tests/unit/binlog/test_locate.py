@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.column import wire_of
-from penstock.binlog.locate import ABSENT, ENDS_EARLY, NULL, OTHER_COLUMN_COUNT, Located, locate
+from penstock.binlog.rows.locate import ABSENT, ENDS_EARLY, NULL, OTHER_COLUMN_COUNT, Located, locate
+from penstock.binlog.values.column import wire_of
 from penstock.model import Column, TableSchema, WireType
 from tests.twins import locate as twin
 from tests.twins.event import Header, event

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.reader import BlockReader
+from penstock.binlog.events.reader import BlockReader
 from penstock.model import Column, Position, Sequence
 from tests.twins.feed import EPOCH, START, feed, read, rows_in, tables_of
 from tests.twins.log import Image, LogWriter

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.column import wire_of
-from penstock.binlog.table_map import parse_table_map, table_name
+from penstock.binlog.events.table_map import parse_table_map, table_name
+from penstock.binlog.values.column import wire_of
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins.row import table_map

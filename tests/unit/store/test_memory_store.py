@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from penstock.binlog.block import Block
+from penstock.binlog.events.block import Block
 from penstock.errors import SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import Batch, MemoryStore

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.binlog.arrays import flags, numbers, texts
-from penstock.binlog.block import Block, table_name
-from penstock.binlog.fields import CHANGE_FIELDS
-from penstock.binlog.gtid import render_gtids
+from penstock.binlog.events.block import Block, table_name
+from penstock.binlog.events.gtid import render_gtids
+from penstock.binlog.events.layout import Entry
 from penstock.binlog.kernel import BYTES, I32S, I64, I64S_2D_IN, U8S, kernel
-from penstock.binlog.layout import Entry
-from penstock.binlog.locate import ABSENT
-from penstock.binlog.rows import Rows, decode_rows
+from penstock.binlog.rows.decode import Rows, decode_rows
+from penstock.binlog.rows.fields import CHANGE_FIELDS
+from penstock.binlog.rows.locate import ABSENT
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import ChangeKind, TableName, TableSchema
 from penstock.model.sequence import EPOCH_SHIFT, FILE_SHIFT, MAX_FILE, MAX_OFFSET

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from penstock.binlog.charset import UTF8, charset_of
-from penstock.binlog.layout import HEADER
+from penstock.binlog.events.layout import HEADER
+from penstock.binlog.values.charset import UTF8, charset_of
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
 

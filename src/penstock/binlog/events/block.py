@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import flags, numbers, view
-from penstock.binlog.event_index import GTID_BYTES, EventArrays
-from penstock.binlog.layout import Entry
-from penstock.binlog.table_map import parse_table_map, table_name
+from penstock.binlog.events.index import GTID_BYTES, EventArrays
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.table_map import parse_table_map, table_name
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Position, TableName, TableSchema
 

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog import decode
 from penstock.binlog.arrays import texts
-from penstock.binlog.block import Block
-from penstock.binlog.column import Family, family_of, wire_of
-from penstock.binlog.layout import event_name
-from penstock.binlog.locate import OTHER_COLUMN_COUNT, Located, locate
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import event_name
+from penstock.binlog.rows.locate import OTHER_COLUMN_COUNT, Located, locate
+from penstock.binlog.values import kernels
+from penstock.binlog.values.column import Family, family_of, wire_of
 from penstock.errors import BinlogError
 from penstock.model import Column, TableSchema, WireType
 
@@ -80,13 +80,13 @@ def _decode(
         return _bytes(arrow, data, offsets, lengths, width, f"{schema.name}.{column.name}")
     if family is Family.DECIMAL:
         words = np.empty((rows, 2 if column.precision <= 38 else 4), np.int64)
-        decode.decode_decimal(data, offsets, lengths, column.precision, column.scale, words)
+        kernels.decode_decimal(data, offsets, lengths, column.precision, column.scale, words)
         return _array(arrow, words, lengths)
     if family in (Family.INTEGER, Family.REAL, Family.YEAR, Family.ENUM, Family.SET):
         width = wire_of(column).width
         out = np.empty(rows, _INTEGER_CELL[_cell_bytes(width)] if family is not Family.YEAR else np.int16)
         signed = family is Family.INTEGER and not column.unsigned
-        decode.decode_integer(data, offsets, lengths, width, signed, out)
+        kernels.decode_integer(data, offsets, lengths, width, signed, out)
         if family is Family.YEAR:
             out[out != 0] += 1900
         if family is Family.ENUM:
@@ -96,14 +96,14 @@ def _decode(
         return _array(arrow, out, lengths)
     out = np.empty(rows, np.int64)
     if family is Family.DATE:
-        decode.decode_date(data, offsets, lengths, out)
+        kernels.decode_date(data, offsets, lengths, out)
     elif family is Family.TIME:
-        decode.decode_time(data, offsets, lengths, fraction, out)
+        kernels.decode_time(data, offsets, lengths, fraction, out)
     elif family is Family.DATETIME:
-        decode.decode_datetime(data, offsets, lengths, fraction, out)
+        kernels.decode_datetime(data, offsets, lengths, fraction, out)
     else:
-        decode.decode_timestamp(data, offsets, lengths, fraction, out)
-    invalid = out == decode.INVALID
+        kernels.decode_timestamp(data, offsets, lengths, fraction, out)
+    invalid = out == kernels.INVALID
     if invalid.any():
         lengths = np.where(invalid, -1, lengths)
     return _array(arrow, out.astype(np.int32) if family is Family.DATE else out, lengths)
@@ -118,7 +118,7 @@ def _cell_bytes(width: int) -> int:
 
 def _validity(lengths: NDArray[np.int64]) -> pa.Buffer | None:
     bits = np.zeros((lengths.size + 7) // 8, np.uint8)
-    return pa.py_buffer(bits) if decode.pack_validity(lengths, bits) else None
+    return pa.py_buffer(bits) if kernels.pack_validity(lengths, bits) else None
 
 
 def _array(arrow: pa.DataType, values: NDArray[Any], lengths: NDArray[np.int64]) -> pa.Array:
@@ -136,11 +136,11 @@ def _bytes(
     """With a `width`, shorter values are filled up with zeros."""
     bounds = np.empty(lengths.size + 1, np.int32)
     filled = np.where(lengths >= 0, np.maximum(lengths, width), lengths) if width else lengths
-    total = decode.string_bounds(filled, bounds)
+    total = kernels.string_bounds(filled, bounds)
     if total < 0:
         raise BinlogError(f"column {where} has more than 2 GiB in one batch: lower maxBytesPerTrigger")
     values = np.zeros(total, np.uint8) if width else np.empty(total, np.uint8)
-    decode.decode_bytes(data, offsets, lengths, bounds, values)
+    kernels.decode_bytes(data, offsets, lengths, bounds, values)
     return pa.Array.from_buffers(arrow, lengths.size, [_validity(lengths), pa.py_buffer(bounds), pa.py_buffer(values)])
 
 

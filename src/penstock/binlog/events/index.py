@@ -19,9 +19,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from penstock.binlog.checksum import TABLES, crc32
+from penstock.binlog.events.checksum import TABLES, crc32
+from penstock.binlog.events.layout import LARGEST_EVENT
 from penstock.binlog.kernel import BYTES, I64, I64S, U8S, U8S_2D, U32S_IN, kernel, little, shared, u16, u32
-from penstock.binlog.layout import LARGEST_EVENT
 
 GTID_BYTES = 25  # flavour 1 (0 none, 1 MySQL, 2 MariaDB) | MySQL: uuid 16 | MariaDB: domain 4, server 4 | number 8
 

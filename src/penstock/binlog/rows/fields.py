@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from penstock.binlog.column import arrow_type
+from penstock.binlog.values.column import arrow_type
 from penstock.errors import SchemaError
 from penstock.model import TableSchema
 

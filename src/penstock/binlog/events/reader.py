@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.block import Block
-from penstock.binlog.event_index import EventArrays, IndexState, Slot, Stop, index_events
-from penstock.binlog.layout import ARTIFICIAL, CHECKSUM, HEADER, IN_USE, Entry, EventType, event_name
-from penstock.binlog.table_map import table_map_body, table_name
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.index import EventArrays, IndexState, Slot, Stop, index_events
+from penstock.binlog.events.layout import ARTIFICIAL, CHECKSUM, HEADER, IN_USE, Entry, EventType, event_name
+from penstock.binlog.events.table_map import table_map_body, table_name
 from penstock.errors import BinlogError
 from penstock.model import Position
 
@@ -57,6 +57,11 @@ class BlockReader:
     @property
     def is_between_transactions(self) -> bool:
         return bool(self._state.slots[Slot.TRANSACTION] < 0)
+
+    @property
+    def rest(self) -> int:
+        """Bytes that were filled in and are no whole event yet."""
+        return self._fill - self._indexed
 
     def expect_checksum(self, *, is_on: bool) -> None:
         """Whether events before the first FORMAT_DESCRIPTION carry one."""

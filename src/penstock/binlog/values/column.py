@@ -25,7 +25,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from penstock.binlog.charset import UTF8
+from penstock.binlog.values.charset import UTF8
 from penstock.errors import SchemaError
 from penstock.model import Column, TableName, WireType
 

@@ -1,0 +1,1 @@
+"""Rows events of a table → Arrow record batches of changes."""

@@ -1,0 +1,1 @@
+"""One column: the table of types, charsets, and the kernels that fill Arrow buffers."""
