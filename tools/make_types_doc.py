@@ -2,19 +2,47 @@
 
 from pathlib import Path
 
-from penstock.binlog.values import column
+from penstock.binlog.values.type_table import TYPES
 
 HEAD = """# Column types
 
-Made by `tools/make_types_doc.py` from `binlog/values/column.py`. The Spark type follows from the Arrow type:
-unsigned integers become the next wider signed type, 64 bits `decimal(20,0)`; decimals beyond 38 digits become text.
+Made by `tools/make_types_doc.py` from `binlog/values/type_table.py`.
 
+Two Arrow or Spark types are for signed and unsigned columns. The last two columns are what canal's protocol says of
+such a column: a number of `java.sql.Types`, and an example of the declared type.
+
+"""
+TAIL = """
+## Choices and limits
+
+- **Dates that no calendar has** (0000-00-00, 2024-00-10, 2023-02-31): null, or `text` (the whole column is text as
+  the server prints it), or `error`: `read_binlog(..., dates="text")`.
+- **ENUM and SET** are labels; `labels="number"` gives the number or the bits. A log without labels (MySQL 5.7,
+  `binlog_row_metadata=MINIMAL`) gives numbers; so do the first releases of MySQL 8.0 for labels that are not UTF-8,
+  since they do not log the charset of labels.
+- **Text** is UTF-8 whatever the column's charset. What the server cannot convert either becomes U+FFFD. Without a
+  charset in the log (MySQL 5.7, MariaDB with `NO_LOG`) CHAR, VARCHAR and TEXT cannot be told from BINARY, VARBINARY
+  and BLOB, and are bytes.
+- **Columns without names** are called `@1`, `@2` … Integers without signedness are signed. `known=` (a table's
+  shape, for example from the live server) completes all this.
+- **Absent is not null**: a minimal row image leaves columns out. They are null, and `_absent` lists them.
+- **Partial JSON updates** are applied to the before image. Where that does not carry the document
+  (`binlog_row_image=MINIMAL`), the new one cannot be known: it is listed in `_absent` and in `_changed`.
+- **UUID, INET4 and INET6 of MariaDB** lie in the log as BINARY(16) and BINARY(4) without a mark: they are text
+  where the reader knows the declared type (Spark streams and `--host` do), else bytes.
+- **Times in the format of before 5.6** with fraction digits (`mysql56_temporal_format=OFF` of MariaDB) are refused
+  where they can be noticed: the log does not say how wide they are.
 """
 
 
 def render() -> str:
-    text = (column.__doc__ or "").partition("\n\n")[2]
-    return HEAD + text.rstrip() + "\n"
+    head = ("type", "in the log", "Arrow", "Spark", "text", "sqlType", "mysqlType")
+    lines = [
+        (one.name, one.wire, one.arrow, one.spark, f"`{one.text}`", str(one.sql_type), f"`{one.mysql_type}`")
+        for one in TYPES
+    ]
+    table = ["| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines)]
+    return HEAD + "\n".join(table) + "\n" + TAIL
 
 
 if __name__ == "__main__":

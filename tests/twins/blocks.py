@@ -24,7 +24,8 @@ def block_of(
     columns |= {
         "event": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(raw)]),
         "position": pa.array(start + ends - sizes),
+        "span": pa.array(sizes),
         "boundary": pa.array([int(is_boundary) for _, is_boundary in events], pa.uint8()),
         "gtid": pa.array([bytes(25)] * count, pa.binary(25)),
     }
-    return Block(file, "", 0, pa.RecordBatch.from_pydict(columns, schema=EVENT_SCHEMA), {}), raw
+    return Block(file, "", (), pa.RecordBatch.from_pydict(columns, schema=EVENT_SCHEMA), {}), raw

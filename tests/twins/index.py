@@ -2,12 +2,13 @@
 
 import struct
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-STARVED, FULL, ATTENTION, BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION = range(7)
+STARVED, FULL, ATTENTION, BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION, NEW_TABLE = range(8)
 OTHER, BEGIN, ROWS, DDL, END = range(5)
-_FOR_PYTHON = {4, 15, 26, 27, 39, 40, 41, 42, *range(164, 172)}
-_ROWS = {23, 24, 25, 30, 31, 32}
+_FOR_PYTHON = {4, 15, 26, 27, 40, 41, *range(164, 173)}
+_ROWS = {23, 24, 25, 30, 31, 32, 39}
+_NO_TABLE = 0xFFFFFF
 _BETWEEN = {3, 35, 161, 163}  # events that open or close a file, or lie between two transactions
 _LARGEST = (1 << 30) + (1 << 20)
 
@@ -17,13 +18,16 @@ class Indexed:
     start: int
     size: int
     position: int
+    span: int
     kind: int
     entry: int
     boundary: int
+    checksum: int
     timestamp: int
     server_id: int
     table_id: int
     transaction: int
+    ordinal: int
     commit_us: int
     gtid: bytes
 
@@ -37,6 +41,9 @@ class State:
     commit_us: int = 0
     in_transaction: bool = False
     gtid: bytes = bytes(25)
+    ordinal: int = 0  # rows events in the transaction
+    tags: list[bytes] = field(default_factory=list[bytes])
+    tables: dict[int, int] = field(default_factory=dict[int, int])  # id → checksum of its map
 
 
 def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[int, int, list[Indexed]]:  # noqa: C901, PLR0911 - one answer per reason
@@ -64,12 +71,16 @@ def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[
             return BAD_POSITION, at, found
         _begin(state, kind, body, position, timestamp, server)
         meaning = _meaning(state, kind, body)
-        if meaning is None:
+        if meaning is None or (kind == 42 and not _tagged(state, body)):
             return BAD_EVENT, at, found
         entry, boundary, table = meaning
+        if kind == 19 and state.tables.get(table) != zlib.crc32(body):
+            return NEW_TABLE, at, found
+        ordinal = state.ordinal if entry == ROWS else 0
+        state.ordinal += entry == ROWS
         transaction = position if state.transaction is None else state.transaction
-        about = position, kind, entry, boundary, timestamp, server, table, transaction, state.commit_us, state.gtid
-        found.append(Indexed(at, size, *about))
+        about = position, size, kind, entry, boundary, state.checksum, timestamp, server, table, transaction, ordinal
+        found.append(Indexed(at, size, *about, state.commit_us, state.gtid))
         if boundary:
             state.transaction, state.in_transaction = None, False
         state.position = position + size
@@ -83,17 +94,18 @@ def _unwrapped(low: int, before: int) -> int:
 
 
 def _begin(state: State, kind: int, body: bytes, position: int, timestamp: int, server: int) -> None:
-    if kind in {33, 34, 162}:
-        state.transaction, state.in_transaction = position, False
+    if kind in {33, 34, 42, 162}:
+        state.transaction, state.in_transaction, state.ordinal = position, False, 0
         state.commit_us, state.gtid = timestamp * 1_000_000, bytes(25)
         if kind == 162 and len(body) >= 13:
             state.gtid = b"\x02" + body[8:12] + struct.pack("<I", server) + bytes(8) + body[:8]
             state.in_transaction = not body[12] & 1
         elif kind == 33 and len(body) >= 25:
             state.gtid = b"\x01" + body[1:25]
-        if kind != 162 and len(body) >= 49 and body[25] == 2:
+        if kind in {33, 34} and len(body) >= 49 and body[25] == 2:
             state.commit_us = int.from_bytes(body[42:49], "little") & ~(1 << 55)
     elif state.transaction is None:
+        state.ordinal = 0
         state.transaction, state.commit_us, state.gtid = position, timestamp * 1_000_000, bytes(25)
 
 
@@ -110,7 +122,8 @@ def _meaning(state: State, kind: int, body: bytes) -> tuple[int, int, int] | Non
     if kind in {16, 38}:
         return END, 1, 0
     if kind == 19 or kind in _ROWS:
-        return (ROWS if kind in _ROWS else OTHER), 0, int.from_bytes(body[:6], "little")
+        table = int.from_bytes(body[:6], "little")
+        return (ROWS if kind in _ROWS and table != _NO_TABLE else OTHER), 0, table
     if kind in _BETWEEN:
         state.transaction = None
         return OTHER, 1, 0
@@ -126,3 +139,73 @@ def _statement(state: State, text: bytes) -> tuple[int, int]:
     if not state.in_transaction:
         return DDL, 1
     return (END, 1) if plain in {b"COMMIT", b"ROLLBACK"} else (OTHER, 0)
+
+
+def _tagged(state: State, body: bytes) -> bool:
+    """GTID_TAGGED: three numbers, then fields by number; the sixth is the last we want."""
+    numbers = _Numbers(body)
+    fields: dict[int, bytes | int] = {}
+    try:
+        for _ in range(3):
+            numbers.take()
+        number = 0
+        while not numbers.is_done and number < 7:
+            number = numbers.take()
+            if number == 1:
+                fields[1] = bytes(numbers.take() & 0xFF for _ in range(16))
+            elif number == 3:
+                fields[3] = numbers.text()
+            elif number <= 6:
+                fields[number] = numbers.take()
+                if number == 6:
+                    state.commit_us = _signed(numbers.last)
+    except EOFError:
+        return False
+    tag = fields.get(3)
+    if not isinstance(tag, bytes):
+        return False
+    if tag not in state.tags:
+        state.tags.append(tag)
+    uuid, gno = fields.get(1, bytes(16)), fields.get(2, 0)
+    assert isinstance(uuid, bytes)
+    assert isinstance(gno, int)
+    flavour = 3 + state.tags.index(tag) if tag else 1
+    state.gtid = bytes([flavour]) + uuid + (_signed(gno) >> 1 & (1 << 64) - 1).to_bytes(8, "little")
+    return True
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
+
+
+class _Numbers:
+    """Of variable length: as many more bytes as the first one ends in ones."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at, self.last = data, 0, 0
+
+    @property
+    def is_done(self) -> bool:
+        return self._at >= len(self._data)
+
+    def _bytes(self, size: int) -> bytes:
+        if size > len(self._data) - self._at:
+            raise EOFError
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def take(self) -> int:
+        first = self._bytes(1)
+        more = next((k for k in range(8) if not first[0] >> k & 1), 8)
+        rest = self._bytes(more)
+        self.last = int.from_bytes(rest if more == 8 else first + rest, "little") >> (0 if more == 8 else more + 1)
+        return _signed(self.last)
+
+    def text(self) -> bytes:
+        size = self.take()
+        if not 0 <= size < 33:
+            raise EOFError
+        raw = self._bytes(size)
+        if not raw.isascii():
+            raise EOFError
+        return raw

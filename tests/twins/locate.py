@@ -6,29 +6,33 @@ from dataclasses import dataclass
 NULL, ABSENT = -1, -2
 ENDS_EARLY, OTHER_COLUMN_COUNT = 1, 2
 INSERT, BEFORE, AFTER, DELETE = range(4)
-_UPDATES, _INSERTS = {24, 31}, {23, 30}
+_UPDATES, _INSERTS, _PARTIAL = {24, 31, 39}, {23, 30}, 39
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
     kind: int
     start: int  # in the event
-    fields: tuple[tuple[int, int], ...]  # offset in the event and length, or (0, NULL), or (0, ABSENT)
+    fields: tuple[tuple[int, int], ...]  # offset in the event and length, or (NULL, 0), or (ABSENT, 0)
+    partial: tuple[bool, ...] = ()  # which are lists of differences; nothing when none can be
 
 
 class _BrokenError(Exception):
     """With the code that the kernel answers."""
 
 
-def locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]]) -> list[Image] | int:
-    """`wires` is (length bytes, width) per column; a code instead of images when the event is broken."""
+def locate(
+    event: bytes, checksum: int, wires: Sequence[tuple[int, int]], documents: Sequence[int] = ()
+) -> list[Image] | int:
+    """`wires` is (length bytes, width) per column, `documents` the columns that are JSON; a code instead of images when
+    the event is broken."""
     try:
-        return _locate(event, checksum, wires)
+        return _locate(event, checksum, wires, documents)
     except _BrokenError as error:
         return error.args[0]
 
 
-def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]]) -> list[Image]:
+def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]], documents: Sequence[int]) -> list[Image]:
     cursor = _Cursor(event[: len(event) - checksum], 27)
     if event[4] >= 30:
         cursor.need(2)
@@ -44,28 +48,39 @@ def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]]) -> li
     while cursor.at < len(cursor.data):
         side = len(images) % 2 if is_update else 0
         kind = BEFORE + side if is_update else INSERT if event[4] in _INSERTS else DELETE
-        images.append(_image(cursor, kind, sides[side], wires))
+        partial = [False] * len(documents)
+        start = cursor.at
+        if event[4] == _PARTIAL and side:
+            options = cursor.number(1)
+            if options > 1:
+                raise _BrokenError(ENDS_EARLY)
+            if options:
+                partial = _bits(cursor.take((len(documents) + 7) // 8), len(documents))
+        if not sum(sides[side]) and not (is_update and sum(sides[0]) + sum(sides[1])):
+            raise _BrokenError(ENDS_EARLY)
+        fields = _image(cursor, sides[side], wires)
+        which = dict(zip(documents, partial, strict=True))
+        shown = (which.get(column, False) and field[0] >= 0 for column, field in enumerate(fields))
+        images.append(Image(kind, start, fields, tuple(shown) if event[4] == _PARTIAL else ()))
     if is_update and len(images) % 2:
         raise _BrokenError(ENDS_EARLY)
     return images
 
 
-def _image(cursor: "_Cursor", kind: int, present: list[bool], wires: Sequence[tuple[int, int]]) -> Image:
-    start, shown = cursor.at, sum(present)
-    if not shown:
-        raise _BrokenError(ENDS_EARLY)
+def _image(cursor: "_Cursor", present: list[bool], wires: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    shown = sum(present)
     nulls = iter(_bits(cursor.take((shown + 7) // 8), shown))
     fields: list[tuple[int, int]] = []
     for is_present, (prefix, width) in zip(present, wires, strict=True):
         if not is_present:
-            fields.append((0, ABSENT))
+            fields.append((ABSENT, 0))
         elif next(nulls):
-            fields.append((0, NULL))
+            fields.append((NULL, 0))
         else:
             size = cursor.number(prefix) if prefix else width
             fields.append((cursor.at, size))
             cursor.take(size)
-    return Image(kind, start, tuple(fields))
+    return tuple(fields)
 
 
 def _bits(raw: bytes, count: int) -> list[bool]:

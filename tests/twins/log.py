@@ -28,6 +28,7 @@ class Image:
     file: str
     offset: int
     transaction: int  # offset of its first event
+    ordinal: int  # of its event among the rows events of the transaction
     number: int  # of the image in its event
     gtid: str | None
     commit_us: int
@@ -49,6 +50,7 @@ class LogWriter:
     _number: int = 0
     _transaction: int = 4
     _commit_us: int = 0
+    _ordinal: int = 0
 
     def add(self, kind: int, body: bytes) -> int:
         """Gives the offset in the file."""
@@ -80,6 +82,7 @@ class LogWriter:
     def begin(self, *, is_standalone: bool = False) -> None:
         self._number += 1
         self._transaction = self.position
+        self._ordinal = 0
         self._commit_us = self.timestamp * 1_000_000
         if self.is_mariadb:
             self.add(ev.MARIADB_GTID, ev.mariadb_gtid(5, self._number, is_standalone=is_standalone))
@@ -103,8 +106,9 @@ class LogWriter:
         kinds = _KINDS[change]
         for number, (row, start) in enumerate(zip(images, starts, strict=True)):
             image_kind = kinds[number % 2 if change == UPDATE else 0]
-            place = self.file, at + start, self._transaction, number
+            place = self.file, at + start, self._transaction, self._ordinal, number
             self.images.append(Image(table, image_kind, row, *place, self._gtid, self._commit_us))
+        self._ordinal += 1
 
     def commit(self, *, with_query: bool = False) -> None:
         self.add(ev.QUERY, ev.query(b"COMMIT")) if with_query else self.add(ev.XID, ev.xid(self._number))

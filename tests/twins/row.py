@@ -12,15 +12,17 @@ from tests.twins.value import encode
 ABSENT: Final = type("Absent", (), {"__repr__": lambda _: "ABSENT"})()
 INSERT, UPDATE, DELETE = 0, 1, 2
 _V1, _V2 = 23, 30
-_COLLATIONS = {"utf8mb4": 45, "utf8mb3": 33, "ascii": 11, "binary": 63, "latin1": 8, "gbk": 28}
+_COLLATIONS = {
+    "utf8mb4": 45, "utf8mb3": 33, "ascii": 11, "binary": 63, "latin1": 8, "gbk": 28, "utf16": 54, "sjis": 13,
+}  # fmt: skip
 _NUMERIC = {
     WireType.TINY, WireType.SHORT, WireType.INT24, WireType.LONG, WireType.LONGLONG,
     WireType.NEWDECIMAL, WireType.FLOAT, WireType.DOUBLE, WireType.YEAR,
 }  # fmt: skip
-_TEXT = {WireType.VARCHAR, WireType.STRING, WireType.BLOB}
+_TEXT = {WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED}
 _ONE_BYTE = {
     WireType.FLOAT, WireType.DOUBLE, WireType.BLOB, WireType.JSON, WireType.GEOMETRY,
-    WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2,
+    WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2, WireType.VECTOR, WireType.BLOB_COMPRESSED,
 }  # fmt: skip
 
 
@@ -58,7 +60,7 @@ def _metadata(column: Column) -> bytes:  # noqa: PLR0911 - a branch per type
     if kind in _ONE_BYTE:
         return bytes([column.size])
     match kind:
-        case WireType.VARCHAR:
+        case WireType.VARCHAR | WireType.VARCHAR_COMPRESSED:
             return column.size.to_bytes(2, "little")
         case WireType.NEWDECIMAL:
             return bytes([column.precision, column.scale])
@@ -132,6 +134,7 @@ def rows(
     for image in images:
         starts.append(len(body))
         shown = [(column, cell) for column, cell in zip(columns, image, strict=True) if cell is not ABSENT]
-        body += bitmap([cell is None for _, cell in shown])
+        filling = [True] * (-len(shown) % 8)  # as MariaDB and older MySQL do; newer ones write zeros
+        body += bitmap([*(cell is None for _, cell in shown), *filling])
         body += b"".join(encode(column, cell) for column, cell in shown if cell is not None)
     return (_V1 if version == 1 else _V2) + change, bytes(body), starts

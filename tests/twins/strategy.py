@@ -16,12 +16,16 @@ from tests.twins.value import INT_BYTES, ZERO, decimal_of, set_text
 _LABELS = st.lists(st.text("abcäß字 x", min_size=1, max_size=4), unique=True)
 _TEXTS = (WireType.VARCHAR, WireType.STRING, WireType.BLOB)
 _TIMES = (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2)
-_PLAIN = (*INT_BYTES, WireType.FLOAT, WireType.DOUBLE, WireType.DATE, WireType.YEAR)
+_OLD_TIMES = (WireType.TIME, WireType.DATETIME, WireType.TIMESTAMP)
+_PLAIN = (*INT_BYTES, WireType.FLOAT, WireType.DOUBLE, WireType.DATE, WireType.YEAR, *_OLD_TIMES)
+_OTHERS = (WireType.NEWDECIMAL, WireType.ENUM, WireType.SET, WireType.BIT, WireType.GEOMETRY, WireType.VECTOR)
+_COMPRESSED = (WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED)
+_CHARSETS = ("utf8mb4", "utf8mb3", "ascii", "binary", "latin1", "gbk", "utf16", "sjis")
 
 
 @st.composite
 def columns(draw: st.DrawFn, name: str = "c", kind: WireType | None = None) -> Column:
-    kind = kind or draw(st.sampled_from((*_PLAIN, *_TIMES, *_TEXTS, WireType.NEWDECIMAL, WireType.ENUM, WireType.SET)))
+    kind = kind or draw(st.sampled_from((*_PLAIN, *_TIMES, *_TEXTS, *_COMPRESSED, *_OTHERS)))
     about: dict[str, Any] = {"nullable": draw(st.booleans())}
     if kind in INT_BYTES:
         about["unsigned"] = draw(st.booleans())
@@ -30,10 +34,14 @@ def columns(draw: st.DrawFn, name: str = "c", kind: WireType | None = None) -> C
     elif kind is WireType.NEWDECIMAL:
         about["precision"] = draw(st.one_of(st.integers(1, 65), st.sampled_from((9, 18, 19, 38, 39, 65))))
         about["scale"] = draw(st.integers(0, min(about["precision"], 38)))
-    elif kind in _TEXTS:
-        sizes = {WireType.VARCHAR: (0, 65535), WireType.STRING: (0, 1020), WireType.BLOB: (1, 4)}[kind]
-        about["size"] = draw(st.integers(*sizes))
-        about["charset"] = draw(st.sampled_from(("utf8mb4", "utf8mb3", "ascii", "binary")))
+    elif kind in {*_TEXTS, *_COMPRESSED}:
+        sizes = {WireType.STRING: (0, 1020), WireType.BLOB: (1, 4), WireType.BLOB_COMPRESSED: (2, 4)}
+        about["size"] = draw(st.integers(*sizes.get(kind, (0 if kind is WireType.VARCHAR else 256, 65535))))
+        about["charset"] = draw(st.sampled_from(_CHARSETS))
+    elif kind is WireType.BIT:
+        about["size"] = draw(st.integers(1, 64))
+    elif kind in {WireType.GEOMETRY, WireType.VECTOR}:
+        about["size"] = 4
     elif kind in {WireType.ENUM, WireType.SET}:
         about["labels"] = tuple(draw(_LABELS.filter(bool)))
         least = (len(about["labels"]) + 7) // 8
@@ -71,7 +79,7 @@ def _fraction(digits: int) -> Callable[[Any], Any]:
     return cut
 
 
-def values(column: Column) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a branch per type
+def values(column: Column) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911, PLR0912 - a branch per type
     kind = column.type
     if kind in INT_BYTES:
         bits = 8 * INT_BYTES[kind]
@@ -89,6 +97,19 @@ def values(column: Column) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a
             return st.one_of(st.sampled_from((most, -most)), st.timedeltas(-most, most)).map(_fraction(column.size))
         case WireType.DATETIME2:
             return st.one_of(st.just(ZERO), st.datetimes().map(_fraction(column.size)))
+        case WireType.TIME:
+            most = timedelta(hours=838, minutes=59, seconds=59)
+            return st.one_of(st.sampled_from((most, -most)), st.timedeltas(-most, most)).map(_fraction(0))
+        case WireType.DATETIME:
+            return st.one_of(st.just(ZERO), st.datetimes().map(_fraction(0)))
+        case WireType.TIMESTAMP:
+            return st.one_of(st.just(ZERO), st.integers(1, 2**32 - 1).map(lambda s: datetime.fromtimestamp(s, UTC)))
+        case WireType.BIT:
+            return _edges(0, (1 << column.size) - 1)
+        case WireType.GEOMETRY:
+            return st.binary(min_size=4, max_size=60)
+        case WireType.VECTOR:
+            return st.lists(st.floats(width=32, allow_nan=False), max_size=9)
         case WireType.TIMESTAMP2:
             first, last = datetime(1970, 1, 1, 0, 0, 1), datetime(2106, 2, 7, 6, 28, 15)  # noqa: DTZ001 - zone follows
             moments = st.one_of(st.sampled_from((first, last)), st.datetimes(first, last))
@@ -103,15 +124,23 @@ def values(column: Column) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - a
             longest = 255 if column.size < 256 else 300
             if column.charset == "binary":
                 return st.binary(max_size=longest)
-            alphabet = st.characters(
-                max_codepoint=127 if column.charset == "ascii" else None, exclude_categories=["Cs"]
-            )
-            return st.text(alphabet, max_size=longest // 4)
+            return st.text(_alphabet(column.charset), max_size=longest // 4)
+
+
+def _alphabet(charset: str) -> Any:
+    """Characters whose bytes are the same to Python as to the servers; `test_charsets` has all of them."""
+    if charset in {"gbk", "sjis", "latin1"}:
+        return st.sampled_from("aZ 09~\u6f22\u5b57" if charset != "latin1" else "aZ 09~\xe4\xdf\u20ac")
+    return st.characters(max_codepoint=127 if charset == "ascii" else None, exclude_categories=["Cs"])
 
 
 def shown(column: Column, value: Any) -> Any:
     """What a reader sees of a cell that was written."""
-    if value is None or value is ABSENT or (isinstance(value, str) and value == ZERO and column.type not in _TEXTS):
+    if (
+        value is None
+        or value is ABSENT
+        or (isinstance(value, str) and value == ZERO and column.type not in {*_TEXTS, *_COMPRESSED})
+    ):
         return None
     if column.type is WireType.STRING and column.charset == "binary":
         return value.ljust(column.size, b"\x00")

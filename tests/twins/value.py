@@ -5,6 +5,7 @@ A date or time that no calendar has is written from `ZERO` and read as None.
 """
 
 import struct
+import zlib
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -13,13 +14,16 @@ from typing import Any, Final
 from penstock.model import Column, WireType
 
 ZERO: Final = "0000-00-00"
+BROKEN: Final = 1 - (1 << 63)  # of an old format: no time at all
 INT_BYTES = {WireType.TINY: 1, WireType.SHORT: 2, WireType.INT24: 3, WireType.LONG: 4, WireType.LONGLONG: 8}
+COMPRESSED = {WireType.BLOB_COMPRESSED, WireType.VARCHAR_COMPRESSED}
+CODECS = {"latin1": "cp1252", "utf16": "utf-16-be", "gbk": "gbk", "sjis": "shift_jis"}
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
 _UTC_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 
 
-def encode(column: Column, value: Any) -> bytes:  # noqa: C901, PLR0911 - a branch per type
+def encode(column: Column, value: Any) -> bytes:  # noqa: C901, PLR0911, PLR0912 - a branch per type
     """The bytes of a value that is not null, its length bytes included."""
     kind, fraction = column.type, (column.size + 1) // 2
     if kind in INT_BYTES:
@@ -46,13 +50,43 @@ def encode(column: Column, value: Any) -> bytes:  # noqa: C901, PLR0911 - a bran
             return (column.labels.index(value) + 1 if value else 0).to_bytes(column.size, "little")
         case WireType.SET:
             return sum(1 << column.labels.index(label) for label in value).to_bytes(column.size, "little")
+        case WireType.TIME:
+            return _old_clock(value).to_bytes(3, "little", signed=True)
+        case WireType.DATETIME:
+            return (0 if value == ZERO else int(f"{value:%Y%m%d%H%M%S}")).to_bytes(8, "little")
+        case WireType.TIMESTAMP:
+            return _seconds(value)[::-1]
+        case WireType.BIT:
+            return value.to_bytes((column.size + 7) // 8, "big")
+        case WireType.VECTOR:
+            raw = struct.pack(f"<{len(value)}f", *value)
+            return len(raw).to_bytes(4, "little") + raw
         case _:
-            raw = value.encode() if isinstance(value, str) else value
+            raw = value.encode(CODECS.get(column.charset, "utf-8")) if isinstance(value, str) else value
+            if column.type in COMPRESSED:
+                raw = _compressed(raw)
             return len(raw).to_bytes(length_bytes(column), "little") + raw
 
 
+def _old_clock(value: timedelta) -> int:
+    seconds = abs(value) // timedelta(seconds=1)
+    number = seconds // 3600 * 10_000 + seconds // 60 % 60 * 100 + seconds % 60
+    return -number if value < timedelta() else number
+
+
+def _compressed(raw: bytes) -> bytes:
+    """By length: empty, plain, a zlib stream, raw deflate."""
+    if len(raw) < 2:
+        return b"\x00" + raw if raw else b""
+    size = len(raw).to_bytes(2, "big")
+    if len(raw) % 2:
+        return b"\x82" + size + zlib.compress(raw)
+    deflate = zlib.compressobj(wbits=-15)
+    return b"\x8a" + size + deflate.compress(raw) + deflate.flush()
+
+
 def length_bytes(column: Column) -> int:
-    if column.type in {WireType.VARCHAR, WireType.STRING}:
+    if column.type in {WireType.VARCHAR, WireType.STRING, WireType.VARCHAR_COMPRESSED}:
         return 1 if column.size < 256 else 2
     return column.size
 
@@ -154,6 +188,73 @@ def decode_timestamp(raw: bytes) -> int | None:
     return int.from_bytes(raw[:4], "big") * 1_000_000 + _micros(raw[4:]) if any(raw) else None
 
 
+def decode_old_time(raw: bytes) -> int:
+    number = int.from_bytes(raw, "little", signed=True)
+    hours, minutes, seconds = abs(number) // 10_000, abs(number) // 100 % 100, abs(number) % 100
+    if minutes > 59 or seconds > 59:
+        return BROKEN
+    micros = (hours * 3600 + minutes * 60 + seconds) * 1_000_000
+    return -micros if number < 0 else micros
+
+
+def decode_old_datetime(raw: bytes) -> int | None:
+    number = int.from_bytes(raw, "little", signed=True)
+    date_part, clock = divmod(number, 1_000_000)
+    if not 0 <= date_part <= 99991231 or date_part // 100 % 100 > 12 or date_part % 100 > 31:
+        return BROKEN
+    if clock >= 240000 or clock // 100 % 100 > 59 or clock % 100 > 59:
+        return BROKEN
+    whole = days(date_part // 10_000, date_part // 100 % 100, date_part % 100)
+    if whole is None:
+        return None
+    seconds = whole * 86400 + clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
+    return seconds * 1_000_000
+
+
+def decode_old_timestamp(raw: bytes) -> int | None:
+    return int.from_bytes(raw, "little") * 1_000_000 if any(raw) else None
+
+
+def temporal_text(form: int, raw: bytes, digits: int) -> str:
+    """As the server prints it; `form` as the kernels number them."""
+    if form == 0:
+        packed = int.from_bytes(raw, "little")
+        return _date_text(packed >> 9, packed >> 5 & 15, packed & 31)
+    if form in {1, 4}:
+        number = int.from_bytes(raw, "little", signed=True)
+        old = (abs(number) // 10_000 * 3600 + abs(number) // 100 % 100 * 60 + abs(number) % 100) * 1_000_000
+        micros = decode_time(raw) if form == 1 else old if number >= 0 else -old
+        return "-" * (micros < 0) + _clock_text(abs(micros) // 1_000_000, abs(micros) % 1_000_000, digits)
+    seconds, micros, moment = 0, 0, "0000-00-00"
+    if form == 2:
+        packed = max(int.from_bytes(raw[:5], "big") - 0x8000000000, 0)
+        year, month = divmod(packed >> 22, 13)
+        seconds = (packed >> 12 & 31) * 3600 + (packed >> 6 & 63) * 60 + (packed & 63)
+        moment, micros = _date_text(year, month, packed >> 17 & 31), _micros(raw[5:])
+    elif form == 5:
+        number = max(int.from_bytes(raw, "little", signed=True), 0)
+        day, clock = number // 1_000_000 % 100_000_000, number % 1_000_000
+        moment = _date_text(day // 10_000, day // 100 % 100, day % 100)
+        seconds = clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
+    elif any(raw):
+        total = int.from_bytes(raw[:4], "big" if form == 3 else "little")
+        seconds, micros = total % 86400, _micros(raw[4:]) if form == 3 else 0
+        moment = (_UTC_EPOCH + timedelta(seconds=total)).strftime("%Y-%m-%d")
+    return f"{moment} {_clock_text(seconds, micros, digits)}"
+
+
+def _date_text(year: int, month: int, day: int) -> str:
+    return f"{year % 10_000:04}-{month % 100:02}-{day:02}"
+
+
+def _clock_text(seconds: int, micros: int, digits: int) -> str:
+    # Bytes that no server writes can hold more than the digits there is room for.
+    hours = seconds // 3600
+    part = "." + f"{micros // 10 ** (6 - digits) % 10**digits:0{digits}}" if digits else ""
+    shown = f"{hours % 1000:03}" if hours > 99 else f"{hours:02}"
+    return f"{shown}:{seconds // 60 % 60:02}:{seconds % 60:02}{part}"
+
+
 def read(column: Column, raw: bytes) -> Any:  # noqa: C901, PLR0911, PLR0912 - a branch per type
     """The plain Python value of one field, its length bytes left out."""
     if column.type in INT_BYTES:
@@ -182,10 +283,24 @@ def read(column: Column, raw: bytes) -> Any:  # noqa: C901, PLR0911, PLR0912 - a
             return ("", *column.labels)[int.from_bytes(raw, "little")]
         case WireType.SET:
             return set_text(column.labels, int.from_bytes(raw, "little"))
+        case WireType.TIME:
+            return timedelta(microseconds=decode_old_time(raw))
+        case WireType.DATETIME:
+            micros = decode_old_datetime(raw)
+            return None if micros is None else _EPOCH + micros * _US
+        case WireType.TIMESTAMP:
+            micros = decode_old_timestamp(raw)
+            return None if micros is None else _UTC_EPOCH + micros * _US
+        case WireType.BIT:
+            return int.from_bytes(raw, "big")
+        case WireType.GEOMETRY:
+            return raw
+        case WireType.VECTOR:
+            return list(struct.unpack(f"<{len(raw) // 4}f", raw))
         case WireType.STRING if column.charset == "binary":
             return raw.ljust(column.size, b"\x00")  # the log leaves out the zeros at the end of a BINARY(n)
         case _:
-            return raw if column.charset == "binary" else raw.decode()
+            return raw if column.charset == "binary" else raw.decode(CODECS.get(column.charset, "utf-8"))
 
 
 def decimal_of(number: int, scale: int) -> Decimal:

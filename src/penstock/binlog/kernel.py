@@ -28,7 +28,10 @@ I64S_2D: Any = types.Array(types.int64, 2, "C")
 I64S_2D_IN: Any = types.Array(types.int64, 2, "C", readonly=True)
 I32S: Any = types.Array(types.int32, 1, "C")
 I32S_IN: Any = types.Array(types.int32, 1, "C", readonly=True)
+I32S_2D: Any = types.Array(types.int32, 2, "C")
+I32S_2D_IN: Any = types.Array(types.int32, 2, "A", readonly=True)  # a part of each line may be all that counts
 U8S: Any = types.Array(types.uint8, 1, "C")
+U8S_IN: Any = types.Array(types.uint8, 1, "C", readonly=True)
 U8S_2D: Any = types.Array(types.uint8, 2, "C")
 U32S_IN: Any = types.Array(types.uint32, 1, "C", readonly=True)
 NONE: Any = types.void
@@ -55,19 +58,19 @@ def shared(function: F) -> F:
 
 
 @shared
-def u16(data: Any, at: int) -> Any:
+def u16(data: Any, at: Any) -> Any:
     k = np.uint64(at)
     return np.int64(data[k]) | np.int64(data[k + _1]) << 8
 
 
 @shared
-def u32(data: Any, at: int) -> Any:
+def u32(data: Any, at: Any) -> Any:
     k = np.uint64(at)
     return np.int64(data[k]) | np.int64(data[k + _1]) << 8 | np.int64(data[k + _2]) << 16 | np.int64(data[k + _3]) << 24
 
 
 @shared
-def little(data: Any, at: int, width: int) -> Any:
+def little(data: Any, at: Any, width: Any) -> Any:
     """Unsigned little-endian of up to eight bytes; eight fill the sign bit."""
     if width == 1:
         return np.int64(data[np.uint64(at)])
@@ -84,7 +87,7 @@ def little(data: Any, at: int, width: int) -> Any:
 
 
 @shared
-def big(data: Any, at: int, width: int) -> Any:
+def big(data: Any, at: Any, width: Any) -> Any:
     """Unsigned big-endian of up to seven bytes."""
     value = np.int64(0)
     for k in range(width):

@@ -1,6 +1,6 @@
 """`_seq`: one non-negative 63-bit integer that orders all row changes of an instance.
 
-    bits  62 … 52   51 … 32           31 … 0
+    bits  62 … 54   53 … 34           33 … 0
           epoch     log file number   offset of the row image in the file
 
 Reading the same log again gives the same numbers. The epoch rises when the source changes identity or its log
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from penstock.model.position import Position
 
-FILE_SHIFT = 32
-EPOCH_SHIFT = 52
-MAX_EPOCH = (1 << 11) - 1
+FILE_SHIFT = 34
+EPOCH_SHIFT = 54
+MAX_EPOCH = (1 << 9) - 1
 MAX_FILE = (1 << 20) - 1
-MAX_OFFSET = (1 << 32) - 1
+MAX_OFFSET = (1 << 34) - 1  # 16 GiB: a file outgrows the usual 1 GiB by one large transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,7 @@ class Sequence:
 
     def __post_init__(self) -> None:
         if not (0 <= self.epoch <= MAX_EPOCH and 0 <= self.file_number <= MAX_FILE and 0 <= self.offset <= MAX_OFFSET):
-            raise OverflowError(
-                f"{self} does not fit in 63 bits (11 for the epoch, 20 for the file, 32 for the offset)"
-            )
+            raise OverflowError(f"{self} does not fit in 63 bits (9 for the epoch, 20 for the file, 34 for the offset)")
 
     def __int__(self) -> int:
         return self.epoch << EPOCH_SHIFT | self.file_number << FILE_SHIFT | self.offset

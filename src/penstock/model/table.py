@@ -1,9 +1,9 @@
 """The shape of a table at one point of the log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, SchemaError
 
 
 class WireType(IntEnum):
@@ -26,6 +26,8 @@ class WireType(IntEnum):
     TIMESTAMP2 = 17
     DATETIME2 = 18
     TIME2 = 19
+    BLOB_COMPRESSED = 140  # MariaDB's, as the next
+    VARCHAR_COMPRESSED = 141
     VECTOR = 242
     JSON = 245
     NEWDECIMAL = 246
@@ -67,15 +69,57 @@ class Column:
     scale: int = 0
     unsigned: bool = False
     nullable: bool = True
-    charset: str = ""  # empty for what is not text; "binary" for bytes
-    labels: tuple[str, ...] = ()  # of ENUM and SET
+    charset: str = ""  # "binary" for bytes; empty for what is not text, and for text whose log does not say
+    labels: tuple[str, ...] = ()  # of ENUM and SET; empty when the log does not say
+    declared: str = ""  # what the log does not tell from BINARY and VARBINARY: uuid, inet4, inet6, vector
+    geometry: int = 0  # which kind: 0 any, 1 point, 2 line, 3 polygon …
+    dimension: int = 0  # of a vector
+    is_visible: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
+    """A log without names calls its columns @1, @2 and so on, as the servers' own tools do."""
+
     name: TableName
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
+    key_prefixes: tuple[
+        int, ...
+    ] = ()  # characters of each key column that count, 0 for all; empty when all count whole
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
+
+    def completed(self, known: "TableSchema") -> "TableSchema":
+        """This shape, as the log has it, with what `known` (the catalogue's, a schema history's) says beyond it."""
+        if len(known.columns) != len(self.columns):
+            raise SchemaError(
+                f"table {self.name} has {len(self.columns)} columns in the log and {len(known.columns)} now: it was"
+                " altered in between, and this log does not name its columns"
+            )
+        columns = tuple(
+            _completed(self.name, mine, theirs) for mine, theirs in zip(self.columns, known.columns, strict=True)
+        )
+        return replace(self, columns=columns, key=known.key if is_nameless(self) else self.key)
+
+
+def is_nameless(table: TableSchema) -> bool:
+    return bool(table.columns) and table.columns[0].name == "@1"
+
+
+def _completed(table: TableName, mine: Column, theirs: Column) -> Column:
+    if mine.name[:1] != "@" and mine.name != theirs.name:
+        raise SchemaError(f"column {mine.name} of table {table} in the log is now called {theirs.name}: it was altered")
+    if mine.type is not theirs.type or (mine.type is not WireType.BLOB and mine.size != theirs.size):
+        raise SchemaError(
+            f"column {theirs.name} of table {table} is {mine.type.name} in the log and {theirs.type.name} now"
+        )
+    return replace(
+        mine,
+        name=theirs.name,
+        unsigned=mine.unsigned or (mine.name[:1] == "@" and theirs.unsigned),
+        charset=mine.charset or theirs.charset,
+        labels=mine.labels or theirs.labels,
+        declared=theirs.declared,
+    )

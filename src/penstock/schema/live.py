@@ -19,9 +19,12 @@ _TYPES = {
     "char": WireType.STRING, "binary": WireType.STRING, "varchar": WireType.VARCHAR, "varbinary": WireType.VARCHAR,
     "tinytext": WireType.BLOB, "text": WireType.BLOB, "mediumtext": WireType.BLOB, "longtext": WireType.BLOB,
     "tinyblob": WireType.BLOB, "blob": WireType.BLOB, "mediumblob": WireType.BLOB, "longblob": WireType.BLOB,
-    "vector": WireType.VECTOR,
+    "vector": WireType.VECTOR, "uuid": WireType.STRING, "inet4": WireType.STRING, "inet6": WireType.STRING,
 }  # fmt: skip
 _BLOB_LENGTH_BYTES = {"tiny": 1, "text": 2, "blob": 2, "medi": 3, "long": 4}
+_DECLARED = {"uuid": 16, "inet4": 4, "inet6": 16}  # what the log does not tell from BINARY of that size
+_STORED = {WireType.JSON: 4, WireType.GEOMETRY: 4, WireType.VECTOR: 4, WireType.FLOAT: 4, WireType.DOUBLE: 8}
+_COMPRESSED = {WireType.VARCHAR: WireType.VARCHAR_COMPRESSED, WireType.BLOB: WireType.BLOB_COMPRESSED}
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
 
@@ -73,24 +76,46 @@ def _column(
     kind = data_type.lower()
     wire = _TYPES.get(kind, WireType.GEOMETRY)
     text = column_type.decode() if isinstance(column_type, bytes) else str(column_type)
-    is_text = wire in (WireType.VARCHAR, WireType.STRING, WireType.BLOB)
+    if "COMPRESSED" in text:
+        wire = _COMPRESSED.get(wire, wire)
+    is_text = wire in (WireType.VARCHAR, WireType.STRING, WireType.BLOB, *_COMPRESSED.values())
     labels = tuple(label.replace("''", "'") for label in _LABEL.findall(text)) if kind in {"enum", "set"} else ()
     return Column(
         name,
         wire,
-        size=_size(wire, kind, fraction, octets),
+        size=_size(wire, kind, labels, precision, fraction, octets),
         precision=int(precision or 0) if wire is WireType.NEWDECIMAL else 0,
         scale=int(scale or 0) if wire is WireType.NEWDECIMAL else 0,
         unsigned="unsigned" in text.lower().split("(")[-1] and not labels,
         nullable=is_nullable == "YES",
         charset=(charset or "binary") if is_text else "",
         labels=labels,
+        declared=kind if kind in _DECLARED else "",
     )
 
 
-def _size(wire: WireType, kind: str, fraction: int | None, octets: int | None) -> int:
+def _size(  # noqa: PLR0911 - one per kind of type
+    wire: WireType,
+    kind: str,
+    labels: tuple[str, ...],
+    precision: int | None,
+    fraction: int | None,
+    octets: int | None,
+) -> int:
     if wire in (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2):
         return int(fraction or 0)
-    if wire is WireType.BLOB:
+    if wire in (WireType.BLOB, WireType.BLOB_COMPRESSED):
         return _BLOB_LENGTH_BYTES[kind[:4]]
+    if wire in _STORED:
+        return _STORED[wire]
+    if wire is WireType.ENUM:
+        return 1 if len(labels) < 256 else 2
+    if wire is WireType.SET:
+        return 8 if len(labels) > 32 else (len(labels) + 7) // 8
+    if wire is WireType.VARCHAR_COMPRESSED:
+        return int(octets or 0) + 1
+    if kind in _DECLARED:
+        return _DECLARED[kind]
+    if kind == "bit":
+        return int(precision or 1)
     return min(int(octets or 0), 65535)

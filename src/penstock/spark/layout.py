@@ -56,7 +56,9 @@ class StreamLayout:
             for changes in changes_of(block, table, fields, epoch)
         ]
         if len(parts) > 1:
-            merged = pa.Table.from_batches(parts).sort_by("_seq").combine_chunks()
+            merged = (
+                pa.Table.from_batches(parts).sort_by([("_seq", "ascending"), ("_row", "ascending")]).combine_chunks()
+            )
             yield from merged.to_batches()
         else:
             yield from parts

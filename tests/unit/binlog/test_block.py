@@ -126,5 +126,5 @@ def test_another_table_that_cannot_be_decoded_is_no_obstacle() -> None:
     log.commit()
     (whole,) = read(log)
     broken = {7: whole.tables[7], 8: whole.tables[8][: whole.tables[8].index(b"\x04\x03\x02id")]}
-    block = Block(whole.file, whole.server_version, whole.checksum, whole.events, broken)
+    block = Block(whole.file, whole.server_version, whole.tags, whole.events, broken)
     assert [row["id"] for row in rows_in([block], ORDERS)] == [5]

@@ -98,7 +98,7 @@ def test_each_file_says_whether_it_has_checksums() -> None:
     first.rotate("binlog.000002")
     write(second, b"b")
     blocks = list(feed(BlockReader(START), bytes(first.data + second.data)))
-    assert [block.checksum for block in blocks if len(block.tables)] == [4, 0]
+    assert [int(block.column("checksum")[0]) for block in blocks if len(block.tables)] == [4, 0]
     assert texts(blocks) == [b"a", b"b"]
 
 
@@ -111,7 +111,7 @@ def test_heartbeats_do_not_disturb_a_transaction() -> None:
     log.commit()
     blocks = read(log)
     assert texts(blocks) == [b"a"]
-    assert [block.boundaries.size for block in blocks] == [0, 1]
+    assert [block.boundaries.size for block in blocks] == [1]
 
 
 def test_knows_whether_it_is_between_two_transactions() -> None:

@@ -12,7 +12,17 @@ import penstock
 from penstock.binlog.copying import copy_bytes
 
 _HERE = Path(__file__).parent
-_TESTS = ("test_broken_log.py", "test_locate.py", "test_decode.py", "test_gtid_text.py", "../source/test_packet.py")
+_TESTS = (
+    "test_broken_log.py",
+    "test_expand.py",
+    "test_locate.py",
+    "test_decode.py",
+    "test_text.py",
+    "test_json_text.py",
+    "test_json_patch.py",
+    "test_gtid_text.py",
+    "../source/test_packet.py",
+)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The event index against its twin, on whole logs and on broken ones."""
 
+import zlib
 from dataclasses import astuple
 
 import numpy as np
@@ -23,16 +24,33 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
     kernel_state.seek(state.position)
     kernel_state.slots[Slot.CHECKSUM] = state.checksum
     buffer = np.frombuffer(data, np.uint8)
-    why, where, count = index_events(buffer, 0, len(data), kernel_state, arrays, 0)
-    twin = index(data, 0, len(data), state, capacity)
+    at, count, expected = 0, 0, list[Indexed]()
+    while True:
+        why, where, count = index_events(buffer, at, len(data), kernel_state, arrays, count)
+        *twin, more = index(data, at, len(data), state, capacity - len(expected))
+        expected += more
+        assert [why, where] == twin
+        if why is not Stop.NEW_TABLE:
+            break
+        learn(data[where:], kernel_state, state)
+        at = where
     columns = [getattr(arrays, name)[:count].tolist() for name in _FIELDS[:-1]]
     found = [Indexed(*cells, bytes(gtid)) for *cells, gtid in zip(*columns, arrays.gtid[:count], strict=True)]
-    assert (why, where, found) == twin
+    assert found == expected
+    assert [tag.encode() for tag in kernel_state.tag_names] == state.tags
     if why in {Stop.STARVED, Stop.FULL, Stop.ATTENTION}:
         assert kernel_state.slots[Slot.POSITION] == state.position
         assert (kernel_state.slots[Slot.TRANSACTION] < 0) == (state.transaction is None)
         assert bool(kernel_state.slots[Slot.IN_TRANSACTION]) == state.in_transaction
     return why, where, found
+
+
+def learn(data: bytes, kernel_state: IndexState, state: State) -> None:
+    """What the reader does with a table map that is new."""
+    body = data[19 : int.from_bytes(data[9:13], "little") - state.checksum]
+    number = int.from_bytes(body[:6], "little")
+    kernel_state.know_table(number, zlib.crc32(body), len(state.tables))
+    state.tables[number] = zlib.crc32(body)
 
 
 def after_format(log: LogWriter) -> tuple[bytes, State]:

@@ -1,11 +1,13 @@
 """The locate pass against its twin: all column types, partial images, up to 300 columns, broken bytes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.rows.locate import ABSENT, ENDS_EARLY, NULL, OTHER_COLUMN_COUNT, Located, locate
+from penstock.binlog.rows.locate import ABSENT, ENDS_EARLY, NULL, OTHER_COLUMN_COUNT, Layout, Located, locate
 from penstock.binlog.values.column import wire_of
 from penstock.model import Column, TableSchema, WireType
 from tests.twins import locate as twin
@@ -37,20 +39,29 @@ def wires_of(table: TableSchema) -> list[tuple[int, int]]:
 
 
 def run(
-    events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int]
+    events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
 ) -> Located | tuple[int, int, int]:
     sizes = np.array([len(one) for one in events], np.int64)
     starts = np.cumsum(sizes) - sizes
     data = np.frombuffer(b"".join(events), np.uint8)
-    return locate(data, starts, sizes, checksum, np.array(wires, np.int64).reshape(-1, 2), np.array(lines, np.int64))
+    layout = Layout.of(
+        np.array(wires, np.int64).reshape(-1, 2),
+        np.array(lines, np.int64) >= 0,
+        np.array([i in documents for i in range(len(wires))], np.bool_),
+    )
+    return locate(data, starts, starts + sizes - checksum, layout)
 
 
-def assert_agrees(events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int]) -> None:
-    found = run(events, checksum, wires, lines)
+def assert_agrees(
+    events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
+) -> None:
+    found = run(events, checksum, wires, lines, documents)
     at = 0
+    wanted = [column for column, line in enumerate(lines) if line >= 0]
+    partial = list[list[bool]]()
     expected = list[tuple[int, int, int, int, list[tuple[int, int]]]]()
     for number, one in enumerate(events):
-        images = twin.locate(one, checksum, wires)
+        images = twin.locate(one, checksum, wires, documents)
         if isinstance(images, int):
             assert not isinstance(found, Located)
             code, where, event_number = found
@@ -58,17 +69,24 @@ def assert_agrees(events: list[bytes], checksum: int, wires: list[tuple[int, int
             assert at <= where <= at + len(one)
             return
         for i, image in enumerate(images):
-            fields = [
-                image.fields[column]
-                for column in sorted(range(len(lines)), key=lambda c: lines[c])
-                if lines[column] >= 0
-            ]
-            expected.append((number, image.kind, at + image.start, i, [(o + at * (n >= 0), n) for o, n in fields]))
+            fields = [image.fields[column] for column in wanted]
+            partial.append([bool(image.partial) and image.partial[column] for column in wanted])
+            expected.append((number, image.kind, at + image.start, i, [(o + at * (o >= 0), n) for o, n in fields]))
         at += len(one)
     assert isinstance(found, Located)
     cells = zip(found.event, found.kind, found.start, found.number, strict=True)
-    fields = [list(zip(found.offsets[:, row], found.lengths[:, row], strict=True)) for row in range(found.rows)]
+    offsets, sizes = np.zeros((2, len(wanted), found.rows), np.int32)
+    for line, column in enumerate(wanted):
+        offsets[line] = found.offsets(line)
+        sizes[line] = found.lengths(line) if wires[column][0] else np.where(offsets[line] >= 0, wires[column][1], 0)
+    fields = [list(zip(offsets[:, row], sizes[:, row], strict=True)) for row in range(found.rows)]
     assert [(*cell, field) for cell, field in zip(cells, fields, strict=True)] == expected
+    assert found.missing.tolist() == np.count_nonzero(offsets < 0, axis=1).tolist()
+    assert found.is_whole or not found.rows or bool((offsets == ABSENT).any()) or len(wanted) < len(lines)
+    if found.partial.size:
+        assert found.partial.T.tolist() == partial
+    else:
+        assert not any(map(any, partial))
 
 
 @examples(50)
@@ -103,10 +121,11 @@ def test_agrees_with_its_twin_on_broken_rows(case: tuple[TableSchema, list[bytes
 
 
 @examples(100)
-@given(st.binary(max_size=80), st.sampled_from((23, 24, 25, 30, 31, 32)), st.integers(1, 40))
+@given(st.binary(max_size=80), st.sampled_from((23, 24, 25, 30, 31, 32, 39)), st.integers(1, 40))
 def test_agrees_with_its_twin_on_garbage(garbage: bytes, kind: int, columns: int) -> None:
     raw = event(kind, bytes(8) + garbage, Header(is_checksummed=False))
-    assert_agrees([raw], 0, [(i % 4, i % 5 + 1 if i % 4 == 0 else 0) for i in range(columns)], list(range(columns)))
+    wires = [(i % 4, i % 5 + 1 if i % 4 == 0 else 0) for i in range(columns)]
+    assert_agrees([raw], 0, wires, list(range(columns)), [i for i in range(columns) if i % 3 == 1])
 
 
 @examples(60)
@@ -126,7 +145,9 @@ def _event(change: int, images: list[list[object]]) -> bytes:
 def test_null_and_left_out_are_told_apart() -> None:
     found = run([_event(INSERT, [[1, None, LEFT_OUT]])], 0, [(0, 4)] * 3, [0, 1, 2])
     assert isinstance(found, Located)
-    assert found.lengths[:, 0].tolist() == [4, NULL, ABSENT]
+    assert [found.offsets(line)[0] for line in (1, 2)] == [NULL, ABSENT]
+    assert found.missing.tolist() == [0, 1, 1]
+    assert not found.is_whole
 
 
 def test_an_update_without_its_second_image_is_refused() -> None:

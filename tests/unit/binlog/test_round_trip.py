@@ -31,11 +31,12 @@ def expected(image: Image, before: Image | None) -> dict[str, Any]:
         "_change_type": image.kind.text,
         "_commit_version": int(Sequence(EPOCH, position.file_number, image.transaction)),
         "_seq": int(Sequence.at(position, EPOCH)),
-        "_row": image.number,
+        "_row": image.ordinal << 32 | image.number,
         "_gtid": image.gtid,
         "_file": image.file,
         "_offset": image.offset,
         "_changed": changed,
+        "_absent": [c.name for c, cell in zip(image.table.columns, image.row, strict=True) if cell is ABSENT] or None,
     }
 
 

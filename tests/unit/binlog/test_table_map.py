@@ -63,10 +63,28 @@ def test_early_mysql_8_gives_year_no_sign() -> None:
     assert [c.unsigned for c in parse_table_map(bytes(body), EARLY_MYSQL).columns] == [False, True, False]
 
 
-def test_a_log_without_names_says_which_setting_to_change() -> None:
-    body = table_map(7, TableSchema(TableName("d", "t"), (Column("abc", WireType.LONG),)))
-    with pytest.raises(SchemaError, match=r"d\.t.*binlog_row_metadata = 'FULL'"):
-        parse_table_map(body[: body.index(b"\x04\x04\x03abc")], MARIADB)
+def test_a_log_without_names_counts_its_columns() -> None:
+    columns = (Column("abc", WireType.LONG), Column("def", WireType.LONG))
+    body = table_map(7, TableSchema(TableName("d", "t"), columns))
+    table = parse_table_map(body[: body.index(b"\x04\x08\x03abc")], MARIADB)
+    assert [column.name for column in table.columns] == ["@1", "@2"]
+    known = replace(table, columns=columns, key=("abc",))
+    assert table.completed(known) == known
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        (Column("abc", WireType.LONG),),
+        (Column("abc", WireType.LONG), Column("def", WireType.LONGLONG)),
+        (Column("abc", WireType.LONG), Column("def", WireType.VARCHAR, size=9)),
+    ],
+    ids=str,
+)
+def test_another_shape_does_not_complete_a_table(now: tuple[Column, ...]) -> None:
+    logged = (Column("@1", WireType.LONG), Column("@2", WireType.VARCHAR, size=8))
+    with pytest.raises(SchemaError, match=r"d\.t"):
+        TableSchema(TableName("d", "t"), logged).completed(TableSchema(TableName("d", "t"), now))
 
 
 @pytest.mark.parametrize(
@@ -122,8 +140,11 @@ def test_a_key_on_a_column_that_is_not_there_is_refused(field: int) -> None:
         parse_table_map(table_map(7, table) + bytes([field, 2, 5, 0]), MARIADB)
 
 
-def test_labels_in_a_charset_that_is_not_decoded_are_not_guessed() -> None:
-    column = Column("e", WireType.ENUM, size=1, charset="latin1", labels=("a", "ü"))
-    (found,) = parsed(TableSchema(TableName("d", "t"), (column,))).columns
-    assert found.labels[0] == "a"
-    assert "\ufffd" in found.labels[1]
+@pytest.mark.parametrize(("label", "is_kept"), [(b"a", True), ("é".encode(), True), (b"\xe9", False), (b"\0a", False)])
+def test_labels_whose_charset_is_not_in_the_log_are_not_guessed(label: bytes, is_kept: bool) -> None:
+    column = Column("e", WireType.ENUM, size=1, charset="utf8mb4", labels=("a", "xxxxxx"))
+    body = table_map(7, TableSchema(TableName("d", "t"), (column,)), is_mariadb=False)
+    body = body[: body.index(bytes([11, 1]))]  # the charset of labels is the last but the visibility
+    body = body.replace(b"\x06\x0a\x02\x01a\x06xxxxxx", bytes([6, 4 + len(label), 2, 1, 97, len(label)]) + label)
+    (found,) = parse_table_map(body, MYSQL).columns
+    assert found.labels == (("a", label.decode()) if is_kept else ())

@@ -27,13 +27,16 @@ EVENT_SCHEMA = pa.schema(
     [
         pa.field("event", pa.binary(), nullable=False),
         pa.field("position", pa.int64(), nullable=False),
+        pa.field("span", pa.int64(), nullable=False),
         pa.field("kind", pa.uint8(), nullable=False),
         pa.field("entry", pa.uint8(), nullable=False),
         pa.field("boundary", pa.uint8(), nullable=False),
+        pa.field("checksum", pa.uint8(), nullable=False),
         pa.field("timestamp", pa.int64(), nullable=False),
         pa.field("server_id", pa.int64(), nullable=False),
         pa.field("table_id", pa.int64(), nullable=False),
         pa.field("transaction", pa.int64(), nullable=False),
+        pa.field("ordinal", pa.int64(), nullable=False),
         pa.field("commit_us", pa.int64(), nullable=False),
         pa.field("gtid", pa.binary(GTID_BYTES), nullable=False),
     ]
@@ -44,7 +47,7 @@ EVENT_SCHEMA = pa.schema(
 class Block:
     file: str
     server_version: str
-    checksum: int  # bytes at the end of each event
+    tags: tuple[str, ...]  # of GTIDs
     events: pa.RecordBatch
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
 
@@ -88,8 +91,7 @@ class Block:
         return self.end_of(len(self) - 1)
 
     def end_of(self, i: int) -> Position:
-        event = self.events.column("event")[i]
-        offset = self.events.column("position")[i].as_py() + event.as_buffer().size
+        offset = self.events.column("position")[i].as_py() + self.events.column("span")[i].as_py()
         return Position(self.file, offset, self.events.column("timestamp")[i].as_py())
 
     @property
@@ -129,32 +131,31 @@ class Block:
     def describe(self) -> bytes:
         """What the record batch does not say, for the wire."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
-        about = {"file": self.file, "server_version": self.server_version, "checksum": self.checksum, "tables": tables}
+        about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
         return json.dumps(about).encode()
 
     @classmethod
     def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
         about = json.loads(description)
         tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
-        return cls(about["file"], about["server_version"], about["checksum"], events, tables)
+        return cls(about["file"], about["server_version"], tuple(about["tags"]), events, tables)
 
     @classmethod
     def of_arrays(
         cls,
         file: str,
         server_version: str,
-        checksum: int,
+        tags: tuple[str, ...],
         data: NDArray[np.uint8],
         arrays: EventArrays,
         count: int,
         tables: Mapping[int, bytes],
     ) -> "Block":
-        """Copy events 0 … count-1 out of the reader's scratch arrays; they lie side by side in `data`."""
-        first, stop = int(arrays.start[0]), int(arrays.start[count - 1] + arrays.size[count - 1])
+        """Events 0 … count-1 of the reader's scratch arrays, which are copied; `data` is not."""
         bounds = np.empty(count + 1, np.int32)
-        bounds[:count] = arrays.start[:count] - first
-        bounds[count] = stop - first
-        raw = pa.py_buffer(data[first:stop].tobytes())
+        bounds[:count] = arrays.start[:count]
+        bounds[count] = arrays.start[count - 1] + arrays.size[count - 1]
+        raw = pa.py_buffer(data)
         event = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), raw])
         gtid = pa.Array.from_buffers(pa.binary(GTID_BYTES), count, [None, pa.py_buffer(arrays.gtid[:count].tobytes())])
         columns = [
@@ -166,4 +167,4 @@ class Block:
             ),
             gtid,
         ]
-        return cls(file, server_version, checksum, pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA), tables)
+        return cls(file, server_version, tags, pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA), tables)

@@ -4,36 +4,35 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.layout import MAGIC
+from penstock.binlog.events.layout import ENCRYPTED_MAGIC, MAGIC
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError
 from penstock.model import Position
 
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 22
 
 
 class LogFile:
-    """Iterate for its blocks. Afterwards `rest` says how many bytes at the end are no whole event: a file that is
-    being written, or was cut off, ends like that."""
+    """Iterate for its blocks. Afterwards `rest` says how many bytes at the end are no whole event, and `end` where the
+    whole ones end: a file that is being written, or was cut off, ends like that."""
 
-    def __init__(self, path: Path, *, verify: bool = True) -> None:
+    def __init__(self, path: Path, *, verify: bool = True, lenient: bool = True) -> None:
         self.path = path
         self.rest = 0
-        self._verify = verify
+        self.end = Position(path.name, len(MAGIC))
+        self._verify, self._lenient = verify, lenient
 
     def __iter__(self) -> Iterator[Block]:
-        reader = BlockReader(Position(self.path.name, len(MAGIC)), verify=self._verify)
-        with self.path.open("rb") as file:
+        reader = BlockReader(self.end, verify=self._verify, lenient=self._lenient, block_bytes=_PIECE_BYTES)
+        with self.path.open("rb", buffering=0) as file:
             magic = file.read(len(MAGIC))
+            if magic == ENCRYPTED_MAGIC:
+                raise BinlogError(f"{self.path} is encrypted, and only its server has the key: read it with --host")
             if magic != MAGIC:
-                raise BinlogError(
-                    f"{self.path} is no binlog: it begins with {magic.hex(' ') or 'nothing'}, not {MAGIC.hex(' ')}"
-                )
-            while True:
-                size = file.readinto(reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data)
-                if not size:
-                    break
+                begins = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
+                raise BinlogError(f"{self.path} is no binlog: {begins}, not {MAGIC.hex(' ')}")
+            while size := file.readinto(reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data):
                 reader.filled(size)
                 yield from reader.blocks(flush=False)
         yield from reader.blocks(flush=True)
-        self.rest = reader.rest
+        self.rest, self.end = reader.rest, reader.position

@@ -1,14 +1,16 @@
-"""GTIDs of the index → text: `uuid:number` for MySQL, `domain-server-number` for MariaDB, null for none."""
+"""GTIDs of the index → text: MySQL's `uuid:number` or `uuid:tag:number`, MariaDB's `domain-server-number`, or null."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.binlog.events.index import TAG_BYTES
 from penstock.binlog.kernel import I32S, I64, I64S, U8S, U8S_2D, kernel, little, shared
 
-_LONGEST = 60
+_LONGEST = 92
 _TEN = np.uint64(10)
 
 
@@ -27,15 +29,15 @@ def _write_number(value: int, out: Any, at: int) -> Any:
     return at + digits
 
 
-@kernel(I64(U8S_2D, U8S, I32S, I64S))
-def _render(gtids: Any, out: Any, bounds: Any, lengths: Any) -> Any:
+@kernel(I64(U8S_2D, U8S_2D, U8S, I32S, I64S))
+def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
     at = 0
     bounds[0] = 0
     hexes = b"0123456789abcdef"
     for i in range(gtids.shape[0]):
         one = gtids[i]
         lengths[i] = 0
-        if one[0] == 1:
+        if one[0] == 1 or one[0] > 2:
             for k in range(16):
                 if k in (4, 6, 8, 10):
                     out[at] = 45
@@ -44,7 +46,15 @@ def _render(gtids: Any, out: Any, bounds: Any, lengths: Any) -> Any:
                 out[at + 1] = hexes[one[1 + k] & 15]
                 at += 2
             out[at] = 58
-            at = _write_number(little(one, 17, 8), out, at + 1)
+            at += 1
+            if one[0] > 2:
+                tag = tags[one[0] - 3]
+                for k in range(tag[0]):
+                    out[at] = tag[1 + k]
+                    at += 1
+                out[at] = 58
+                at += 1
+            at = _write_number(little(one, 17, 8), out, at)
         elif one[0] == 2:
             at = _write_number(little(one, 1, 4), out, at)
             out[at] = 45
@@ -57,12 +67,15 @@ def _render(gtids: Any, out: Any, bounds: Any, lengths: Any) -> Any:
     return at
 
 
-def render_gtids(gtids: NDArray[np.uint8]) -> pa.Array:
+def render_gtids(gtids: NDArray[np.uint8], tags: Sequence[str] = ()) -> pa.Array:
     """One line of GTID_BYTES per event."""
     count = gtids.shape[0]
+    raw = np.zeros((max(len(tags), 1), TAG_BYTES), np.uint8)
+    for i, tag in enumerate(tags):
+        raw[i, : len(tag) + 1] = np.frombuffer(bytes([len(tag)]) + tag.encode("ascii"), np.uint8)
     out = np.empty(count * _LONGEST, np.uint8)
     bounds, lengths = np.empty(count + 1, np.int32), np.empty(count, np.int64)
-    size = _render(gtids, out, bounds, lengths)
+    size = _render(gtids, raw, out, bounds, lengths)
     valid = np.packbits(lengths >= 0, bitorder="little")
     buffers = [pa.py_buffer(valid), pa.py_buffer(bounds), pa.py_buffer(out[:size].tobytes())]
     return pa.Array.from_buffers(pa.string(), count, buffers)

@@ -12,36 +12,55 @@ from enum import IntEnum
 from typing import Final
 
 MAGIC: Final = b"\xfebin"
+ENCRYPTED_MAGIC: Final = b"\xfdbin"  # of MySQL
 HEADER: Final = 19
 CHECKSUM: Final = 4
 ARTIFICIAL: Final = 0x20
 IN_USE: Final = 0x01  # of the format event while its file is being written; its checksum leaves the mark out
+NO_TABLE: Final = 0xFFFFFF  # table id of a rows event that only ends a statement
 LARGEST_EVENT: Final = (1 << 30) + (1 << 20)  # packets end at 1 GiB; a size beyond that is a broken one
 
 
 class EventType(IntEnum):
+    START_V3 = 1
     QUERY = 2
     STOP = 3
     ROTATE = 4
+    INTVAR = 5
+    LOAD = 6
+    CREATE_FILE = 8
+    APPEND_BLOCK = 9
+    EXEC_LOAD = 10
+    DELETE_FILE = 11
+    RAND = 13
+    USER_VAR = 14
     FORMAT_DESCRIPTION = 15
     XID = 16
+    BEGIN_LOAD_QUERY = 17
+    EXECUTE_LOAD_QUERY = 18
     TABLE_MAP = 19
     WRITE_ROWS_V1 = 23
     UPDATE_ROWS_V1 = 24
     DELETE_ROWS_V1 = 25
     INCIDENT = 26
     HEARTBEAT = 27
+    IGNORABLE = 28
+    ROWS_QUERY = 29
     WRITE_ROWS_V2 = 30
     UPDATE_ROWS_V2 = 31
     DELETE_ROWS_V2 = 32
     GTID = 33
     ANONYMOUS_GTID = 34
     PREVIOUS_GTIDS = 35
+    TRANSACTION_CONTEXT = 36
+    VIEW_CHANGE = 37
     XA_PREPARE = 38
     PARTIAL_UPDATE_ROWS = 39
     TRANSACTION_PAYLOAD = 40
     HEARTBEAT_V2 = 41
     GTID_TAGGED = 42
+    MARIADB_ANNOTATE_ROWS = 160
+    MARIADB_BINLOG_CHECKPOINT = 161
     MARIADB_GTID = 162
     MARIADB_GTID_LIST = 163
     MARIADB_START_ENCRYPTION = 164
@@ -49,6 +68,10 @@ class EventType(IntEnum):
     MARIADB_WRITE_ROWS_COMPRESSED_V1 = 166
     MARIADB_UPDATE_ROWS_COMPRESSED_V1 = 167
     MARIADB_DELETE_ROWS_COMPRESSED_V1 = 168
+    MARIADB_WRITE_ROWS_COMPRESSED_V2 = 169
+    MARIADB_UPDATE_ROWS_COMPRESSED_V2 = 170
+    MARIADB_DELETE_ROWS_COMPRESSED_V2 = 171
+    MARIADB_PARTIAL_ROW_DATA = 172
 
 
 class Entry(IntEnum):

@@ -3,8 +3,9 @@
     table id 6 | flags 2 | database: length 1, text, 0 | table: length 1, text, 0 | columns n (packed)
     | type n×1 | metadata: length (packed), bytes | nullable bitmap | then fields: type 1, length (packed), value
 
-The optional fields carry names, signedness, charsets, labels and the key. Names come only with
-`binlog_row_metadata=FULL`, and without names a row cannot be tied to columns for certain.
+The optional fields carry signedness, charsets and kinds of geometry always (MySQL 8.0, MariaDB with MINIMAL), names,
+labels, the key and visibility only with `binlog_row_metadata=FULL`; MySQL 5.7 has none. A column without a name is
+called @1, @2 … by its place, as the servers' own tools do.
 """
 
 import re
@@ -13,25 +14,28 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from penstock.binlog.events.layout import HEADER
-from penstock.binlog.values.charset import UTF8, charset_of
+from penstock.binlog.values.charset import charset_of
+from penstock.binlog.values.text import decode_text
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _NAMES, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
-_KEY, _KEY_WITH_PREFIX, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 8, 9, 10, 11
+_GEOMETRY_KINDS, _KEY, _KEY_WITH_PREFIX, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 7, 8, 9, 10, 11
+_VISIBILITY, _DIMENSIONS = 12, 13
 
 _NUMERIC = {
     WireType.TINY, WireType.SHORT, WireType.INT24, WireType.LONG, WireType.LONGLONG,
     WireType.NEWDECIMAL, WireType.FLOAT, WireType.DOUBLE,
 }  # fmt: skip
-_TEXT = {WireType.VARCHAR, WireType.STRING, WireType.BLOB}
+_TEXT = {WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED}
 _LABELLED = {WireType.ENUM, WireType.SET}
-_TWO_BYTES = {WireType.VARCHAR, WireType.NEWDECIMAL, WireType.STRING, WireType.ENUM, WireType.SET, WireType.BIT}
+_VARCHAR = {WireType.VARCHAR, WireType.VARCHAR_COMPRESSED}
+_TWO_BYTES = {*_VARCHAR, WireType.NEWDECIMAL, WireType.STRING, WireType.ENUM, WireType.SET, WireType.BIT}
 _ONE_BYTE = {
     WireType.FLOAT, WireType.DOUBLE, WireType.BLOB, WireType.JSON, WireType.GEOMETRY, WireType.VECTOR,
-    WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2,
+    WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2, WireType.BLOB_COMPRESSED,
 }  # fmt: skip
-_LENGTH_FIRST = {WireType.BLOB, WireType.JSON, WireType.GEOMETRY, WireType.VECTOR}
+_LENGTH_FIRST = {WireType.BLOB, WireType.BLOB_COMPRESSED, WireType.JSON, WireType.GEOMETRY, WireType.VECTOR}
 _FRACTION = {WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2}
 _VAR_STRING, _NEWDATE = 253, 14
 _LAST_WITHOUT_YEAR_SIGN = 15
@@ -57,8 +61,8 @@ class _Reader:
             return int.from_bytes(self.take({252: 2, 253: 3, 254: 8}[first]), "little")
         raise BinlogError(f"TABLE_MAP event holds no length at {self.at}: byte {first}")
 
-    def text(self, encoding: str = "utf-8") -> str:
-        return self.take(self.packed()).decode(encoding, "replace")
+    def text(self, charset: str = "utf8mb4") -> str:
+        return decode_text(charset, self.take(self.packed()))
 
     @property
     def is_done(self) -> bool:
@@ -82,7 +86,7 @@ def _table_name(reader: _Reader) -> TableName:
         raise BinlogError(f"TABLE_MAP event has no readable names: {schema!r}, {table!r}") from None
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=12_000)
 def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     """The event's bytes without the common header and checksum, table id first."""
     reader = _Reader(body, 8)
@@ -121,7 +125,7 @@ def _sized(wire: WireType, raw: bytes) -> Column:
     if len(raw) < 2:
         return Column("", wire, size=raw[0] if raw else 0)
     first, second = raw
-    if wire is WireType.VARCHAR:
+    if wire in _VARCHAR:
         return Column("", wire, size=first | second << 8)
     if wire is WireType.NEWDECIMAL:
         return Column("", wire, precision=first, scale=second)
@@ -144,20 +148,15 @@ def _is_possible(column: Column) -> bool:
 
 
 def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes], server_version: str) -> TableSchema:
-    if _NAMES not in fields:
-        raise SchemaError(
-            f"the log carries no column names for table {name}: on the source run"
-            " SET GLOBAL binlog_row_metadata = 'FULL' (MariaDB 10.5+, MySQL 8.0.1+) and start after that point"
-        )
-    names = _Reader(fields[_NAMES])
-    columns = [replace(column, name=names.text()) for column in columns]
+    if _NAMES in fields:
+        names = _Reader(fields[_NAMES])
+        columns = [replace(column, name=names.text()) for column in columns]
+    else:
+        columns = [replace(column, name=f"@{i}") for i, column in enumerate(columns, 1)]
 
-    signedness = fields.get(_SIGNEDNESS, b"")
     signed = _NUMERIC | {WireType.YEAR} if _year_has_sign(server_version) else _NUMERIC
-    numeric = [i for i, column in enumerate(columns) if column.type in signed]
-    for k, i in enumerate(numeric):
-        if k >> 3 < len(signedness) and signedness[k >> 3] << (k & 7) & 0x80:
-            columns[i] = replace(columns[i], unsigned=True)
+    for i in _marked(columns, signed, fields.get(_SIGNEDNESS, b"")):
+        columns[i] = replace(columns[i], unsigned=True)
 
     # To MariaDB a GEOMETRY is a kind of BLOB, with a charset in the list.
     text = _TEXT | {WireType.GEOMETRY} if "MariaDB" in server_version else _TEXT
@@ -167,15 +166,47 @@ def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes
         labels = _Reader(fields.get(field, b""))
         for i, column in enumerate(columns):
             if column.type is wire and not labels.is_done:
-                encoding = "utf-8" if column.charset in UTF8 or not column.charset else "ascii"
-                columns[i] = replace(column, labels=tuple(labels.text(encoding) for _ in range(labels.packed())))
+                raw = [labels.take(labels.packed()) for _ in range(labels.packed())]
+                columns[i] = replace(column, labels=_labels(raw, column.charset))
+    _set_numbers(columns, WireType.GEOMETRY, "geometry", fields.get(_GEOMETRY_KINDS, b""))
+    _set_numbers(columns, WireType.VECTOR, "dimension", fields.get(_DIMENSIONS, b""))
+    if _VISIBILITY in fields:
+        visible = set(_marked(columns, set(WireType), fields[_VISIBILITY]))
+        columns = [replace(column, is_visible=i in visible) for i, column in enumerate(columns)]
 
     key = list(_Reader(fields.get(_KEY, b"")).numbers())
+    prefixes = [0] * len(key)
     if _KEY_WITH_PREFIX in fields:
-        key = list(_Reader(fields[_KEY_WITH_PREFIX]).numbers())[::2]
+        pairs = list(_Reader(fields[_KEY_WITH_PREFIX]).numbers())
+        key, prefixes = pairs[::2], pairs[1::2]
     if any(i >= len(columns) for i in key):
         raise BinlogError(f"TABLE_MAP event of {name} has a key on column {max(key)} of {len(columns)}")
-    return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key))
+    shown = tuple(prefixes) if any(prefixes) else ()
+    return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key), shown)
+
+
+def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
+    """Early MySQL 8.0 does not say in which charset they are: those that are no plain UTF-8 then stay numbers."""
+    if charset:
+        return tuple(decode_text(charset, label) for label in raw)
+    try:
+        labels = tuple(label.decode() for label in raw)
+    except UnicodeDecodeError:
+        return ()
+    return labels if all(label.isprintable() for label in labels) else ()
+
+
+def _marked(columns: list[Column], types: set[WireType], bits: bytes) -> list[int]:
+    """Indexes of the columns of these types whose bit is set; the first column has the highest bit."""
+    indexes = [i for i, column in enumerate(columns) if column.type in types]
+    return [i for k, i in enumerate(indexes) if k >> 3 < len(bits) and bits[k >> 3] << (k & 7) & 0x80]
+
+
+def _set_numbers(columns: list[Column], wire: WireType, name: str, raw: bytes) -> None:
+    """One number per column of that type."""
+    indexes = [i for i, column in enumerate(columns) if column.type is wire]
+    for i, number in zip(indexes, _Reader(raw).numbers(), strict=False):
+        columns[i] = replace(columns[i], **{name: number})
 
 
 def _year_has_sign(server_version: str) -> bool:

@@ -1,22 +1,24 @@
 """Rows events of one table version → Arrow arrays, column by column."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import texts
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import event_name
-from penstock.binlog.rows.locate import OTHER_COLUMN_COUNT, Located, locate
-from penstock.binlog.values import kernels
-from penstock.binlog.values.column import Family, family_of, wire_of
+from penstock.binlog.rows.locate import ENDS_EARLY, OTHER_COLUMN_COUNT, Layout, Located, locate
+from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
+from penstock.binlog.values.decode import Fields, decode_column
+from penstock.binlog.values.problem import ValueProblemError
 from penstock.errors import BinlogError
-from penstock.model import Column, TableSchema, WireType
+from penstock.model import TableSchema, WireType
+
+_EXTRACT_BYTES = 24
+_OLD = {WireType.TIME, WireType.DATETIME, WireType.TIMESTAMP}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,156 +30,90 @@ class Rows:
     events: NDArray[np.int64]  # index in the block of each event that `located.event` counts
 
 
-@lru_cache(maxsize=20_000)
-def _wires(schema: TableSchema) -> NDArray[np.int64]:
+@lru_cache(maxsize=12_000)
+def _layout(schema: TableSchema, names: frozenset[str]) -> Layout:
     wires = [wire_of(column) for column in schema.columns]
-    return np.array([(wire.length_bytes, wire.width) for wire in wires], np.int64).reshape(-1, 2)
+    return Layout.of(
+        np.array([(wire.length_bytes, wire.width) for wire in wires], np.int64).reshape(-1, 2),
+        np.array([column.name in names for column in schema.columns], np.bool_),
+        np.array([column.type is WireType.JSON for column in schema.columns], np.bool_),
+    )
 
 
-def decode_rows(block: Block, events: NDArray[np.int64], schema: TableSchema, names: Sequence[str]) -> Rows:
+def decode_rows(
+    block: Block, events: NDArray[np.int64], schema: TableSchema, names: Sequence[str], choice: Decoding = DEFAULT
+) -> Rows:
     """Decode the columns `names` (all known to `schema`) of the rows events at these indexes of the block."""
     data, starts, sizes = block.raw
-    lines = np.full(len(schema.columns), -1, np.int64)
-    chosen: list[Column] = []
-    for i, column in enumerate(schema.columns):
-        if column.name in names:
-            lines[i] = len(chosen)
-            chosen.append(column)
-    found = locate(data, starts[events], sizes[events], block.checksum, _wires(schema), lines)
+    starts = starts[events]
+    ends = starts + sizes[events] - block.column("checksum")[events]
+    found = locate(data, starts, ends, _layout(schema, frozenset(names)))
     if not isinstance(found, Located):
         raise _locate_error(block, events, schema, *found)
+    if found.is_whole and "MariaDB" in block.server_version and _OLD & {column.type for column in schema.columns}:
+        _check_old_rows(block, events, schema, found)
+    if block.server_version.startswith("5.7"):
+        choice = replace(choice, json_doubles="1")
     rows = Rows({}, found, events)
+    chosen = [column for column in schema.columns if column.name in names]
     for line, column in enumerate(chosen):
+        fields = Fields(
+            data,
+            found.offsets(line),
+            found.lengths(line),
+            int(found.missing[line]),
+            found.partial[line] if found.partial.size else found.partial.reshape(-1),
+        )
         try:
-            rows.columns[column.name] = _decode(column, schema, data, found.offsets[line], found.lengths[line])
-        except _UnknownLabelError as error:
-            event = events[found.event[error.row]]
-            where = int(block.column("position")[event] + found.offsets[line, error.row] - starts[event])
+            rows.columns[column.name] = decode_column(column, choice, fields)
+        except ValueProblemError as problem:
+            event = int(events[found.event[problem.row]])
+            at = problem.byte if problem.byte is not None else int(found.offsets(line)[problem.row])
+            where = _place(block, event, at)
+            extract = _extract(block, event, at)
+            kind = event_name(int(block.column("kind")[event]))
             raise BinlogError(
-                f"{block.file}:{where} {schema.name}.{column.name} has the value {error.value:#x},"
-                f" but only {len(column.labels)} labels in its table map"
+                f"{where} {kind} of {schema.name}: column {column.name} {problem.what}; bytes there: {extract}"
             ) from None
     return rows
 
 
-class _UnknownLabelError(Exception):
-    """Of an ENUM or SET; what we raise outside names the place."""
+def _check_old_rows(block: Block, events: NDArray[np.int64], schema: TableSchema, found: Located) -> None:
+    """The log does not say how wide a time in an old format with a fraction is.
 
-    def __init__(self, row: int, value: int) -> None:
-        super().__init__(row, value)
-        self.row, self.value = row, value
-
-
-def _decode(
-    column: Column, schema: TableSchema, data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64]
-) -> pa.Array:
-    family, arrow = family_of(column, schema.name)
-    rows = lengths.size
-    fraction = (column.size + 1) // 2
-    if family is Family.BYTES:
-        # BINARY(n) is logged without its trailing zeros.
-        width = column.size if column.type is WireType.STRING and column.charset == "binary" else 0
-        return _bytes(arrow, data, offsets, lengths, width, f"{schema.name}.{column.name}")
-    if family is Family.DECIMAL:
-        words = np.empty((rows, 2 if column.precision <= 38 else 4), np.int64)
-        kernels.decode_decimal(data, offsets, lengths, column.precision, column.scale, words)
-        return _array(arrow, words, lengths)
-    if family in (Family.INTEGER, Family.REAL, Family.YEAR, Family.ENUM, Family.SET):
-        width = wire_of(column).width
-        out = np.empty(rows, _INTEGER_CELL[_cell_bytes(width)] if family is not Family.YEAR else np.int16)
-        signed = family is Family.INTEGER and not column.unsigned
-        kernels.decode_integer(data, offsets, lengths, width, signed, out)
-        if family is Family.YEAR:
-            out[out != 0] += 1900
-        if family is Family.ENUM:
-            return _enum(column, out, lengths)
-        if family is Family.SET:
-            return _set(column, out, lengths)
-        return _array(arrow, out, lengths)
-    out = np.empty(rows, np.int64)
-    if family is Family.DATE:
-        kernels.decode_date(data, offsets, lengths, out)
-    elif family is Family.TIME:
-        kernels.decode_time(data, offsets, lengths, fraction, out)
-    elif family is Family.DATETIME:
-        kernels.decode_datetime(data, offsets, lengths, fraction, out)
-    else:
-        kernels.decode_timestamp(data, offsets, lengths, fraction, out)
-    invalid = out == kernels.INVALID
-    if invalid.any():
-        lengths = np.where(invalid, -1, lengths)
-    return _array(arrow, out.astype(np.int32) if family is Family.DATE else out, lengths)
+    MariaDB sets the bits that fill up a null bitmap: where they are not set, rows were cut at wrong places.
+    """
+    data, columns = block.raw[0], len(schema.columns)
+    filling = 0xFF << columns % 8 & 0xFF if columns % 8 else 0
+    last = data[found.start + (columns - 1) // 8]
+    wrong = last & filling != filling
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise _locate_error(block, events, schema, ENDS_EARLY, int(found.start[row]), int(found.event[row]))
 
 
-_INTEGER_CELL: dict[int, Any] = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+def _place(block: Block, event: int, byte: int) -> str:
+    """File and offset of a byte of the block."""
+    _, starts, sizes = block.raw
+    inside = byte - int(starts[event])
+    position, span = int(block.column("position")[event]), int(block.column("span")[event])
+    return f"{block.file}:{position + inside * span // int(sizes[event])}"
 
 
-def _cell_bytes(width: int) -> int:
-    return next(size for size in _INTEGER_CELL if size >= width)
-
-
-def _validity(lengths: NDArray[np.int64]) -> pa.Buffer | None:
-    bits = np.zeros((lengths.size + 7) // 8, np.uint8)
-    return pa.py_buffer(bits) if kernels.pack_validity(lengths, bits) else None
-
-
-def _array(arrow: pa.DataType, values: NDArray[Any], lengths: NDArray[np.int64]) -> pa.Array:
-    return pa.Array.from_buffers(arrow, lengths.size, [_validity(lengths), pa.py_buffer(values)])
-
-
-def _bytes(
-    arrow: pa.DataType,
-    data: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    width: int,
-    where: str,
-) -> pa.Array:
-    """With a `width`, shorter values are filled up with zeros."""
-    bounds = np.empty(lengths.size + 1, np.int32)
-    filled = np.where(lengths >= 0, np.maximum(lengths, width), lengths) if width else lengths
-    total = kernels.string_bounds(filled, bounds)
-    if total < 0:
-        raise BinlogError(f"column {where} has more than 2 GiB in one batch: lower maxBytesPerTrigger")
-    values = np.zeros(total, np.uint8) if width else np.empty(total, np.uint8)
-    kernels.decode_bytes(data, offsets, lengths, bounds, values)
-    return pa.Array.from_buffers(arrow, lengths.size, [_validity(lengths), pa.py_buffer(bounds), pa.py_buffer(values)])
-
-
-def _enum(column: Column, numbers: NDArray[Any], lengths: NDArray[np.int64]) -> pa.Array:
-    """Number 0 is the server's mark of an invalid value, shown as the empty text."""
-    unsigned = numbers.view(f"u{numbers.itemsize}")
-    _check_labels(unsigned, unsigned > len(column.labels))
-    return texts(["", *column.labels]).take(_array(pa.from_numpy_dtype(unsigned.dtype), unsigned, lengths))
-
-
-def _check_labels(values: NDArray[Any], are_unknown: NDArray[np.bool_]) -> None:
-    if are_unknown.any():
-        row = int(np.argmax(are_unknown))
-        raise _UnknownLabelError(row, int(values[row]))
-
-
-def _set(column: Column, masks: NDArray[Any], lengths: NDArray[np.int64]) -> pa.Array:
-    masks = masks.view(f"u{masks.itemsize}")
-    bits = len(column.labels)
-    _check_labels(masks, masks >> bits != 0 if bits < 8 * masks.itemsize else masks < 0)
-    different, which = np.unique(masks, return_inverse=True)
-    labels = [",".join(label for bit, label in enumerate(column.labels) if int(mask) >> bit & 1) for mask in different]
-    return texts(labels).take(_array(pa.int64(), which.astype(np.int64), lengths))
+def _extract(block: Block, event: int, byte: int) -> str:
+    data, starts, sizes = block.raw
+    return bytes(data[byte : min(byte + _EXTRACT_BYTES, int(starts[event] + sizes[event]))]).hex(" ")
 
 
 def _locate_error(
     block: Block, events: NDArray[np.int64], schema: TableSchema, error: int, where: int, event: int
 ) -> BinlogError:
-    data, starts, sizes = block.raw
     inside = int(events[event])
-    start = int(starts[inside])
-    offset = int(block.column("position")[inside]) + where - start
     what = (
         f"the event has another number of columns than the {len(schema.columns)} of its table map"
         if error == OTHER_COLUMN_COUNT
         else "a row reaches over the end of its event"
     )
-    extract = bytes(data[where : min(where + 24, start + int(sizes[inside]))]).hex(" ")
     kind = event_name(int(block.column("kind")[inside]))
-    return BinlogError(f"{block.file}:{offset} {kind} of {schema.name}: {what}; bytes there: {extract}")
+    extract = _extract(block, inside, where)
+    return BinlogError(f"{_place(block, inside, where)} {kind} of {schema.name}: {what}; bytes there: {extract}")

@@ -4,12 +4,16 @@ The first three names and meanings are those of Delta's change feed and of Spark
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import pyarrow as pa
 
-from penstock.binlog.values.column import arrow_type
+from penstock.binlog.values.column import DEFAULT, Decoding, arrow_type
 from penstock.errors import SchemaError
-from penstock.model import TableSchema
+from penstock.model import Column, TableSchema
+
+_DECLARED: Final = "declared"
 
 CHANGE_FIELDS = pa.schema(
     [
@@ -17,20 +21,40 @@ CHANGE_FIELDS = pa.schema(
         pa.field("_commit_version", pa.int64()),  # the _seq of the transaction's first event
         pa.field("_commit_timestamp", pa.timestamp("us", "UTC")),  # the finest the log has
         pa.field("_seq", pa.int64()),  # order of all changes of an instance
-        pa.field("_row", pa.int32()),  # number of the row image in its event
+        pa.field("_row", pa.int64()),  # order in the transaction: number of the event, then of the image in it
         pa.field("_gtid", pa.string()),
         pa.field("_file", pa.string()),
         pa.field("_offset", pa.int64()),  # of the row image in the file
         pa.field("_changed", pa.list_(pa.string())),  # on a postimage: which of the columns read differ
+        pa.field("_absent", pa.list_(pa.string())),  # columns read that the image does not carry; null when it is whole
     ]
 )
 
 
-def table_fields(table: TableSchema, columns: Sequence[str] | None = None) -> pa.Schema:
+def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choice: Decoding = DEFAULT) -> pa.Schema:
     """Arrow fields of a table, all nullable: a minimal row image may leave any of them out."""
     unknown = set(columns or ()) - {column.name for column in table.columns}
     if unknown:
         known = ", ".join(column.name for column in table.columns)
         raise SchemaError(f"table {table.name} has no column {', '.join(sorted(unknown))}; it has {known}")
     chosen = [column for column in table.columns if columns is None or column.name in columns]
-    return pa.schema([pa.field(column.name, arrow_type(column, table.name)) for column in chosen])
+    return pa.schema([_field(column, choice) for column in chosen])
+
+
+def _field(column: Column, choice: Decoding) -> pa.Field:
+    """What the log does not say of a column travels with its field."""
+    metadata = {_DECLARED: column.declared} if column.declared else None
+    return pa.field(column.name, arrow_type(column, choice), metadata=metadata)
+
+
+def with_declared(table: TableSchema, fields: pa.Schema) -> TableSchema:
+    """The table as its log has it, with the declared types that the fields carry."""
+    declared = {
+        field.name: field.metadata[_DECLARED.encode()].decode()
+        for field in fields
+        if field.metadata and _DECLARED.encode() in field.metadata
+    }
+    if not declared:
+        return table
+    columns = (replace(column, declared=declared.get(column.name, column.declared)) for column in table.columns)
+    return replace(table, columns=tuple(columns))

@@ -4,9 +4,13 @@ ROWS event after the header:
   table id 6 | flags 2 | v2: extra length 2 (counts itself), extra | columns n (packed)
   | present bitmap | UPDATE: present bitmap of the after image | row images
 row image: null bitmap over the present columns, then each present, non-null value
+PARTIAL_UPDATE_ROWS: as UPDATE v2; an after image begins with options (packed; 1: some JSON values are partial) and then
+  a bitmap over all JSON columns of the table that says which are; the partial ones are lists of differences
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,40 +20,164 @@ from numpy.typing import NDArray
 from penstock.binlog.kernel import (
     BYTES,
     I32S,
+    I32S_2D,
     I64,
     I64S,
-    I64S_2D,
     I64S_2D_IN,
     I64S_IN,
-    U8S,
+    U8S_2D,
     kernel,
     little,
     shared,
     u16,
 )
 
-NULL, ABSENT = -1, -2  # in `lengths`: the value is SQL NULL; the image does not carry the column
-ENDS_EARLY, OTHER_COLUMN_COUNT = 1, 2
+# As an offset: the value is SQL NULL; the image does not carry the column; it carries differences to a value that the
+# before image does not carry, so that nobody can know it.
+NULL, ABSENT, UNKNOWN = -1, -2, -3
+ENDS_EARLY, OTHER_COLUMN_COUNT, NO_ROOM, NOT_DENSE = 1, 2, 3, 4
+_ROOM = 1.25  # times what the first event makes us expect
+_INSERTS, _UPDATES, _PARTIAL_UPDATE = (23, 30), (24, 31, 39), 39
+
+
+class Located:
+    """The row images of some events, and where the fields of the wanted columns lie in the buffer.
+
+    Most events hold whole images without a NULL in a column of fixed width. Of these only the fields of variable length
+    are noted (`offsets` and `lengths` have one line for each such column), and the others follow from the one before.
+    """
+
+    def __init__(
+        self, layout: "Layout", rows: int, first_rows: NDArray[np.int64], event_kinds: NDArray[np.uint8]
+    ) -> None:
+        self.rows = rows
+        self.is_whole = True  # every image carries every column
+        self.missing: NDArray[np.int64] = np.zeros(layout.wanted, np.int64)  # cells of each column: NULL or ABSENT
+        self.partial: NDArray[np.uint8] = np.empty((0, rows), np.uint8)  # 1 where the value is a list of differences
+        self.start: NDArray[np.int32] = np.empty(0, np.int32)  # of each row image in the buffer
+        self._layout = layout
+        self._first_rows = first_rows  # of each event
+        self._event_kinds = event_kinds
+        self._is_dense = False
+        self._offsets: NDArray[np.int32] = np.empty((0, 0), np.int32)
+        self._lengths: NDArray[np.int32] = np.empty((0, 0), np.int32)
+        self._nulls: NDArray[np.int32] = np.empty((2, 0), np.int32)  # of dense images: step, row
+
+    def note(
+        self, offsets: NDArray[np.int32], lengths: NDArray[np.int32], start: NDArray[np.int32], *, is_dense: bool
+    ) -> None:
+        rows = self.rows
+        self._offsets, self._lengths, self.start = offsets[:, :rows], lengths[:, :rows], start[:rows]
+        self._is_dense = is_dense
+
+    def note_nulls(self, nulls: NDArray[np.int32]) -> None:
+        self._nulls = nulls
+        counts = np.bincount(nulls[0], minlength=self._layout.steps.shape[0])
+        for line, (anchor, delta) in enumerate(self._layout.anchors.tolist()):
+            if delta < 0:
+                self.missing[line] = counts[anchor]
+
+    def mark_unknown(self) -> None:
+        """Differences whose before image does not carry the value."""
+        if self.partial.size:
+            unknown = (self.partial[:, 1:] != 0) & (self._offsets[:, :-1] < 0)
+            if unknown.any():
+                self._offsets[:, 1:][unknown] = UNKNOWN
+                self.partial[:, 1:][unknown] = 0
+                self.missing += np.count_nonzero(unknown, axis=1)
+                self.is_whole = False
+
+    def offsets(self, line: int) -> NDArray[np.int32]:
+        """Of the values of a wanted column."""
+        if not self._is_dense:
+            return self._offsets[line]
+        anchor, delta = self._layout.anchors[line].tolist()
+        if anchor < 0:
+            return self.start + np.int32(delta)
+        if delta < 0:
+            found = self._offsets[anchor]
+            if self.missing[line]:
+                found = found.copy()
+                found[self._nulls[1, self._nulls[0] == anchor]] = NULL
+            return found
+        return self._offsets[anchor] + self._lengths[anchor] + np.int32(delta)
+
+    def lengths(self, line: int) -> NDArray[np.int32]:
+        """Of a wanted column of variable length; nothing for others."""
+        if self._is_dense:
+            anchor, delta = self._layout.anchors[line].tolist()
+            return self._lengths[anchor] if delta < 0 else self.start[:0]
+        sized = self._layout.length_lines[line]
+        return self._lengths[sized] if sized >= 0 else self.start[:0]
+
+    @cached_property
+    def event(self) -> NDArray[np.int64]:
+        """Index of each row's event among those given."""
+        return np.repeat(np.arange(self._first_rows.size), np.diff(self._first_rows, append=self.rows))
+
+    @cached_property
+    def number(self) -> NDArray[np.int64]:
+        """Of each image in its event, from 0."""
+        return np.arange(self.rows) - self._first_rows[self.event]
+
+    @cached_property
+    def kind(self) -> NDArray[np.uint8]:
+        """ChangeKind."""
+        of_event = np.full(256, 3, np.uint8)
+        of_event[list(_INSERTS)], of_event[list(_UPDATES)] = 0, 1
+        kinds = of_event[self._event_kinds][self.event]
+        if (kinds == 1).any():
+            kinds[kinds == 1] += (self.number[kinds == 1] & 1).astype(np.uint8)
+        return kinds
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
-    """`offsets` and `lengths` have one line per wanted column; the others one cell per row image."""
+class Layout:
+    """How the columns of a table lie in a row image, and which of them are wanted."""
 
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    event: NDArray[np.int64]  # index of the row's event among those given
-    kind: NDArray[np.uint8]  # ChangeKind
-    start: NDArray[np.int64]  # of the row image in the buffer
-    number: NDArray[np.int32]  # of the image in its event, from 0
+    wires: NDArray[np.int64]  # per column: length bytes, width, line in `offsets`, line in `lengths`, is it JSON
+    wanted: int
+    variable: int  # wanted columns of variable length
+    length_lines: NDArray[np.int64]  # line in `lengths` of each wanted column, -1 for a fixed width
+    steps: NDArray[np.int64]  # per column of variable length: bytes of fixed fields before it, length bytes, column
+    tail: int  # bytes of fixed fields after the last of them
+    anchors: NDArray[
+        np.int64
+    ]  # per wanted column: the step it is or follows, and how many bytes after it; -1: it is it
 
-    @property
-    def rows(self) -> int:
-        return self.kind.size
+    @classmethod
+    def of(cls, wires: NDArray[np.int64], wanted: NDArray[np.bool_], are_json: NDArray[np.bool_]) -> "Layout":
+        """`wires[c]` is (length bytes, width) of column c."""
+        table = np.full((wanted.size, 5), -1, np.int64)
+        table[:, :2], table[:, 4] = wires, are_json
+        table[wanted, 2] = np.arange(np.count_nonzero(wanted))
+        variable = wanted & (wires[:, 0] > 0)
+        table[variable, 3] = np.arange(np.count_nonzero(variable))
+        steps: list[tuple[int, int, int]] = []
+        anchors: list[tuple[int, int]] = []
+        before = (wanted.size + 7) // 8
+        skipped = 0
+        for column, ((prefix, width), is_wanted) in enumerate(zip(wires.tolist(), wanted.tolist(), strict=True)):
+            if prefix:
+                steps.append((skipped, prefix, column))
+                skipped = 0
+            if is_wanted:
+                delta = -1 if prefix else skipped + (before if not steps else 0)
+                anchors.append((len(steps) - 1, delta))
+            skipped += 0 if prefix else width
+        return cls(
+            table,
+            int(wanted.sum()),
+            int(variable.sum()),
+            table[wanted, 3].copy(),
+            np.array(steps, np.int64).reshape(-1, 3),
+            skipped,
+            np.array(anchors, np.int64).reshape(-1, 2),
+        )
 
 
 @shared
-def _list_present(data: Any, at: int, columns: int, found: Any) -> Any:
+def _list_present(data: Any, at: Any, columns: Any, found: Any) -> Any:
     """Numbers of the columns whose bit is set in the bitmap at `at`; gives how many."""
     count = 0
     for c in range(columns):
@@ -59,35 +187,52 @@ def _list_present(data: Any, at: int, columns: int, found: Any) -> Any:
     return count
 
 
+@shared
+def _has_null(data: Any, at: Any, count: Any) -> Any:
+    """Whether one of the first `count` bits is set; those that fill up the last byte may be anything."""
+    whole = count >> 3
+    for k in range(whole):
+        if data[np.uint64(at + k)]:
+            return True
+    return bool(count & 7 and data[np.uint64(at + whole)] & ((1 << (count & 7)) - 1))
+
+
 @kernel(
     types.UniTuple(I64, 3)(
-        BYTES, I64S_IN, I64S_IN, I64, I64S_2D_IN, I64S_IN, I64, I64S_2D, I64S_2D, I64S, U8S, I64S, I32S
+        BYTES, I64S_IN, I64S_IN, I64, I64, I64, I64S_2D_IN, I64S, I32S_2D, I32S_2D, I64S, U8S_2D, I32S,
     )
-)
+)  # fmt: skip
 def _locate(
     data: Any,
     starts: Any,
-    sizes: Any,
-    checksum: int,
+    ends: Any,
+    event: int,
+    last: int,
+    row: int,
     wires: Any,
-    lines: Any,
-    store: int,
+    first_rows: Any,
     offsets: Any,
     lengths: Any,
-    row_event: Any,
-    row_kind: Any,
+    missing: Any,
+    partial: Any,
     row_start: Any,
-    row_number: Any,
 ) -> Any:
-    """Walk all rows; store what is found when `store` is set. Gives (0, 0, rows) or (error, where, event)."""
+    """Walk the rows of events `event` … `last` - 1, stored from `row` on.
+
+    Gives (0, is whole, rows), (error, byte, event) or, when the cells are used up, (NO_ROOM, rows before, event).
+    """
     columns = wires.shape[0]
     bitmap = (columns + 7) // 8
     present = np.empty((2, columns), np.int64)  # what the before and the after images carry
     counts = np.zeros(2, np.int64)
-    row = np.uint64(0)
-    for e in range(starts.size):
+    least = np.int64(0)
+    for c in range(columns):
+        least += wires[c, 0] or wires[c, 1]
+    is_whole = 1
+    for e in range(event, last):
+        first_rows[e] = row
         at = starts[e]
-        end = at + sizes[e] - checksum
+        end = ends[e]
         kind = data[at + 4]
         at += 27
         if kind >= 30:
@@ -105,88 +250,320 @@ def _locate(
             at += 2
         if count != columns:
             return OTHER_COLUMN_COUNT, starts[e], e
-        is_update = kind in (24, 31)
+        is_update = kind in (24, 31, 39)
         sides = 2 if is_update else 1
         if at + sides * bitmap > end:
             return ENDS_EARLY, end, e
         for s in range(sides):
             counts[s] = _list_present(data, at, columns, present[s])
             at += bitmap
-        side, number = 0, 0
+            if counts[s] < columns:
+                is_whole = 0
+        side = 0
         while at < end:
+            if row == row_start.size:
+                return NO_ROOM, first_rows[e], e
             first_byte = at
             shown, list_of = counts[side], present[side]
+            partial_bits = np.int64(-1)
+            if kind == 39 and side:
+                options = np.int64(data[at])
+                at += 1
+                if options > 1:
+                    return ENDS_EARLY, first_byte, e
+                if options:
+                    documents = 0
+                    for c in range(columns):
+                        documents += wires[c, 4]
+                    partial_bits = at
+                    at += (documents + 7) // 8
+            nulls = at
             at += (shown + 7) // 8
-            if at > end or shown == 0:
+            if at > end or (shown == 0 and counts[0] + (counts[1] if is_update else 0) == 0):
                 return ENDS_EARLY, first_byte, e
-            if store and shown < columns:
-                for k in range(lengths.shape[0]):
-                    offsets[k, row], lengths[k, row] = 0, ABSENT
-            for i in range(shown):
-                c = np.uint64(list_of[i])
-                line = lines[c]
-                if data[np.uint64(first_byte + (i >> 3))] >> (i & 7) & 1:
-                    if store and line >= 0:
-                        offsets[np.uint64(line), row], lengths[np.uint64(line), row] = 0, NULL
-                    continue
-                prefix, size = wires[c, 0], wires[c, 1]
-                if prefix:
-                    if at + prefix > end:
-                        return ENDS_EARLY, at, e
-                    size = little(data, at, prefix)
-                    at += prefix
-                if size > end - at:
+            if shown == columns and partial_bits < 0 and not _has_null(data, nulls, shown):
+                # All values are there: only those of variable length can reach too far.
+                spare = end - at - least
+                if spare < 0:
                     return ENDS_EARLY, at, e
-                if store and line >= 0:
-                    offsets[np.uint64(line), row], lengths[np.uint64(line), row] = at, size
-                at += size
-            if store:
-                row_event[row], row_start[row], row_number[row] = e, first_byte, number
-                if is_update:
-                    row_kind[row] = 1 + side
-                else:
-                    row_kind[row] = 0 if kind in (23, 30) else 3
-            row += np.uint64(1)
-            number += 1
+                for c in range(columns):
+                    prefix, size, line = wires[c, 0], wires[c, 1], wires[c, 2]
+                    if prefix:
+                        size = little(data, at, prefix)
+                        at += prefix
+                        spare -= size
+                        if spare < 0:
+                            return ENDS_EARLY, at, e
+                        if line >= 0:
+                            lengths[np.uint64(wires[c, 3]), np.uint64(row)] = size
+                    if line >= 0:
+                        offsets[np.uint64(line), np.uint64(row)] = at
+                    at += size
+            else:
+                if shown < columns:
+                    for k in range(offsets.shape[0]):
+                        offsets[k, row] = ABSENT
+                        missing[k] += 1
+                    for k in range(lengths.shape[0]):
+                        lengths[k, row] = 0
+                document = 0
+                c = 0
+                for i in range(shown):
+                    if partial_bits >= 0:
+                        while c < list_of[i]:
+                            document += wires[c, 4]
+                            c += 1
+                    c = list_of[i]
+                    line = wires[c, 2]
+                    if line >= 0 and shown < columns:
+                        missing[line] -= 1
+                    if data[nulls + (i >> 3)] >> (i & 7) & 1:
+                        if line >= 0:
+                            offsets[line, row] = NULL
+                            missing[line] += 1
+                            if wires[c, 3] >= 0:
+                                lengths[wires[c, 3], row] = 0
+                        continue
+                    prefix, size = wires[c, 0], wires[c, 1]
+                    if prefix:
+                        if at + prefix > end:
+                            return ENDS_EARLY, at, e
+                        size = little(data, at, prefix)
+                        at += prefix
+                    if size > end - at:
+                        return ENDS_EARLY, at, e
+                    if line >= 0:
+                        offsets[line, row] = at
+                        if prefix:
+                            lengths[wires[c, 3], row] = size
+                        if partial_bits >= 0 and wires[c, 4]:
+                            partial[line, row] = data[partial_bits + (document >> 3)] >> (document & 7) & 1
+                    at += size
+            row_start[row] = first_byte
+            row += 1
             if is_update:
                 side ^= 1
         if side:
             return ENDS_EARLY, end, e
-    return 0, 0, np.int64(row)
+    return 0, is_whole, row
+
+
+@kernel(
+    types.UniTuple(I64, 3)(
+        BYTES, I64S_IN, I64S_IN, I64, I64, I64, I64, I64S_2D_IN, I64, I64S, I64S, I32S_2D, I32S_2D, I32S, I32S_2D
+    )
+)
+def _locate_dense(
+    data: Any,
+    starts: Any,
+    ends: Any,
+    event: int,
+    last: int,
+    row: int,
+    columns: int,
+    steps: Any,
+    tail: int,
+    first_rows: Any,
+    null_count: Any,
+    offsets: Any,
+    lengths: Any,
+    row_start: Any,
+    nulls: Any,
+) -> Any:
+    """As `_locate` for whole images, and only the fields of variable length.
+
+    NOT_DENSE when there are other images, or a NULL in a column of fixed width. Another NULL counts as an empty value
+    in its place, and is listed in `nulls`.
+    """
+    bitmap = (columns + 7) // 8
+    variable = steps.shape[0]
+    least = tail
+    for k in range(variable):
+        least += steps[k, 0] + steps[k, 1]
+    for e in range(event, last):
+        first_rows[e] = row
+        at, end = starts[e], ends[e]
+        kind = data[at + 4]
+        at += 27
+        if kind == 39:
+            return NOT_DENSE, at, e
+        if kind >= 30:
+            if at + 2 > end:
+                return ENDS_EARLY, end, e
+            at += u16(data, at)
+        if at + 1 > end:
+            return ENDS_EARLY, end, e
+        count = np.int64(data[at])
+        at += 1
+        if count == 252:
+            if at + 2 > end:
+                return ENDS_EARLY, end, e
+            count = u16(data, at)
+            at += 2
+        if count != columns:
+            return OTHER_COLUMN_COUNT, starts[e], e
+        sides = 2 if kind in (24, 31) else 1
+        if at + sides * bitmap > end:
+            return ENDS_EARLY, end, e
+        for _ in range(sides):
+            for c in range(columns):
+                if not data[at + (c >> 3)] >> (c & 7) & 1:
+                    return NOT_DENSE, at, e
+            at += bitmap
+        before = row
+        while at < end:
+            if row == row_start.size:
+                return NO_ROOM, first_rows[e], e
+            first_byte = at
+            at += bitmap
+            if at > end:
+                return ENDS_EARLY, first_byte, e
+            spare = end - at - least
+            has_null = _has_null(data, first_byte, columns)
+            if has_null:
+                # Those in columns of variable length must be all there are.
+                left = 0
+                for c in range(columns):
+                    left += data[first_byte + (c >> 3)] >> (c & 7) & 1
+                listed = null_count[0]
+                for k in range(variable):
+                    if data[first_byte + (steps[k, 2] >> 3)] >> (steps[k, 2] & 7) & 1:
+                        left -= 1
+                        spare += steps[k, 1]
+                        if listed == nulls.shape[1]:
+                            return NOT_DENSE, first_byte, e
+                        nulls[0, listed], nulls[1, listed] = k, row
+                        listed += 1
+                if left:
+                    return NOT_DENSE, first_byte, e
+                null_count[0] = listed
+            if spare < 0:
+                return ENDS_EARLY, first_byte, e
+            row_start[np.uint64(row)] = first_byte
+            for k in range(variable):
+                at += steps[k, 0]
+                prefix = steps[k, 1]
+                if has_null and data[first_byte + (steps[k, 2] >> 3)] >> (steps[k, 2] & 7) & 1:
+                    offsets[k, row], lengths[k, row] = at, 0
+                    continue
+                if prefix == 1:
+                    size = np.int64(data[np.uint64(at)])
+                elif prefix == 2:
+                    size = u16(data, at)
+                else:
+                    size = little(data, at, prefix)
+                at += prefix
+                spare -= size
+                if spare < 0:
+                    return ENDS_EARLY, at, e
+                offsets[np.uint64(k), np.uint64(row)] = at
+                lengths[np.uint64(k), np.uint64(row)] = size
+                at += size
+            at += tail
+            row += 1
+        if sides == 2 and (row - before) & 1:
+            return ENDS_EARLY, end, e
+    return 0, 1, row
 
 
 def locate(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    checksum: int,
-    wires: NDArray[np.int64],
-    lines: NDArray[np.int64],
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], layout: Layout
 ) -> Located | tuple[int, int, int]:
-    """`wires[c]` is (length bytes, width) of column c, `lines[c]` its line in the result or -1.
+    """Of the rows events that lie at data[starts[i]:ends[i]], checksums left out.
 
     An error comes back as (code, byte, number of the event): the caller knows the names that belong into the message.
     """
-    wanted = int(lines.max(initial=-1)) + 1
-    nothing = np.empty((wanted, 0), np.int64)
-    none = np.empty(0, np.int64)
-    empty = (nothing, nothing.copy(), none, np.empty(0, np.uint8), none.copy(), np.empty(0, np.int32))
-    error: int
-    where: int
+    columns = layout.wires.shape[0]
+
+    null_count = np.zeros(1, np.int64)
+    steps = layout.steps.shape[0]
+
+    def dense(event: int, last: int, row: int, first_rows: Any, cells: list[NDArray[Any]]) -> tuple[int, int, int]:
+        before = null_count[0]
+        answer = _locate_dense(
+            data, starts, ends, event, last, row, columns, layout.steps, layout.tail, first_rows, null_count, *cells
+        )
+        if answer[0] == NO_ROOM:
+            null_count[0] = before
+        return answer
+
+    found = _walk(starts, ends, dense, lambda rows: [*_cells(steps, steps, rows), np.empty((2, rows), np.int32)])
+    if isinstance(found, _Walked):
+        located = Located(layout, found.rows, found.first_rows, data[starts + 4])
+        offsets, lengths, start, nulls = found.cells
+        located.note(offsets, lengths, start, is_dense=True)
+        located.note_nulls(nulls[:, : null_count[0]])
+        return located
+    if found[0] != NOT_DENSE:
+        return found
+
+    kinds = data[starts + 4]
+    has_partial = bool((kinds == _PARTIAL_UPDATE).any())
+    missing = np.zeros(layout.wanted, np.int64)
+
+    def sparse(event: int, last: int, row: int, first_rows: Any, cells: list[NDArray[Any]]) -> tuple[int, int, int]:
+        before = missing.copy()
+        offsets, lengths, start, partial = cells
+        answer = _locate(
+            data, starts, ends, event, last, row, layout.wires, first_rows, offsets, lengths, missing, partial, start
+        )
+        if answer[0] == NO_ROOM:
+            missing[:] = before
+        return answer
+
+    def room(rows: int) -> list[NDArray[Any]]:
+        partial = np.zeros((layout.wanted if has_partial else 0, rows), np.uint8)
+        return [*_cells(layout.wanted, layout.variable, rows), partial]
+
+    found = _walk(starts, ends, sparse, room)
+    if not isinstance(found, _Walked):
+        return found
+    located = Located(layout, found.rows, found.first_rows, kinds)
+    offsets, lengths, start, partial = found.cells
+    located.note(offsets, lengths, start, is_dense=False)
+    located.missing, located.partial, located.is_whole = missing, partial[:, : found.rows], found.is_whole
+    located.mark_unknown()
+    return located
+
+
+@dataclass(frozen=True, slots=True)
+class _Walked:
     rows: int
-    error, where, rows = _locate(data, starts, sizes, checksum, wires, lines, 0, *empty)
-    if error:
-        return error, where, rows
-    found = Located(
-        np.empty((wanted, rows), np.int64),
-        np.empty((wanted, rows), np.int64),
-        np.empty(rows, np.int64),
-        np.empty(rows, np.uint8),
-        np.empty(rows, np.int64),
-        np.empty(rows, np.int32),
-    )
-    _locate(
-        data, starts, sizes, checksum, wires, lines, 1,
-        found.offsets, found.lengths, found.event, found.kind, found.start, found.number,
-    )  # fmt: skip
-    return found
+    is_whole: bool
+    first_rows: NDArray[np.int64]
+    cells: list[NDArray[Any]]
+
+
+def _walk(
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    walk: Callable[[int, int, int, Any, list[NDArray[Any]]], tuple[int, int, int]],
+    room: Callable[[int], list[NDArray[Any]]],
+) -> _Walked | tuple[int, int, int]:
+    """Let a kernel walk all events: the first alone, which tells how many rows to expect of the others."""
+    count = starts.size
+    first_rows = np.zeros(count, np.int64)
+    cells, capacity = room(1024), 1024
+    whole, event, done, last = 1, 0, 0, min(1, count)
+    while event < count:
+        code, where, found = walk(event, last, done, first_rows, cells)
+        if code == NO_ROOM:
+            expected = 2 * capacity
+        elif code:
+            return code, where, found
+        else:
+            whole &= where
+            done, event, last = found, last, count
+            share = (int(ends[-1]) - int(starts[0])) / max(1, int(ends[event - 1]) - int(starts[0]))
+            expected = int(done * share * _ROOM) + 64
+            if event == count or expected <= capacity:
+                continue
+        larger = room(expected)
+        for old, new in zip(cells, larger, strict=True):
+            new[..., :done] = old[..., :done]
+        cells, capacity = larger, expected
+    return _Walked(done, bool(whole), first_rows, cells)
+
+
+def _cells(offsets: int, lengths: int, rows: int) -> list[NDArray[Any]]:
+    return [np.empty((offsets, rows), np.int32), np.empty((lengths, rows), np.int32), np.empty(rows, np.int32)]

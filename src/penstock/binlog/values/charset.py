@@ -1,29 +1,48 @@
-"""Collation number → charset name, as the servers number them.
+"""The servers' charsets: which there are, and which a collation's number stands for.
 
-Only the charsets whose bytes are UTF-8 already, and `binary`, are decoded so far; the others are named so that
-a refusal can name them.
+The numbers are in collations.txt, made by tools/make_charsets.py from MySQL and MariaDB, which number alike where both
+have a collation. Collations that a server's administrator added are not among them; MySQL proposes 1024–2047 for such,
+where MariaDB has collations of its own.
 """
 
-UTF8 = {"utf8mb4", "utf8mb3", "utf8", "ascii"}  # charsets whose bytes are UTF-8
-_UTF8MB4 = {45, 46, *range(224, 248), *range(255, 324)}
-_UTF8MB3 = {33, 76, 83, *range(192, 216), 223}
-_OTHERS = {
-    "ascii": {11, 65},
-    "binary": {63},
-    "latin1": {5, 8, 15, 31, 47, 48, 49, 94},
-    "gbk": {28, 87},
-    "gb18030": {248, 249, 250},
-    "big5": {1, 84},
-    "ucs2": {35, 90, *range(128, 152), 159},
-    "utf16": {54, 55, 56, 62, *range(101, 125)},
-    "utf32": {60, 61, *range(160, 184)},
-}
-_NAMES = (
-    {number: name for name, numbers in _OTHERS.items() for number in numbers}
-    | dict.fromkeys(_UTF8MB4, "utf8mb4")
-    | dict.fromkeys(_UTF8MB3, "utf8mb3")
-)
+from functools import cache
+from pathlib import Path
+
+UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+"""Charsets whose bytes are UTF-8."""
+
+UNITS = {"ucs2": (2, 0, 0), "utf16": (2, 0, 1), "utf16le": (2, 1, 1), "utf32": (4, 0, 0)}
+"""Charsets of numbers: bytes of each, whether the lowest comes first, whether two can be one character."""
+
+TABLES = {
+    **dict.fromkeys(
+        ["armscii8", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "dec8", "geostd8", "greek",
+         "hebrew", "hp8", "keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman",
+         "swe7", "tis620"],
+        1,
+    ),
+    **dict.fromkeys(["big5", "cp932", "euckr", "gb2312", "gbk", "sjis"], 2),
+    **dict.fromkeys(["eucjpms", "ujis"], 3),
+    "gb18030": 4,
+}  # fmt: skip
+"""Charsets that have a table, and the most bytes of a character in each."""
+
+TEXT = UTF8 | UNITS.keys() | TABLES.keys()
+"""Every charset there is but `binary`."""
+
+_FILE = Path(__file__).with_name("collations.txt")
 
 
 def charset_of(collation: int) -> str:
-    return _NAMES.get(collation, f"of collation {collation}")
+    return _names().get(collation, f"of collation {collation}")
+
+
+@cache
+def _names() -> dict[int, str]:
+    names: dict[int, str] = {}
+    for line in _FILE.read_text(encoding="ascii").splitlines():
+        charset, *ranges = line.split()
+        for each in ranges:
+            first, _, last = each.partition("-")
+            names.update(dict.fromkeys(range(int(first), int(last or first) + 1), charset))
+    return names

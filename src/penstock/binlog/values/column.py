@@ -1,58 +1,51 @@
-"""The one table of column types: how a value lies on the wire, and what it becomes in Arrow.
-
-| type                     | on the wire                          | Arrow                                  |
-|--------------------------|--------------------------------------|----------------------------------------|
-| TINYINT … BIGINT         | 1, 2, 3, 4, 8 bytes little-endian    | int8 … int64, uint8 … uint64           |
-| FLOAT, DOUBLE            | IEEE, 4 or 8 bytes                   | float32, float64                       |
-| DECIMAL(p,s)             | groups of 9 digits, big-endian       | decimal128(p,s); decimal256 above 38   |
-| DATE                     | 3 bytes                              | date32; a zero date is null            |
-| TIME(f)                  | 3 bytes + fraction, big-endian       | duration[us]                           |
-| DATETIME(f)              | 5 bytes + fraction, big-endian       | timestamp[us]; a zero date is null     |
-| TIMESTAMP(f)             | 4 bytes + fraction, big-endian       | timestamp[us, UTC]; zero is null       |
-| YEAR                     | 1 byte, years since 1900             | int16                                  |
-| CHAR, VARCHAR, TEXT      | length 1–4 bytes, then the bytes     | string                                 |
-| BINARY, VARBINARY, BLOB  | the same                             | binary                                 |
-| ENUM                     | number, 1 or 2 bytes                 | string, the label                      |
-| SET                      | bits, 1–8 bytes                      | string, labels joined by commas        |
-| JSON of MariaDB          | it is a LONGTEXT                     | string                                 |
-
-What is not in the table is refused by name when a reader asks for such a column.
-"""
+"""What the table of types says of a column: how far its field reaches, which kernel decodes it, to which Arrow type."""
 
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import lru_cache
+from typing import Literal
 
 import pyarrow as pa
 
-from penstock.binlog.values.charset import UTF8
-from penstock.errors import SchemaError
-from penstock.model import Column, TableName, WireType
+from penstock.binlog.values.type_table import TYPES, ColumnType, Family
+from penstock.model import Column, WireType
 
-_INT_WIDTH = {WireType.TINY: 1, WireType.SHORT: 2, WireType.INT24: 3, WireType.LONG: 4, WireType.LONGLONG: 8}
-_FIXED_WIDTH = {
-    WireType.FLOAT: 4, WireType.DOUBLE: 8, WireType.DATE: 3, WireType.YEAR: 1,
-    WireType.TIMESTAMP: 4, WireType.TIME: 3, WireType.DATETIME: 8,
-}  # fmt: skip
+W = WireType
+_BY_NAME = {each.name.split("(")[0].split(" ")[0]: each for each in TYPES if each.name != "JSON (MariaDB)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """What the reader of a column may choose."""
+
+    dates: Literal["null", "text", "error"] = "null"  # dates that no calendar has; `text` makes the whole column text
+    labels: Literal["text", "number"] = "text"  # ENUM and SET
+    json_doubles: Literal["1.0", "1"] = "1.0"  # how a double without a fraction is printed; MySQL 5.7 prints 1
+
+
+DEFAULT = Decoding()
+
+_INT_WIDTH = {W.TINY: 1, W.SHORT: 2, W.INT24: 3, W.LONG: 4, W.LONGLONG: 8}
+_FIXED_WIDTH = {W.FLOAT: 4, W.DOUBLE: 8, W.DATE: 3, W.YEAR: 1, W.TIMESTAMP: 4, W.TIME: 3, W.DATETIME: 8}
 _SIGNED = {1: pa.int8(), 2: pa.int16(), 3: pa.int32(), 4: pa.int32(), 8: pa.int64()}
 _UNSIGNED = {1: pa.uint8(), 2: pa.uint16(), 3: pa.uint32(), 4: pa.uint32(), 8: pa.uint64()}
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-
-
-class Family(Enum):
-    """Which kernel decodes the column."""
-
-    INTEGER = auto()
-    REAL = auto()
-    DECIMAL = auto()
-    DATE = auto()
-    TIME = auto()
-    DATETIME = auto()
-    TIMESTAMP = auto()
-    YEAR = auto()
-    BYTES = auto()
-    ENUM = auto()
-    SET = auto()
+_NAMES = {
+    W.TINY: "TINYINT", W.SHORT: "SMALLINT", W.INT24: "MEDIUMINT", W.LONG: "INT", W.LONGLONG: "BIGINT",
+    W.FLOAT: "FLOAT", W.DOUBLE: "DOUBLE", W.NEWDECIMAL: "DECIMAL", W.BIT: "BIT", W.YEAR: "YEAR", W.DATE: "DATE",
+    W.TIME: "TIME", W.TIME2: "TIME", W.DATETIME: "DATETIME", W.DATETIME2: "DATETIME",
+    W.TIMESTAMP: "TIMESTAMP", W.TIMESTAMP2: "TIMESTAMP", W.ENUM: "ENUM", W.SET: "SET", W.JSON: "JSON",
+    W.GEOMETRY: "GEOMETRY", W.VECTOR: "VECTOR",
+}  # fmt: skip
+_TEXTS = {
+    W.STRING: ("CHAR", "BINARY"), W.VARCHAR: ("VARCHAR", "VARBINARY"), W.VARCHAR_COMPRESSED: ("VARCHAR", "VARBINARY"),
+    W.BLOB: ("TINYTEXT", "TINYBLOB"), W.BLOB_COMPRESSED: ("TINYTEXT", "TINYBLOB"),
+}  # fmt: skip
+_TEMPORAL = {Family.DATE, Family.TIME, Family.DATETIME, Family.TIMESTAMP}
+_PLAIN_ARROW = {
+    Family.BIT: pa.uint64(), Family.YEAR: pa.int16(), Family.DATE: pa.date32(), Family.TIME: pa.duration("us"),
+    Family.DATETIME: pa.timestamp("us"), Family.TIMESTAMP: pa.timestamp("us", "UTC"), Family.BYTES: pa.binary(),
+    Family.VECTOR: pa.list_(pa.field("item", pa.float32(), nullable=False)),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +56,8 @@ class Wire:
     width: int
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=12_000)
 def wire_of(column: Column) -> Wire:
-    """Known for every type, so that a reader can step over columns it does not decode."""
     kind = column.type
     if kind in _INT_WIDTH:
         return Wire(0, _INT_WIDTH[kind])
@@ -73,19 +65,19 @@ def wire_of(column: Column) -> Wire:
         return Wire(0, _FIXED_WIDTH[kind])
     fraction = (column.size + 1) // 2
     match kind:
-        case WireType.NEWDECIMAL:
+        case W.NEWDECIMAL:
             return Wire(0, decimal_width(column.precision, column.scale))
-        case WireType.TIMESTAMP2:
+        case W.TIMESTAMP2:
             return Wire(0, 4 + fraction)
-        case WireType.DATETIME2:
+        case W.DATETIME2:
             return Wire(0, 5 + fraction)
-        case WireType.TIME2:
+        case W.TIME2:
             return Wire(0, 3 + fraction)
-        case WireType.BIT:
+        case W.BIT:
             return Wire(0, (column.size + 7) // 8)
-        case WireType.ENUM | WireType.SET:
+        case W.ENUM | W.SET:
             return Wire(0, column.size)
-        case WireType.VARCHAR | WireType.STRING:
+        case W.VARCHAR | W.STRING | W.VARCHAR_COMPRESSED:
             return Wire(1 if column.size < 256 else 2, 0)
         case _:
             return Wire(column.size, 0)
@@ -96,44 +88,33 @@ def decimal_width(precision: int, scale: int) -> int:
     return whole // 9 * 4 + _DIGIT_BYTES[whole % 9] + scale // 9 * 4 + _DIGIT_BYTES[scale % 9]
 
 
-@lru_cache(maxsize=20_000)
-def family_of(column: Column, table: TableName) -> tuple[Family, pa.DataType]:
-    """The kernel family and Arrow type, or an error that names the column."""
-    kind = column.type
-    if kind in _INT_WIDTH:
-        return Family.INTEGER, (_UNSIGNED if column.unsigned else _SIGNED)[_INT_WIDTH[kind]]
-    match kind:
-        case WireType.FLOAT:
-            return Family.REAL, pa.float32()
-        case WireType.DOUBLE:
-            return Family.REAL, pa.float64()
-        case WireType.NEWDECIMAL if column.precision <= 38:
-            return Family.DECIMAL, pa.decimal128(column.precision, column.scale)
-        case WireType.NEWDECIMAL:
-            return Family.DECIMAL, pa.decimal256(column.precision, column.scale)
-        case WireType.DATE:
-            return Family.DATE, pa.date32()
-        case WireType.TIME2:
-            return Family.TIME, pa.duration("us")
-        case WireType.DATETIME2:
-            return Family.DATETIME, pa.timestamp("us")
-        case WireType.TIMESTAMP2:
-            return Family.TIMESTAMP, pa.timestamp("us", "UTC")
-        case WireType.YEAR:
-            return Family.YEAR, pa.int16()
-        case WireType.ENUM | WireType.SET if not any("\ufffd" in label for label in column.labels):
-            return (Family.ENUM if kind is WireType.ENUM else Family.SET), pa.string()
-        case WireType.VARCHAR | WireType.STRING | WireType.BLOB if column.charset in UTF8:
-            return Family.BYTES, pa.string()
-        case WireType.VARCHAR | WireType.STRING | WireType.BLOB if column.charset == "binary":
-            return Family.BYTES, pa.binary()
-        case _:
-            what = f"charset {column.charset}" if column.charset else f"type {kind.name}"
-            raise SchemaError(
-                f"column {table}.{column.name} has {what}, which is not decoded yet:"
-                " leave it out with the option `columns`"
-            )
+def type_of(column: Column) -> ColumnType:
+    """Its line of the table."""
+    if column.declared:
+        return _BY_NAME[column.declared.upper()]
+    if column.type in _TEXTS:
+        text, binary = _TEXTS[column.type]
+        return _BY_NAME[text if column.charset not in {"", "binary"} else binary]
+    return _BY_NAME[_NAMES[column.type]]
 
 
-def arrow_type(column: Column, table: TableName) -> pa.DataType:
-    return family_of(column, table)[1]
+@lru_cache(maxsize=12_000)
+def family_of(column: Column, choice: Decoding = DEFAULT) -> tuple[Family, pa.DataType]:
+    """The kernel family and the Arrow type."""
+    family = type_of(column).family
+    if family is Family.INTEGER:
+        return family, (_UNSIGNED if column.unsigned else _SIGNED)[_INT_WIDTH[column.type]]
+    if family is Family.REAL:
+        return family, pa.float32() if column.type is W.FLOAT else pa.float64()
+    if family is Family.DECIMAL:
+        wide = column.precision > 38
+        return family, (pa.decimal256 if wide else pa.decimal128)(column.precision, column.scale)
+    if family in _TEMPORAL and choice.dates == "text":
+        return family, pa.string()
+    if family in {Family.ENUM, Family.SET} and (choice.labels == "number" or not column.labels):
+        return family, pa.uint16() if family is Family.ENUM else pa.uint64()
+    return family, _PLAIN_ARROW.get(family, pa.string())
+
+
+def arrow_type(column: Column, choice: Decoding = DEFAULT) -> pa.DataType:
+    return family_of(column, choice)[1]

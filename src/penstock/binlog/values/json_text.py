@@ -1,0 +1,286 @@
+"""A column of binary JSON → the text the server prints, as Arrow string buffers.
+
+One pass with a stack of its own, into an array that is made larger when it does not suffice. Every read is checked
+against the end of the container it belongs to; `json_format` has the layout, and what keeps a lying document in bounds.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D, I64S_IN, U8S, kernel, little
+from penstock.binlog.values.json_format import (
+    DOUBLE,
+    EMPTY,
+    INT16,
+    INT32,
+    INT64,
+    LARGE_ARRAY,
+    LARGE_OBJECT,
+    LEFT,
+    LITERAL,
+    MAX_DEPTH,
+    OPAQUE,
+    ROOM,
+    STRING,
+    UINT16,
+    UINT32,
+    WHERE,
+    JsonError,
+    JsonFault,
+    inlined,
+    lean,
+    new_state,
+)
+from penstock.binlog.values.json_number import write_decimal, write_double, write_signed, write_unsigned
+from penstock.binlog.values.json_string import write_base64, write_string
+from penstock.binlog.values.json_time import write_date, write_time
+
+FRAME = 6  # cells of the stack for each open container: start, end, header, count, next entry, type
+MOST_TEXT = 0x7FFFFFFF
+_BROKEN, _TOO_DEEP = np.int64(-JsonFault.BROKEN), np.int64(-JsonFault.TOO_DEEP)
+_NO_ROOM, _TOO_LARGE = np.int64(-JsonFault.NO_ROOM), np.int64(-JsonFault.TOO_LARGE)
+_TIMESTAMP, _DATE, _TIME, _DATETIME, _NEWDECIMAL = 7, 10, 11, 12, 246
+_COMMA, _COLON, _SPACE = (np.uint8(ord(c)) for c in ",: ")
+_OPENING, _CLOSING = np.frombuffer(b"{{[[", np.uint8), np.frombuffer(b"}}]]", np.uint8)
+_LITERALS = np.frombuffer(b"null true false", np.uint8)
+
+
+@inlined
+def open_container(data: Any, kind: Any, at: Any, end: Any, state: Any) -> Any:
+    """Count, bytes before the keys, and size; the count is negative when the container is broken."""
+    width = 4 if kind & 1 else 2
+    state[WHERE] = at
+    if end - at < 2 * width:
+        return np.int64(-1), np.int64(0), np.int64(0)
+    count, size = little(data, at, width), little(data, at + width, width)
+    header = 2 * width + count * (2 * width + 3 if kind <= LARGE_OBJECT else width + 1)
+    state[LEFT] -= header
+    if size > end - at or header > size or state[LEFT] < 0:
+        return np.int64(-1), np.int64(0), np.int64(0)
+    return count, header, size
+
+
+@inlined
+def find_key(data: Any, start: Any, end: Any, header: Any, kind: Any, i: Any, state: Any) -> Any:
+    """Place and length of an object's key number `i`; the place is negative when it is broken."""
+    width = 4 if kind & 1 else 2
+    entry = start + 2 * width + i * (width + 2)
+    at, size = start + little(data, entry, width), little(data, entry + width, 2)
+    state[WHERE] = entry
+    state[LEFT] -= size
+    if at < start + header or size > end - at or state[LEFT] < 0:
+        return np.int64(-1), np.int64(0)
+    return at, size
+
+
+@inlined
+def find_value(data: Any, start: Any, end: Any, header: Any, kind: Any, rest: Any, state: Any) -> Any:
+    """Type, place and end of the value whose entry is the last but `rest`; the place is negative when it is broken."""
+    width = 4 if kind & 1 else 2
+    entry = start + header - rest * (width + 1)
+    inner = np.int64(data[np.uint64(entry)])
+    if (LITERAL <= inner <= UINT16) or (kind & 1 and INT32 <= inner <= UINT32):
+        return inner, entry + 1, entry + 1 + width
+    at = start + little(data, entry + 1, width)
+    state[WHERE] = entry
+    if at < start + header or at >= end:
+        return inner, np.int64(-1), end
+    return inner, at, end
+
+
+@inlined
+def _write_literal(value: Any, out: Any, to: Any) -> Any:
+    first, size = (0, 4) if value == 0 else (5, 4) if value == 1 else (10, 5)
+    for k in range(size):
+        out[np.uint64(to + k)] = _LITERALS[np.uint64(first + k)]
+    return to + size
+
+
+@lean
+def _write_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
+    if kind == _NEWDECIMAL:
+        return write_decimal(data, at, size, out, to)
+    if kind in (_DATE, _DATETIME, _TIMESTAMP, _TIME):
+        if size != 8:
+            return _BROKEN
+        packed = little(data, at, 8)
+        return write_time(packed, out, to) if kind == _TIME else write_date(packed, kind != _DATE, out, to)
+    return write_base64(data, kind, at, size, out, to)
+
+
+@lean
+def _write_long(data: Any, kind: Any, at: Any, end: Any, out: Any, to: Any, state: Any) -> Any:
+    """A string or an opaque value."""
+    first = at
+    if kind == OPAQUE:
+        at += 1
+    size, shift = np.int64(0), 0
+    while True:
+        if at >= end or shift > 28:
+            return _BROKEN
+        byte = np.int64(data[np.uint64(at)])
+        at += 1
+        size |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            break
+    state[LEFT] -= size
+    if size > end - at or state[LEFT] < 0:
+        return _BROKEN
+    if kind == STRING:
+        return write_string(data, at, size, out, to)
+    return _write_opaque(data, np.int64(data[np.uint64(first)]), at, size, out, to)
+
+
+@inlined
+def _write_scalar(data: Any, kind: Any, at: Any, end: Any, whole: Any, out: Any, to: Any, state: Any) -> Any:
+    state[WHERE] = at
+    if kind in (STRING, OPAQUE):
+        return _write_long(data, kind, at, end, out, to, state)
+    if kind == LITERAL:
+        if at >= end or data[np.uint64(at)] > 2:
+            return _BROKEN
+        return _write_literal(np.int64(data[np.uint64(at)]), out, to)
+    if kind == EMPTY:
+        return _write_literal(0, out, to)
+    if kind < INT16 or kind > DOUBLE:
+        return _BROKEN
+    width = 2 if kind <= UINT16 else 4 if kind <= UINT32 else 8
+    if end - at < width:
+        return _BROKEN
+    value = little(data, at, width)
+    if kind == DOUBLE:
+        return write_double(value, whole, out, to)
+    if kind in (INT16, INT32, INT64):
+        shift = 64 - 8 * width
+        return write_signed(value << shift >> shift, out, to)
+    return write_unsigned(np.uint64(value), out, to)
+
+
+@lean
+def write_json(
+    data: Any, kind: Any, at: Any, end: Any, depth: Any, whole: Any, out: Any, to: Any, stack: Any, state: Any
+) -> Any:
+    """Write the value of this type that lies at `at`, before `end`, inside of `depth` containers already written.
+
+    Gives the place after its text, or a fault with its place in `state`.
+    """
+    floor = depth
+    start, stop, header, count, i, holder = at, end, np.int64(0), np.int64(0), np.int64(0), kind
+    while True:
+        if to + ROOM > out.size:
+            return _NO_ROOM
+        if kind <= LARGE_ARRAY:
+            if depth == MAX_DEPTH:
+                state[WHERE] = at
+                return _TOO_DEEP
+            if depth > floor:
+                stack[depth - 1, 4] = i
+            count, header, size = open_container(data, kind, at, end, state)
+            if count < 0:
+                return _BROKEN
+            start, stop, i, holder = at, at + size, 0, kind
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = start, stop, header
+            stack[depth, 3], stack[depth, 5] = count, holder
+            depth += 1
+            out[np.uint64(to)] = _OPENING[np.uint64(kind)]
+            to += 1
+        else:
+            to = _write_scalar(data, kind, at, end, whole, out, to, state)
+            if to < 0:
+                return to
+        while depth > floor and i == count:
+            out[np.uint64(to)] = _CLOSING[np.uint64(holder)]
+            to += 1
+            depth -= 1
+            if depth > floor:
+                d = depth - 1
+                start, stop, header = stack[d, 0], stack[d, 1], stack[d, 2]
+                count, i, holder = stack[d, 3], stack[d, 4], stack[d, 5]
+        if depth == floor:
+            return to
+        if i:
+            out[np.uint64(to)], out[np.uint64(to + 1)] = _COMMA, _SPACE
+            to += 2
+        if holder <= LARGE_OBJECT:
+            key, size = find_key(data, start, stop, header, holder, i, state)
+            if key < 0:
+                return _BROKEN
+            to = write_string(data, key, size, out, to)
+            if to < 0:
+                state[WHERE] = key
+                return to
+            out[np.uint64(to)], out[np.uint64(to + 1)] = _COLON, _SPACE
+            to += 2
+        kind, at, end = find_value(data, start, stop, header, holder, count - i, state)
+        if at < 0:
+            return _BROKEN
+        i += 1
+
+
+@kernel(types.UniTuple(I64, 3)(BYTES, I64S_IN, I64S_IN, I64, I64, I32S, U8S, I64S_2D, I64S))
+def _render(
+    data: Any, offsets: Any, lengths: Any, whole: Any, row: Any, bounds: Any, out: Any, stack: Any, state: Any
+) -> Any:
+    """From `row` on; gives (0, rows, bytes of text) or (fault, row, where)."""
+    to = np.int64(bounds[row])
+    while row < lengths.size:
+        size, at = lengths[row], offsets[row]
+        if size >= 0:
+            kind = np.int64(data[np.uint64(at)]) if size else EMPTY
+            state[LEFT] = size
+            to = write_json(data, kind, at + 1, at + size, 0, whole, out, to, stack, state)
+            if to > MOST_TEXT:
+                to = _TOO_LARGE
+            if to < 0:
+                return -to, row, state[WHERE]
+        row += 1
+        bounds[row] = to
+    return 0, row, to
+
+
+class TextBuffers:
+    """What writing kernels fill: `bounds` and `out`, the latter grown on demand."""
+
+    def __init__(self, rows: int, expected_bytes: int) -> None:
+        self.bounds = np.zeros(rows + 1, np.int32)
+        self.out = np.empty(expected_bytes + 4 * ROOM, np.uint8)
+        self.stack = np.empty((MAX_DEPTH, FRAME), np.int64)
+        self.state = new_state()
+
+    def grow(self, row: int) -> None:
+        """Keep what was written before this row."""
+        written = int(self.bounds[row])
+        if self.out.size > MOST_TEXT + ROOM:
+            raise JsonError(JsonFault.TOO_LARGE, row, 0)
+        larger = np.empty(min(2 * self.out.size, MOST_TEXT + 2 * ROOM), np.uint8)
+        larger[:written] = self.out[:written]
+        self.out = larger
+
+    def result(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        return self.bounds, self.out[: self.bounds[-1]]
+
+
+def render_json(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64], *, point_zero: bool = True
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Arrow's offsets and bytes of the texts; a negative length (no value) gives an empty one.
+
+    Without `point_zero` a double that is an integer is printed as one, as MySQL 5.7 does; later servers write 1.0.
+    """
+    buffers = TextBuffers(lengths.size, int(lengths.sum(where=lengths > 0) * 3 // 2))
+    row = 0
+    while True:
+        fault: int
+        where: int
+        fault, row, where = _render(
+            data, offsets, lengths, point_zero, row, buffers.bounds, buffers.out, buffers.stack, buffers.state
+        )
+        if not fault:
+            return buffers.result()
+        if fault != JsonFault.NO_ROOM:
+            raise JsonError(JsonFault(fault), row, where)
+        buffers.grow(row)

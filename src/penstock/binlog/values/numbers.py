@@ -1,0 +1,139 @@
+"""Kernels for numbers: from field offsets to Arrow value buffers.
+
+Every kernel takes the buffer and the offsets of one column (a negative one is a value that is not there: the cell is
+zero and the validity bitmap says so) and fills `out`. The locate pass has checked that all fields lie inside the buffer
+and have the width their type asks for.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from penstock.binlog.kernel import BYTES, I32S_IN, I64, I64S_2D, NONE, U8S, big, kernel, little, shared, u16, u32
+
+_OUTS = [types.Array(t, 1, "C") for t in (types.int8, types.int16, types.int32, types.int64)]
+
+
+@kernel(NONE(I32S_IN, U8S))
+def pack_validity(offsets: Any, bits: Any) -> None:
+    """Arrow's validity bitmap."""
+    for k in range(bits.size):
+        byte = 0
+        for b in range(min(8, offsets.size - 8 * k)):
+            if offsets[8 * k + b] >= 0:
+                byte |= 1 << b
+        bits[k] = byte
+
+
+@kernel([NONE(BYTES, I32S_IN, I64, I64, out) for out in _OUTS])
+def decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -> None:
+    """Little-endian of `width` bytes. The usual widths have loops of their own."""
+    if width == 1:
+        for i in range(out.size):
+            at = offsets[i]
+            out[i] = np.int64(data[np.uint64(at)]) << 56 >> 56 if at >= 0 else np.int64(0)
+    elif width == 2:
+        for i in range(out.size):
+            at = offsets[i]
+            out[i] = u16(data, at) << 48 >> 48 if at >= 0 else np.int64(0)
+    elif width == 4:
+        for i in range(out.size):
+            at = offsets[i]
+            out[i] = u32(data, at) << 32 >> 32 if at >= 0 else np.int64(0)
+    elif width == 8:
+        for i in range(out.size):
+            at = offsets[i]
+            out[i] = u32(data, at) | u32(data, np.int64(at) + 4) << 32 if at >= 0 else np.int64(0)
+    else:
+        shift = 64 - 8 * width
+        for i in range(out.size):
+            at = offsets[i]
+            value = little(data, np.int64(at), width) if at >= 0 else np.int64(0)
+            out[i] = value << shift >> shift if signed else value
+
+
+@kernel(NONE(BYTES, I32S_IN, I64, types.Array(types.int64, 1, "C")))
+def decode_bits(data: Any, offsets: Any, width: int, out: Any) -> None:
+    """BIT(n): big-endian of up to eight bytes; eight fill the sign bit."""
+    for i in range(out.size):
+        at = offsets[i]
+        out[i] = big(data, np.int64(at), width) if at >= 0 else np.int64(0)
+
+
+@shared
+def _digit_bytes(digits: int) -> int:
+    return (digits + 1) // 2 if digits < 7 else 4
+
+
+@shared
+def _power_of_ten(digits: int) -> Any:
+    value = np.int64(1)
+    for _ in range(digits):
+        value *= 10
+    return value
+
+
+@shared
+def _digit_groups(precision: int, scale: int, sizes: Any, factors: Any) -> Any:
+    """Bytes and 10^digits of each group of a decimal; gives the number of groups."""
+    whole, part, count = precision - scale, scale, 0
+    while whole + part > 0:
+        if whole > 0:
+            digits = whole % 9 or 9
+            whole -= digits
+        else:
+            digits = min(9, part)
+            part -= digits
+        sizes[count], factors[count] = _digit_bytes(digits), _power_of_ten(digits)
+        count += 1
+    return count
+
+
+@kernel(NONE(BYTES, I32S_IN, I64, I64, I64S_2D))
+def decode_decimal(data: Any, offsets: Any, precision: int, scale: int, out: Any) -> None:
+    """Digits in groups of nine (four bytes), a shorter group at each outer end; the sign bit is inverted, and a
+    negative number has all its bytes inverted. `out` has one line of 64-bit words per value, lowest first.
+    """
+    words = out.shape[1]
+    sizes, factors = np.empty(16, np.int64), np.empty(16, np.int64)
+    groups = _digit_groups(precision, scale, sizes, factors)
+    limbs = np.zeros(2 * words, np.int64)  # 32 bits each: a limb times 10^9 fits in 64 bits
+    for i in range(out.shape[0]):
+        at = np.int64(offsets[i])
+        if at < 0:
+            out[i, :] = 0
+            continue
+        flip = np.int64(0) if data[np.uint64(at)] & 0x80 else np.int64(-1)
+        sign = np.int64(0x80) << 8 * (sizes[0] - 1)
+        if precision <= 18:
+            value = np.int64(0)
+            for g in range(groups):
+                size = sizes[g]
+                mask = (np.int64(1) << 8 * size) - 1
+                value = value * factors[g] + ((big(data, at, size) ^ flip ^ sign) & mask)
+                at += size
+                sign = np.int64(0)
+            value = (value ^ flip) - flip
+            out[i, 0] = value
+            for w in range(1, words):
+                out[i, w] = value >> 63
+            continue
+        limbs[:] = 0
+        for g in range(groups):
+            mask = (np.int64(1) << 8 * sizes[g]) - 1
+            carry = (big(data, at, sizes[g]) ^ flip ^ sign) & mask
+            at += sizes[g]
+            sign = np.int64(0)
+            for k in range(limbs.size):
+                carry += limbs[k] * factors[g]
+                limbs[k] = carry & 0xFFFFFFFF
+                carry >>= 32
+        if flip:
+            carry = np.int64(1)
+            for k in range(limbs.size):
+                carry += ~limbs[k] & 0xFFFFFFFF
+                limbs[k] = carry & 0xFFFFFFFF
+                carry >>= 32
+        for w in range(words):
+            out[i, w] = limbs[2 * w] | limbs[2 * w + 1] << 32

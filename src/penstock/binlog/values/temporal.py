@@ -1,0 +1,240 @@
+"""Kernels for dates and times, the present formats and those from before MySQL 5.6.
+
+    DATE       3 bytes little-endian: day 5 bits, month 4, year 15
+    TIME       3 bytes and the fraction, one big-endian number offset by half its range: hour 10 bits, minute, second 6
+    DATETIME   5 bytes big-endian: sign 1, year*13+month 17, day 5, hour 5, minute 6, second 6 bits; then the fraction
+    TIMESTAMP  4 bytes big-endian: seconds since 1970, then the fraction; all zero is the zero date
+    fraction   two decimal digits a byte, big-endian
+    old        decimal numbers, little-endian: TIME 3 bytes ±hhmmss, DATETIME 8 bytes yyyymmddhhmmss; TIMESTAMP 4 bytes
+
+Each becomes Arrow's count of days or microseconds, or the text that the server prints.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S, NONE, U8S, big, kernel, little, shared
+
+INVALID = np.int64(-(1 << 63))  # out cell of a date that no calendar has
+BROKEN = INVALID + 1  # out cell of a number that is no time at all, which only the old formats can hold
+DATE, TIME, DATETIME, TIMESTAMP, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP = range(7)
+_DAY_US = np.int64(86_400_000_000)
+
+
+@shared
+def _days(year: Any, month: Any, day: Any) -> Any:
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; INVALID when there is no such day."""
+    if month < 1 or month > 12 or day < 1:
+        return INVALID
+    if day > 28:
+        longest = 31
+        if month in (4, 6, 9, 11):
+            longest = 30
+        elif month == 2:
+            leap = (year % 4 == 0 and year % 100 != 0) or year % 400 == 0
+            longest = 29 if leap else 28
+        if day > longest:
+            return INVALID
+    if month <= 2:
+        year -= 1
+    era = year // 400
+    of_era = year - era * 400
+    day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + day_of_year - 719468
+
+
+@shared
+def _micros(data: Any, at: Any, width: Any) -> Any:
+    value = big(data, at, width)
+    if width == 1:
+        return value * 10_000
+    if width == 2:
+        return value * 100
+    return value
+
+
+@shared
+def _clock_micros(data: Any, at: Any, width: Any) -> Any:
+    """TIME with its sign, in microseconds."""
+    packed = big(data, at, 3 + width) - (np.int64(0x800000) << 8 * width)
+    size = abs(packed)
+    clock = size >> 8 * width
+    part = size & ((np.int64(1) << 8 * width) - 1)
+    if width == 1:
+        part *= 10_000
+    elif width == 2:
+        part *= 100
+    value = ((clock >> 12 & 1023) * 3600 + (clock >> 6 & 63) * 60 + (clock & 63)) * 1_000_000 + part
+    return -value if packed < 0 else value
+
+
+@kernel(NONE(BYTES, I32S_IN, I32S))
+def decode_date(data: Any, offsets: Any, out: Any) -> None:
+    """Days; a date that no calendar has is the least number there is."""
+    for i in range(out.size):
+        at = np.int64(offsets[i])
+        out[i] = 0
+        if at >= 0:
+            value = little(data, at, 3)
+            days = _days(value >> 9, value >> 5 & 15, value & 31)
+            out[i] = days if days != INVALID else -(1 << 31)
+
+
+@kernel(NONE(BYTES, I32S_IN, I64, I64, I64S))
+def decode_moment(data: Any, offsets: Any, form: int, width: int, out: Any) -> None:
+    """Microseconds of any form but DATE; `width` is that of the fraction in bytes."""
+    if form == DATETIME:
+        # Most values of a batch lie on few days: remember the last.
+        known, known_days = np.int64(-1), np.int64(0)
+        for i in range(out.size):
+            at = np.int64(offsets[i])
+            out[i] = 0
+            if at < 0:
+                continue
+            packed = big(data, at, 5) - 0x8000000000
+            day = packed >> 17
+            if day != known:
+                months = packed >> 22
+                known, known_days = day, _days(months // 13, months % 13, day & 31)
+            if known_days == INVALID:
+                out[i] = INVALID
+                continue
+            seconds = known_days * 86400 + (packed >> 12 & 31) * 3600 + (packed >> 6 & 63) * 60 + (packed & 63)
+            out[i] = seconds * 1_000_000 + _micros(data, at + 5, width)
+        return
+    for i in range(out.size):
+        at = np.int64(offsets[i])
+        out[i] = 0
+        if at < 0:
+            continue
+        if form == TIMESTAMP:
+            seconds = big(data, at, 4)
+            part = _micros(data, at + 4, width)
+            out[i] = INVALID if seconds == 0 and part == 0 else seconds * 1_000_000 + part
+        elif form == TIME:
+            out[i] = _clock_micros(data, at, width)
+        elif form == OLD_TIMESTAMP:
+            seconds = little(data, at, 4)
+            out[i] = INVALID if seconds == 0 else seconds * 1_000_000
+        elif form == OLD_TIME:
+            number = little(data, at, 3) << 40 >> 40
+            size = abs(number)
+            value = (size // 10_000 * 3600 + size // 100 % 100 * 60 + size % 100) * 1_000_000
+            out[i] = -value if number < 0 else value
+            if size % 100 > 59 or size // 100 % 100 > 59:
+                out[i] = BROKEN
+        else:
+            number = little(data, at, 8)
+            date, clock = number // 1_000_000, number % 1_000_000
+            days = _days(date // 10_000, date // 100 % 100, date % 100)
+            seconds = clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
+            out[i] = INVALID if days == INVALID else (days * 86400 + seconds) * 1_000_000
+            if number < 0 or date > 9999_12_31 or date // 100 % 100 > 12 or date % 100 > 31:
+                out[i] = BROKEN
+            if clock >= 24_00_00 or clock // 100 % 100 > 59 or clock % 100 > 59:
+                out[i] = BROKEN
+
+
+@shared
+def _digits(value: Any, count: Any, out: Any, at: Any) -> Any:
+    for k in range(count):
+        out[at + count - 1 - k] = 48 + value % 10
+        value //= 10
+    return at + count
+
+
+@shared
+def _date_text(year: Any, month: Any, day: Any, out: Any, at: Any) -> Any:
+    at = _digits(year, 4, out, at)
+    out[at] = 45
+    at = _digits(month, 2, out, at + 1)
+    out[at] = 45
+    return _digits(day, 2, out, at + 1)
+
+
+@shared
+def _clock_text(seconds: Any, micros: Any, digits: Any, out: Any, at: Any) -> Any:
+    hours = seconds // 3600
+    at = _digits(hours, 3 if hours > 99 else 2, out, at)
+    out[at] = 58
+    at = _digits(seconds // 60 % 60, 2, out, at + 1)
+    out[at] = 58
+    at = _digits(seconds % 60, 2, out, at + 1)
+    if digits:
+        out[at] = 46
+        for _ in range(6 - digits):
+            micros //= 10
+        at = _digits(micros, digits, out, at + 1)
+    return at
+
+
+@shared
+def _civil(days: Any) -> Any:
+    """Year, month and day of a number of days since 1970."""
+    days += 719468
+    era = days // 146097
+    of_era = days - era * 146097
+    year_of_era = (of_era - of_era // 1460 + of_era // 36524 - of_era // 146096) // 365
+    day_of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * day_of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    return year_of_era + era * 400 + (1 if month <= 2 else 0), month, day_of_year - (153 * shifted + 2) // 5 + 1
+
+
+LONGEST_TEXT = 28
+
+
+@kernel(I64(BYTES, I32S_IN, I64, I64, I32S, U8S))
+def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, out: Any) -> Any:
+    """Text of any form as the server prints it (TIMESTAMP in UTC), `digits` of a fraction; `out` has LONGEST_TEXT bytes
+    per value. Gives how many were used."""
+    width = (digits + 1) // 2
+    place = 0
+    bounds[0] = 0
+    for i in range(offsets.size):
+        at = np.int64(offsets[i])
+        if at < 0:
+            bounds[i + 1] = place
+            continue
+        if form == DATE:
+            value = little(data, at, 3)
+            place = _date_text(value >> 9, value >> 5 & 15, value & 31, out, place)
+        elif form in (TIME, OLD_TIME):
+            if form == TIME:
+                micros = _clock_micros(data, at, width)
+            else:
+                number = little(data, at, 3) << 40 >> 40
+                size = abs(number)
+                micros = (size // 10_000 * 3600 + size // 100 % 100 * 60 + size % 100) * 1_000_000
+                micros = -micros if number < 0 else micros
+            if micros < 0:
+                out[place] = 45
+                place += 1
+                micros = -micros
+            place = _clock_text(micros // 1_000_000, micros % 1_000_000, digits, out, place)
+        else:
+            micros = np.int64(0)
+            if form == DATETIME:
+                packed = max(big(data, at, 5) - 0x8000000000, np.int64(0))
+                months = packed >> 22
+                year, month, day = months // 13, months % 13, packed >> 17 & 31
+                seconds = (packed >> 12 & 31) * 3600 + (packed >> 6 & 63) * 60 + (packed & 63)
+                micros = _micros(data, at + 5, width)
+            elif form == OLD_DATETIME:
+                number = max(little(data, at, 8), np.int64(0))
+                date, clock = number // 1_000_000 % 100_000_000, number % 1_000_000
+                year, month, day = date // 10_000, date // 100 % 100, date % 100
+                seconds = clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
+            else:
+                total = big(data, at, 4) if form == TIMESTAMP else little(data, at, 4)
+                if form == TIMESTAMP:
+                    micros = _micros(data, at + 4, width)
+                year, month, day, seconds = np.int64(0), np.int64(0), np.int64(0), total % 86400
+                if total or micros:
+                    year, month, day = _civil(total // 86400)
+            place = _date_text(year, month, day, out, place)
+            out[place] = 32
+            place = _clock_text(seconds, micros, digits, out, place + 1)
+        bounds[i + 1] = place
+    return place

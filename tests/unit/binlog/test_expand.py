@@ -1,0 +1,152 @@
+"""What was compressed or cut in the log reads like what was not."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.reader import BlockReader
+from penstock.errors import BinlogError
+from penstock.model import Column, TableName, TableSchema, WireType
+from tests.twins.feed import START, feed, read, rows_in, tables_of
+from tests.twins.hold import PARTIAL_ROW_DATA, TRANSACTION_PAYLOAD, compressed, fragments, payload, split
+from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
+from tests.twins.strategy import examples, logs
+
+NOTES = TableSchema(TableName("shop", "notes"), (Column("text", WireType.BLOB, size=4, charset="binary"),))
+_GTIDS = {33, 34, 162}
+_COMPRESSIBLE = {2, 23, 24, 25, 30, 31, 32}
+_PLACES = ("_seq", "_offset", "_commit_version")
+
+
+def held(log: LogWriter, *, is_compressed: bool = True, depth: int = 1) -> LogWriter:
+    """The same log with each transaction's events in a payload."""
+    into = LogWriter(is_mariadb=log.is_mariadb, is_checksummed=log.is_checksummed)
+    checksum, inside = 4 * log.is_checksummed, bytearray()
+
+    def close() -> None:
+        body = payload(bytes(inside), is_compressed=is_compressed)
+        for _ in range(depth - 1):
+            body = payload(_plain(TRANSACTION_PAYLOAD, body), is_compressed=is_compressed)
+        if inside:
+            into.add(TRANSACTION_PAYLOAD, body)
+            inside.clear()
+
+    for raw in split(bytes(log.data)):
+        if raw[4] == 15:
+            into.add_raw(raw)
+        elif raw[4] in _GTIDS:
+            close()
+            into.add(raw[4], raw[19 : len(raw) - checksum])
+        else:
+            size = len(raw) - checksum
+            inside += raw[:9] + size.to_bytes(4, "little") + bytes(4) + raw[17:size]
+    close()
+    return into
+
+
+def _plain(kind: int, body: bytes) -> bytes:
+    """An event without a checksum or a place."""
+    return bytes(4) + bytes([kind]) + bytes(4) + (19 + len(body)).to_bytes(4, "little") + bytes(6) + body
+
+
+def without_places(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name not in _PLACES} for row in rows]
+
+
+def assert_same(blocks: list[Block], log: LogWriter, into: LogWriter) -> None:
+    plain = read(log)
+    for table in tables_of(log).values():
+        found = rows_in(blocks, table)
+        assert without_places(found) == without_places(rows_in(plain, table))
+        assert all((a["_seq"], a["_row"]) < (b["_seq"], b["_row"]) for a, b in pairwise(found))
+        assert all(row["_offset"] < into.position for row in found)
+    assert blocks[-1].end.offset == into.position
+    ends = [block.end_of(int(i)).offset for block in blocks for i in block.boundaries]
+    assert ends == sorted(ends)
+    for block in blocks:
+        assert block.column("span").sum() <= block.end.offset - block.start.offset
+
+
+@examples(40)
+@given(logs(files=1), st.booleans(), st.lists(st.integers(1, 200), max_size=30), st.integers(64, 2000))
+def test_payloads(log: LogWriter, is_compressed: bool, sizes: list[int], block_bytes: int) -> None:
+    into = held(log, is_compressed=is_compressed)
+    assert_same(read(into, sizes, block_bytes=block_bytes), log, into)
+
+
+@examples(10)
+@given(logs(files=1))
+def test_payloads_in_payloads(log: LogWriter) -> None:
+    into = held(log, depth=3)
+    assert_same(read(into), log, into)
+
+
+def test_payloads_in_payloads_end_somewhere() -> None:
+    log = LogWriter().open()
+    log.statement("CREATE TABLE t (a INT)")
+    with pytest.raises(BinlogError, match=r"^binlog\.000001:\d+ TRANSACTION_PAYLOAD: it is a payload in a payload in"):
+        read(held(log, depth=4))
+
+
+@examples(40)
+@given(logs(files=1), st.data())
+def test_compressed_events(log: LogWriter, data: st.DataObject) -> None:
+    """MariaDB compresses what is long enough, event by event."""
+    into = LogWriter(is_mariadb=log.is_mariadb, is_checksummed=log.is_checksummed)
+    checksum = 4 * log.is_checksummed
+    for raw in split(bytes(log.data)):
+        if raw[4] in _COMPRESSIBLE and data.draw(st.booleans()):
+            into.add_raw(compressed(raw, into.position, checksum=checksum))
+        elif raw[4] == 15:
+            into.add_raw(raw)
+        else:
+            into.add(raw[4], raw[19 : len(raw) - checksum])
+    assert_same(read(into), log, into)
+
+
+@examples(40)
+@given(logs(files=1), st.integers(5, 60), st.booleans())
+def test_fragments(log: LogWriter, size: int, with_checksum: bool) -> None:
+    into = LogWriter(is_mariadb=log.is_mariadb, is_checksummed=log.is_checksummed)
+    checksum = 4 * log.is_checksummed
+    for raw in split(bytes(log.data)):
+        if raw[4] in _COMPRESSIBLE - {2}:
+            whole = raw if with_checksum and not checksum else raw[: len(raw) - checksum]
+            for body in fragments(whole, size):
+                into.add(PARTIAL_ROW_DATA, body)
+        elif raw[4] == 15:
+            into.add_raw(raw)
+        else:
+            into.add(raw[4], raw[19 : len(raw) - checksum])
+    assert_same(read(into), log, into)
+
+
+def test_a_large_payload_is_cut_into_blocks() -> None:
+    """Its events are expanded piece by piece: no block is much larger than it should be."""
+    log = LogWriter(is_mariadb=False).open()
+    log.begin()
+    log.map(7, NOTES)
+    for i in range(200):
+        log.rows(INSERT, 7, NOTES, [[bytes([i]) * 1000]])
+    log.commit()
+    blocks = list(feed(BlockReader(START, block_bytes=10_000), bytes(held(log).data)))
+    assert len(blocks) > 10
+    assert max(block.size_bytes for block in blocks) < 60_000
+    rows = rows_in(blocks, NOTES)
+    assert [row["text"] for row in rows] == [bytes([i]) * 1000 for i in range(200)]
+    assert [row["_row"] >> 32 for row in rows] == list(range(200))
+
+
+def test_a_payload_that_lies_about_its_size_is_refused() -> None:
+    inner = _plain(2, b"\0" * 14 + b"BEGIN")
+    body = payload(inner, is_compressed=False)
+    for lie in (len(inner) - 1, len(inner) + 1):
+        into = LogWriter().open()
+        into.add(TRANSACTION_PAYLOAD, body.replace(b"\x03\x01" + bytes([len(inner)]), b"\x03\x01" + bytes([lie])))
+        with pytest.raises(BinlogError, match=r"^binlog\.000001:\d+ "):
+            read(into)

@@ -1,0 +1,4 @@
+from typing import Any
+
+binding: Any
+ir: Any
