@@ -27,5 +27,5 @@ echo "setup: installing $(grep -cE '^[a-z].*==' requirements/dev.txt) pinned pac
 "$venv/bin/uv" pip sync --quiet --python "$venv/bin/python" --require-hashes requirements/dev.txt
 "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --no-deps --no-build-isolation --editable .
 echo "setup: compiling the kernels, once"
-"$venv/bin/python" -c "import penstock.binlog.changes, penstock.binlog.reader, penstock.source.packet"
+"$venv/bin/python" -m penstock.binlog.compile
 echo "setup: ready"

@@ -84,7 +84,7 @@ def table_map(
     head = table_id.to_bytes(6, "little") + b"\x01\x00" + b"".join(bytes([len(n)]) + n + b"\x00" for n in names)
     head += packed(len(columns)) + bytes(map(_type_byte, columns)) + packed(len(meta)) + meta
     head += bitmap([column.nullable for column in columns])
-    text = _TEXT | {WireType.GEOMETRY} if is_mariadb else _TEXT
+    text = _TEXT | {WireType.GEOMETRY if is_mariadb else WireType.VECTOR}
     fields = {
         1: _bits_from_the_top([c.unsigned or c.type is WireType.YEAR for c in columns if c.type in _NUMERIC]),
         **_charsets([c for c in columns if c.type in text], 2, 3, with_default=with_default_charset),

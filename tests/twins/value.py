@@ -134,8 +134,8 @@ def decode_integer(raw: bytes, *, is_signed: bool) -> int:
     return int.from_bytes(raw, "little", signed=is_signed)
 
 
-def decode_decimal(raw: bytes, precision: int, scale: int) -> int:
-    """The number without its point."""
+def decode_decimal(raw: bytes, precision: int, scale: int) -> int | None:
+    """The number without its point; None when a group holds more than its digits."""
     is_negative = not raw[0] & 0x80
     plain = bytearray(byte ^ 0xFF for byte in raw) if is_negative else bytearray(raw)
     plain[0] ^= 0x80
@@ -144,7 +144,10 @@ def decode_decimal(raw: bytes, precision: int, scale: int) -> int:
     number, at = 0, 0
     for digits in sizes:
         size = group_bytes(digits)
-        number = number * 10**digits + int.from_bytes(plain[at : at + size], "big")
+        group = int.from_bytes(plain[at : at + size], "big")
+        if group >= 10**digits:
+            return None
+        number = number * 10**digits + group
         at += size
     return -number if is_negative else number
 
@@ -265,7 +268,9 @@ def read(column: Column, raw: bytes) -> Any:  # noqa: C901, PLR0911, PLR0912 - a
         case WireType.DOUBLE:
             return struct.unpack("<d", raw)[0]
         case WireType.NEWDECIMAL:
-            return decimal_of(decode_decimal(raw, column.precision, column.scale), column.scale)
+            number = decode_decimal(raw, column.precision, column.scale)
+            assert number is not None
+            return decimal_of(number, column.scale)
         case WireType.DATE:
             number = decode_date(raw)
             return None if number is None else _EPOCH.date() + timedelta(number)

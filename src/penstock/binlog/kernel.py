@@ -1,60 +1,115 @@
-"""How kernels are compiled, and the reads they share.
+"""How kernels are declared, and the reads they share.
 
-A kernel takes arrays and fills arrays, checks every read against the end it was given, and answers with an
-error code and a place, never with an exception. It releases the GIL. Explicit signatures compile it at
-import, from the disk cache when that is there.
+A kernel takes arrays and fills arrays, checks every read against the end it was given, and answers with an error code
+and a place, never with an exception. It allocates nothing and releases the GIL.
 
-The cache notices changes in a kernel's own file only: after changing a helper in this file, delete
-`__pycache__`. (numba: cast bytes with np.int64 before arithmetic; uint64 + int64 becomes float64. Index with
-np.uint64 where it matters: a signed index may count from the end, and asking costs more than the read.)
+numba compiles it. The machine code is kept on disk and loaded at the first call without numba, which takes longer to
+import than everything else together (see `native`); `python -m penstock.binlog.compile` fills that cache. So no module
+with kernels may import numba: what needs it says so with `lowered`.
 
-NUMBA_BOUNDSCHECK=1, with a cache folder of its own, checks every read; the tests run the kernels that way too.
+numba: cast bytes with np.int64 before arithmetic; uint64 + int64 becomes float64. Index with np.uint64 where it
+matters: a signed index may count from the end, and asking costs more than the read. Assign cells, not slices: a slice
+assignment can raise.
+
+NUMBA_BOUNDSCHECK=1 checks every read; the tests run the kernels that way too.
 """
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, update_wrapper
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit, types
 
 F = TypeVar("F", bound=Callable[..., Any])
+IS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in {"", "0"}
 
-# Argument types. BYTES accepts read-only buffers (Arrow's are) as well as writable ones.
-BYTES: Any = types.Array(types.uint8, 1, "C", readonly=True)
-I64: Any = types.int64
-I64S: Any = types.Array(types.int64, 1, "C")
-I64S_IN: Any = types.Array(types.int64, 1, "C", readonly=True)
-I64S_2D: Any = types.Array(types.int64, 2, "C")
-I64S_2D_IN: Any = types.Array(types.int64, 2, "C", readonly=True)
-I32S: Any = types.Array(types.int32, 1, "C")
-I32S_IN: Any = types.Array(types.int32, 1, "C", readonly=True)
-I32S_2D: Any = types.Array(types.int32, 2, "C")
-I32S_2D_IN: Any = types.Array(types.int32, 2, "A", readonly=True)  # a part of each line may be all that counts
-U8S: Any = types.Array(types.uint8, 1, "C")
-U8S_IN: Any = types.Array(types.uint8, 1, "C", readonly=True)
-U8S_2D: Any = types.Array(types.uint8, 2, "C")
-U32S_IN: Any = types.Array(types.uint32, 1, "C", readonly=True)
-NONE: Any = types.void
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """Of an argument or a result: a number, an array of numbers in C order, or several numbers."""
+
+    dtype: str
+    ndim: int = 0
+    is_readonly: bool = False  # accepts read-only buffers (Arrow's are) as well as writable ones
+    count: int = 1
+
+    def __call__(self, *args: "Type") -> "Signature":
+        return Signature(self, args)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    result: Type
+    args: tuple[Type, ...]
+
+
+NONE = Type("none")
+I64 = Type("int64")
+PAIR, TRIPLE = Type("int64", count=2), Type("int64", count=3)
+BYTES = Type("uint8", 1, is_readonly=True)
+U8S, U8S_IN, U8S_2D = Type("uint8", 1), Type("uint8", 1, is_readonly=True), Type("uint8", 2)
+U16S_IN, U32S_IN = Type("uint16", 1, is_readonly=True), Type("uint32", 1, is_readonly=True)
+I8S, I16S = Type("int8", 1), Type("int16", 1)
+I32S, I32S_IN = Type("int32", 1), Type("int32", 1, is_readonly=True)
+I32S_2D, I32S_2D_IN = Type("int32", 2), Type("int32", 2, is_readonly=True)
+I64S, I64S_IN = Type("int64", 1), Type("int64", 1, is_readonly=True)
+I64S_2D, I64S_2D_IN = Type("int64", 2), Type("int64", 2, is_readonly=True)
 _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
-def kernel(signature: Any) -> Callable[[F], F]:
-    """Compile ahead of the first call; without a writable cache folder, compile in memory."""
+class Kernel:
+    """A function that will be compiled for the given types; other kernels cannot call it (see `shared`)."""
 
-    def compile_it(function: F) -> F:
-        try:
-            return cast("F", njit(signature, nogil=True, cache=True)(function))
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-            return cast("F", njit(signature, nogil=True)(function))
+    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
+        update_wrapper(self, function)
+        self.function, self.signature = function, signature
 
-    return compile_it
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        from penstock.binlog.native import callable_of  # noqa: PLC0415 - it needs this module
+
+        return callable_of(self)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.compiled(*args)
+
+
+class Shared:
+    """A function that kernels call; compiled into them."""
+
+    def __init__(self, function: Callable[..., Any] | None, name: str = "", **options: Any) -> None:
+        self.function, self.options = function, options
+        self.__name__ = name or (function.__name__ if function else "")
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """In the form that numba wants."""
+        from penstock.binlog.native import dispatcher_of  # noqa: PLC0415 - it needs this module
+
+        return dispatcher_of(self)
+
+    def __call__(self, *args: Any) -> Any:
+        return self.dispatcher(*args)
+
+
+def kernel(signature: Signature) -> Callable[[F], F]:
+    return lambda function: cast("F", Kernel(function, signature))
 
 
 def shared(function: F) -> F:
-    """A read used inside kernels; compiled into them."""
-    return cast("F", njit(nogil=True, inline="never")(function))
+    return cast("F", Shared(function))
+
+
+def inlined(function: F) -> F:
+    """The same, without a call: each array is seven arguments."""
+    return cast("F", Shared(function, forceinline=True))
+
+
+def lowered(name: str) -> Any:
+    """A function of `intrinsics`, which is imported when a kernel is compiled."""
+    return Shared(None, name)
 
 
 @shared
@@ -88,7 +143,7 @@ def little(data: Any, at: Any, width: Any) -> Any:
 
 @shared
 def big(data: Any, at: Any, width: Any) -> Any:
-    """Unsigned big-endian of up to seven bytes."""
+    """Unsigned big-endian of up to eight bytes; eight fill the sign bit."""
     value = np.int64(0)
     for k in range(width):
         value = value << 8 | np.int64(data[np.uint64(at + k)])

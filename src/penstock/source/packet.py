@@ -10,10 +10,10 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import BYTES, I64, I64S, U8S, kernel
+from penstock.binlog.copying import copy_bytes
+from penstock.binlog.kernel import BYTES, I64, I64S, PAIR, U8S, kernel
 
 
 class Cell(IntEnum):
@@ -24,9 +24,12 @@ class Cell(IntEnum):
     LENGTH = 4
 
 
-@kernel(types.UniTuple(I64, 2)(BYTES, I64, I64S, U8S))
-def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:
-    """Copy event bytes of data[:end] to `out`; gives (bytes written, bytes read). Stops after a non-zero status."""
+@kernel(PAIR(BYTES, I64, I64S, U8S))
+def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901 - one loop
+    """Copy event bytes of data[:end] to `out`; gives (bytes written, bytes read). Stops after a non-zero status.
+
+    `out` is to have room for as many bytes as `data` has: else -1 is written.
+    """
     at, to = 0, 0
     while at < end:
         if state[0] < 4:
@@ -50,7 +53,9 @@ def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:
             state[1] -= 1
             at += 1
         size = min(state[1], end - at)
-        out[to : to + size] = data[at : at + size]
+        if to + size > out.size:
+            return -1, at
+        copy_bytes(out, to, data, at, size)
         at += size
         to += size
         state[1] -= size

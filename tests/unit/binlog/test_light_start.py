@@ -24,7 +24,7 @@ reader.filled(data.size)
 (block,) = reader.blocks(flush=True)
 table = block.schema_of(7)
 (batch,) = changes_of(block.rows_of({table.name}), table.name, table_fields(table), 0)
-print(batch.num_rows, *sorted({"pandas", "pyspark", "pymysql", "pydantic"} & sys.modules.keys()))
+print(batch.num_rows, *sorted({"pandas", "pyspark", "pymysql", "pydantic", "numba"} & sys.modules.keys()))
 """
 
 
@@ -42,5 +42,10 @@ def test_the_first_batch_needs_neither_pandas_nor_a_driver(tmp_path: Path) -> No
     log.commit()
     path = tmp_path / "binlog.000001"
     path.write_bytes(bytes(log.data))
-    run = subprocess.run([sys.executable, "-c", _CODE, str(path)], capture_output=True, text=True, check=False)
-    assert run.stdout.split() == ["2"], run.stdout + run.stderr
+    first, second = (
+        subprocess.run([sys.executable, "-c", _CODE, str(path)], capture_output=True, text=True, check=False)
+        for _ in range(2)
+    )
+    assert first.returncode == 0, first.stderr
+    # The first may have compiled kernels; after it they are on disk, and numba stays away.
+    assert second.stdout.split() == ["2"], second.stdout + second.stderr

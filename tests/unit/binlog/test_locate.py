@@ -167,3 +167,12 @@ def test_an_error_names_the_event_it_is_in() -> None:
     code, where, number = run([good, bytes(bad), good], 0, [(0, 4)], [0])  # type: ignore[misc]
     assert (code, number) == (ENDS_EARLY, 1)
     assert len(good) <= where <= 2 * len(good)
+
+
+def test_many_nulls_before_many_rows() -> None:
+    """The first event has more NULLs than rows, and makes too small a guess of what follows."""
+    text = Column("a", WireType.BLOB, size=2, charset="binary")
+    first = rows_body(INSERT, 7, [text] * 3, [[None] * 3] * 2)
+    others = [rows_body(INSERT, 7, [text] * 3, [[b"x", None, b"yy"]] * 100) for _ in range(40)]
+    events = [event(kind, body, Header(is_checksummed=False)) for kind, body, _ in (first, *others)]
+    assert_agrees(events, 0, [(2, 0)] * 3, [0, 1, 2])

@@ -1,25 +1,18 @@
 """CRC32 as zlib computes it, inside kernels, so that an event is verified without leaving the loop.
 
-Long stretches are folded by carry-less multiplication, 64 bytes a step, where the processor has it; the method is
-Gopal's and others' (Intel, 2009). What is left, and everything on other processors, goes through sixteen tables.
+Long stretches are folded by carry-less multiplication, 64 bytes a step, where the processor has it. What is left, and
+everything on other processors, goes through sixteen tables.
 """
 
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
-from numba import config, types
-from numba.core import cgutils
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
+from llvmlite import binding
 
-from penstock.binlog.kernel import I64, shared, u32
+from penstock.binlog.kernel import IS_CHECKED, lowered, shared, u32
 
-IS_FOLDED = bool(not config.BOUNDSCHECK and not config.CPU_NAME and binding.get_host_cpu_features().get("pclmul"))
+IS_FOLDED = bool(not IS_CHECKED and binding.get_host_cpu_features().get("pclmul"))
 _FOLD_FROM = 128  # bytes from which folding pays
-_BY_FOUR = (0x154442BD4, 0x1C6E41596)  # x^(512+32), x^(512-32) modulo the polynomial, bits reversed
-_BY_ONE = (0x1751997D0, 0x0CCAA009E)  # x^(128+32), x^(128-32)
-_PAIR = ir.VectorType(ir.IntType(64), 2)
 
 
 def _tables() -> "np.ndarray[Any, np.dtype[np.uint32]]":
@@ -39,50 +32,12 @@ TABLES = _tables()
 _BYTE, _8, _16, _24 = np.uint32(0xFF), np.uint32(8), np.uint32(16), np.uint32(24)
 
 
-@intrinsic
-def _fold(_typing: Any, data: Any, _at: Any, _steps: Any) -> Any:
-    """Sixteen bytes, as two numbers, that have the checksum (begun with 0) of `steps` × 64 bytes at `at`."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        array, at, steps = args
-        first = builder.gep(make_array(signature.args[0])(context, builder, value=array).data, [at])
-        multiply = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(_PAIR, [_PAIR, _PAIR, ir.IntType(8)]), "llvm.x86.pclmulqdq"
-        )
-
-        def sixteen(offset: Any) -> Any:
-            return builder.load(builder.bitcast(builder.gep(first, [offset]), _PAIR.as_pointer()), align=1)
-
-        def folded(value: Any, factors: tuple[int, int], onto: Any) -> Any:
-            pair = ir.Constant(_PAIR, list(factors))
-            low = builder.call(multiply, [value, pair, ir.IntType(8)(0x00)])
-            high = builder.call(multiply, [value, pair, ir.IntType(8)(0x11)])
-            return builder.xor(builder.xor(low, high), onto)
-
-        word = ir.IntType(64)
-        lanes = [cgutils.alloca_once_value(builder, sixteen(word(16 * k))) for k in range(4)]
-        start = ir.Constant(_PAIR, [0xFFFFFFFF, 0])
-        builder.store(builder.xor(builder.load(lanes[0]), start), lanes[0])
-        with cgutils.for_range_slice(builder, word(1), steps, word(1)) as (step, _):
-            offset = builder.mul(step, word(64))
-            for k, lane in enumerate(lanes):
-                onto = sixteen(builder.add(offset, word(16 * k)))
-                builder.store(folded(builder.load(lane), _BY_FOUR, onto), lane)
-        value = builder.load(lanes[0])
-        for lane in lanes[1:]:
-            value = folded(value, _BY_ONE, builder.load(lane))
-        halves = [builder.extract_element(value, ir.IntType(32)(k)) for k in range(2)]
-        return context.make_tuple(builder, signature.return_type, halves)
-
-    return types.UniTuple(types.int64, 2)(data, I64, I64), generate
-
-
 @shared
 def _no_fold(data: Any, at: int, steps: int) -> Any:  # noqa: ARG001 - stands in for the other
     return np.int64(0), np.int64(0)
 
 
-_fold_bytes: Any = _fold if IS_FOLDED else _no_fold
+_fold_bytes: Any = lowered("fold") if IS_FOLDED else _no_fold
 
 
 @shared

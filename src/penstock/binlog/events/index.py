@@ -19,12 +19,27 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from penstock.binlog.events.checksum import TABLES, crc32
 from penstock.binlog.events.layout import LARGEST_EVENT, NO_TABLE
-from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D_IN, U8S, U8S_2D, U32S_IN, kernel, little, shared, u16, u32
+from penstock.binlog.kernel import (
+    BYTES,
+    I64,
+    I64S,
+    I64S_2D,
+    I64S_2D_IN,
+    NONE,
+    TRIPLE,
+    U8S,
+    U8S_2D,
+    U32S_IN,
+    kernel,
+    little,
+    shared,
+    u16,
+    u32,
+)
 
 GTID_BYTES = 25  # flavour 1 (see Flavour) | MySQL: uuid 16 | MariaDB: domain 4, server 4 | number 8
 MOST_TAGS = 252
@@ -156,11 +171,11 @@ class IndexState:
         if 2 * (count + 1) > self.tables.shape[0]:
             old, self.tables = self.tables, np.zeros((4 * self.tables.shape[0], 2), np.int64)
             for key, value in old[old[:, 0] != 0].tolist():
-                self.tables[_table_slot(self.tables, key - 1)] = key, value
-        self.tables[_table_slot(self.tables, number)] = number + 1, checksum
+                _set_table(self.tables, key - 1, value)
+        _set_table(self.tables, number, checksum)
 
 
-@kernel(I64(I64S_2D_IN, I64))
+@shared
 def _table_slot(tables: Any, number: int) -> Any:
     """Of a table id, or the free one where it belongs."""
     mask = tables.shape[0] - 1
@@ -168,6 +183,24 @@ def _table_slot(tables: Any, number: int) -> Any:
     while tables[slot, 0] != 0 and tables[slot, 0] != number + 1:
         slot = (slot + 1) & mask
     return slot
+
+
+@kernel(NONE(I64S_2D, I64, I64))
+def _set_table(tables: Any, number: int, checksum: int) -> None:
+    slot = _table_slot(tables, number)
+    tables[slot, 0], tables[slot, 1] = number + 1, checksum
+
+
+@shared
+def _clear(cells: Any) -> None:
+    for k in range(cells.size):
+        cells[k] = 0
+
+
+@shared
+def _copy(data: Any, at: Any, out: Any, to: Any, size: Any) -> None:
+    for k in range(size):
+        out[to + k] = data[at + k]
 
 
 @shared
@@ -196,7 +229,7 @@ def _read_tagged(data: Any, at: Any, stop: Any, state: Any, state_gtid: Any, tag
         _, at = _number(data, at, stop)
         if at < 0:
             return False
-    state_gtid[:] = 0
+    _clear(state_gtid)
     found = 0
     while at < stop and found < 7:
         field, at = _number(data, at, stop)
@@ -266,7 +299,7 @@ BEGIN, COMMIT, ROLLBACK, XA_START = _word("BEGIN"), _word("COMMIT"), _word("ROLL
 
 
 @kernel(
-    types.UniTuple(I64, 3)(
+    TRIPLE(
         BYTES, I64, I64, I64, I64S, U8S, U8S_2D, I64S_2D_IN, U32S_IN, I64,
         I64S, I64S, I64S, I64S, U8S, U8S, U8S, U8S, I64S, I64S, I64S, I64S, I64S, I64S, U8S_2D,
     )
@@ -337,15 +370,15 @@ def _index_events(
         entry, boundary, table, body, ordinal = 0, 0, np.int64(0), at + 19, np.int64(0)
         if kind in (33, 34, 42, 162):
             state[1], state[3], state[6] = position, 0, 0
-            state_gtid[:] = 0
+            _clear(state_gtid)
             state[2] = timestamp * 1_000_000
             if kind == 162:
                 if body + 13 > stop:
                     return 5, at, count
                 state_gtid[0] = 2
-                state_gtid[1:5] = data[body + 8 : body + 12]
-                state_gtid[5:9] = data[at + 5 : at + 9]
-                state_gtid[17:25] = data[body : body + 8]
+                _copy(data, body + 8, state_gtid, 1, 4)
+                _copy(data, at + 5, state_gtid, 5, 4)
+                _copy(data, body, state_gtid, 17, 8)
                 entry = 1
                 state[3] = 0 if data[body + 12] & 1 else 1
                 if not state[3]:
@@ -358,14 +391,14 @@ def _index_events(
                     return 5, at, count
                 if kind == 33:
                     state_gtid[0] = 1
-                    state_gtid[1:25] = data[body + 1 : body + 25]
+                    _copy(data, body + 1, state_gtid, 1, 24)
                 if body + 49 <= stop and data[body + 25] == 2:
                     commit = little(data, body + 42, 7)
                     state[2] = commit & ~(np.int64(1) << 55)
         elif state[1] < 0:
             state[1], state[6] = position, 0
             state[2] = timestamp * 1_000_000
-            state_gtid[:] = 0
+            _clear(state_gtid)
 
         if kind == 2:
             if body + 13 > stop:
@@ -408,7 +441,8 @@ def _index_events(
         timestamp_of[count], server_of[count], table_of[count] = timestamp, server, table
         transaction_of[count] = state[1] if state[1] >= 0 else position
         ordinal_of[count], commit_of[count] = ordinal, state[2]
-        gtid_of[count, :] = state_gtid
+        for k in range(GTID_BYTES):
+            gtid_of[count, k] = state_gtid[k]
         if boundary:
             state[1], state[3] = -1, 0
         state[0] = next_position

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from penstock.binlog.events.layout import HEADER
 from penstock.binlog.values.charset import charset_of
+from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
@@ -158,8 +159,8 @@ def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes
     for i in _marked(columns, signed, fields.get(_SIGNEDNESS, b"")):
         columns[i] = replace(columns[i], unsigned=True)
 
-    # To MariaDB a GEOMETRY is a kind of BLOB, with a charset in the list.
-    text = _TEXT | {WireType.GEOMETRY} if "MariaDB" in server_version else _TEXT
+    # To MariaDB a GEOMETRY is a kind of BLOB, to MySQL a VECTOR is, each with a charset in the list.
+    text = _TEXT | {WireType.GEOMETRY if "MariaDB" in server_version else WireType.VECTOR}
     _set_charsets(columns, text, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
     _set_charsets(columns, _LABELLED, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
     for field, wire in ((_SET_LABELS, WireType.SET), (_ENUM_LABELS, WireType.ENUM)):
@@ -187,11 +188,11 @@ def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes
 
 def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
     """Early MySQL 8.0 does not say in which charset they are: those that are no plain UTF-8 then stay numbers."""
-    if charset:
-        return tuple(decode_text(charset, label) for label in raw)
     try:
+        if charset:
+            return tuple(decode_text(charset, label) for label in raw)
         labels = tuple(label.decode() for label in raw)
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, ValueProblemError):
         return ()
     return labels if all(label.isprintable() for label in labels) else ()
 
@@ -228,7 +229,7 @@ def _set_charsets(columns: list[Column], types: set[WireType], default: bytes | 
         exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=True))
         collations = [exceptions.get(k, numbers[0]) for k in range(len(indexes))]
     for i, collation in zip(indexes, collations, strict=False):
-        if columns[i].type is not WireType.GEOMETRY:
+        if columns[i].type not in (WireType.GEOMETRY, WireType.VECTOR):
             columns[i] = replace(columns[i], charset=charset_of(collation))
 
 

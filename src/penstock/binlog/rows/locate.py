@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
 from penstock.binlog.kernel import (
@@ -23,8 +22,10 @@ from penstock.binlog.kernel import (
     I32S_2D,
     I64,
     I64S,
+    I64S_2D,
     I64S_2D_IN,
     I64S_IN,
+    TRIPLE,
     U8S_2D,
     kernel,
     little,
@@ -198,8 +199,8 @@ def _has_null(data: Any, at: Any, count: Any) -> Any:
 
 
 @kernel(
-    types.UniTuple(I64, 3)(
-        BYTES, I64S_IN, I64S_IN, I64, I64, I64, I64S_2D_IN, I64S, I32S_2D, I32S_2D, I64S, U8S_2D, I32S,
+    TRIPLE(
+        BYTES, I64S_IN, I64S_IN, I64, I64, I64, I64S_2D_IN, I64S_2D, I64S, I32S_2D, I32S_2D, I64S, U8S_2D, I32S,
     )
 )  # fmt: skip
 def _locate(
@@ -210,6 +211,7 @@ def _locate(
     last: int,
     row: int,
     wires: Any,
+    scratch: Any,
     first_rows: Any,
     offsets: Any,
     lengths: Any,
@@ -223,8 +225,7 @@ def _locate(
     """
     columns = wires.shape[0]
     bitmap = (columns + 7) // 8
-    present = np.empty((2, columns), np.int64)  # what the before and the after images carry
-    counts = np.zeros(2, np.int64)
+    present, counts = scratch[:2], scratch[2]  # what the before and the after images carry, and how much
     least = np.int64(0)
     for c in range(columns):
         least += wires[c, 0] or wires[c, 1]
@@ -349,9 +350,7 @@ def _locate(
 
 
 @kernel(
-    types.UniTuple(I64, 3)(
-        BYTES, I64S_IN, I64S_IN, I64, I64, I64, I64, I64S_2D_IN, I64, I64S, I64S, I32S_2D, I32S_2D, I32S, I32S_2D
-    )
+    TRIPLE(BYTES, I64S_IN, I64S_IN, I64, I64, I64, I64, I64S_2D_IN, I64, I64S, I64S, I32S_2D, I32S_2D, I32S, I32S_2D)
 )
 def _locate_dense(
     data: Any,
@@ -500,13 +499,15 @@ def locate(
     kinds = data[starts + 4]
     has_partial = bool((kinds == _PARTIAL_UPDATE).any())
     missing = np.zeros(layout.wanted, np.int64)
+    scratch = np.empty((3, max(columns, 2)), np.int64)
 
     def sparse(event: int, last: int, row: int, first_rows: Any, cells: list[NDArray[Any]]) -> tuple[int, int, int]:
         before = missing.copy()
         offsets, lengths, start, partial = cells
         answer = _locate(
-            data, starts, ends, event, last, row, layout.wires, first_rows, offsets, lengths, missing, partial, start
-        )
+            data, starts, ends, event, last, row, layout.wires, scratch,
+            first_rows, offsets, lengths, missing, partial, start,
+        )  # fmt: skip
         if answer[0] == NO_ROOM:
             missing[:] = before
         return answer
@@ -560,7 +561,7 @@ def _walk(
                 continue
         larger = room(expected)
         for old, new in zip(cells, larger, strict=True):
-            new[..., :done] = old[..., :done]
+            new[..., :capacity] = old  # all of it: there may be more NULLs than rows
         cells, capacity = larger, expected
     return _Walked(done, bool(whole), first_rows, cells)
 

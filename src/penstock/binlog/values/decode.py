@@ -51,7 +51,9 @@ def decode_column(column: Column, choice: Decoding, fields: Fields) -> pa.Array:
             return _array(arrow, _integers(column, fields, signed=not column.unsigned), fields)
         case Family.DECIMAL:
             words = np.empty((fields.rows, 2 if column.precision <= 38 else 4), np.int64)
-            numbers.decode_decimal(fields.data, fields.offsets, column.precision, column.scale, words)
+            wrong = numbers.decode_decimal(fields.data, fields.offsets, column.precision, column.scale, words)
+            if wrong >= 0:
+                raise ValueProblemError(wrong, "has digits beyond 9 in it")
             return _array(arrow, words, fields)
         case Family.BIT:
             out = np.empty(fields.rows, np.int64)

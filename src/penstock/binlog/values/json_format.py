@@ -25,12 +25,9 @@ in place, which leaves gaps after entries, keys and values, but never lets two o
 """
 
 from enum import IntEnum
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numba import njit
-
-from penstock.binlog.kernel import F
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = 0, 1, 2, 3
 LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 4, 5, 6, 7, 8, 9, 10, 11, 12, 15
@@ -46,18 +43,6 @@ ROOM = 256
 LEFT, WHERE, STATE_SIZE = 0, 1, 2
 """Bytes of the document not visited yet (parts of an honest one never overlap, so that a lying one cannot make more
 text than an honest one of its size); the place of a fault."""
-
-
-def lean(function: F) -> F:
-    """A function of kernels that allocates nothing. numba then does not count references to the arrays it is given,
-    which costs several times what the functions here do.
-    """
-    return cast("F", njit(nogil=True, inline="never", _nrt=False)(function))
-
-
-def inlined(function: F) -> F:
-    """The same, without a call: each array is seven arguments."""
-    return cast("F", njit(nogil=True, inline="never", _nrt=False, forceinline=True)(function))
 
 
 class JsonFault(IntEnum):

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import big
-from penstock.binlog.values.json_format import inlined, lean
+from penstock.binlog.kernel import big, inlined, shared
 
 _LEAST_POWER, _MOST_POWER = -292, 324
 _0, _1, _2, _4, _10, _40, _100 = (np.uint64(n) for n in (0, 1, 2, 4, 10, 40, 100))
@@ -54,7 +53,7 @@ def _upper_half(a: Any, b: Any) -> Any:
     return (a >> _32) * (b >> _32) + (left >> _32) + (right >> _32) + (middle >> _32)
 
 
-@lean
+@shared
 def _count_digits(value: Any) -> Any:
     """At least 1."""
     count, most = np.int64(1), _10
@@ -64,7 +63,7 @@ def _count_digits(value: Any) -> Any:
     return count
 
 
-@lean
+@shared
 def write_digits(value: Any, digits: Any, out: Any, to: Any) -> Any:
     """Exactly so many digits of a uint64."""
     at = to + digits
@@ -79,12 +78,12 @@ def write_digits(value: Any, digits: Any, out: Any, to: Any) -> Any:
     return to + digits
 
 
-@lean
+@shared
 def write_unsigned(value: Any, out: Any, to: Any) -> Any:
     return write_digits(value, _count_digits(value), out, to)
 
 
-@lean
+@shared
 def write_signed(value: Any, out: Any, to: Any) -> Any:
     if value < 0:
         out[np.uint64(to)] = _MINUS
@@ -104,7 +103,7 @@ def _scaled(power: Any, factor: Any) -> Any:
     return high | _1 if total > _1 else high
 
 
-@lean
+@shared
 def _shortest(bits: Any) -> Any:
     """Digits and their power of ten of a positive, finite double."""
     fraction, exponent = np.uint64(bits & 0xFFFFFFFFFFFFF), bits >> 52 & 2047
@@ -136,7 +135,7 @@ def _shortest(bits: Any) -> Any:
     return s + _1 if middle > half or (middle == half and s & _1) else s, k
 
 
-@lean
+@shared
 def write_double(bits: Any, whole: Any, out: Any, to: Any) -> Any:
     """With `whole`, a double that is an integer keeps its `.0`. -1 when it is not finite."""
     if bits < 0:
@@ -184,12 +183,12 @@ def write_double(bits: Any, whole: Any, out: Any, to: Any) -> Any:
     return to
 
 
-@lean
+@shared
 def _digit_bytes(digits: Any) -> Any:
     return (digits + 1) // 2 if digits < 7 else 4
 
 
-@lean
+@shared
 def write_decimal(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     """Precision, scale, then digits in groups of nine (four bytes), a shorter one at each outer end; the sign bit is
     inverted, and a negative number has all its bytes inverted. -1 when the bytes are not so.

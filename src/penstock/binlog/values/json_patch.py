@@ -15,11 +15,10 @@ there.
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D, I64S_IN, U8S, kernel, little
-from penstock.binlog.values.json_format import EMPTY, LARGE_OBJECT, LEFT, WHERE, JsonError, JsonFault, lean
+from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D, I64S_IN, TRIPLE, U8S, kernel, little, shared
+from penstock.binlog.values.json_format import EMPTY, LARGE_OBJECT, LEFT, WHERE, JsonError, JsonFault
 from penstock.binlog.values.json_path import BROKEN_LEG, MEMBER, read_leg
 from penstock.binlog.values.json_text import MOST_TEXT, TextBuffers, write_json
 from penstock.binlog.values.json_tree import (
@@ -44,7 +43,7 @@ _NO_BEFORE, _NO_NODES = np.int64(-JsonFault.NO_BEFORE), np.int64(-JsonFault.NO_N
 _TOO_LARGE = np.int64(-JsonFault.TOO_LARGE)
 
 
-@lean
+@shared
 def _read_length(data: Any, at: Any, end: Any) -> Any:
     """The place and size of what the length at `at` announces; the size is negative when that is not there."""
     if at >= end:
@@ -60,7 +59,7 @@ def _read_length(data: Any, at: Any, end: Any) -> Any:
     return at, size if size <= end - at else np.int64(-1)
 
 
-@lean
+@shared
 def _apply(
     data: Any, operation: Any, path: Any, path_end: Any, at: Any, end: Any,
     names: Any, named: Any, nodes: Any, used: Any, state: Any,
@@ -100,7 +99,7 @@ def _apply(
     return used, named
 
 
-@lean
+@shared
 def _apply_all(data: Any, at: Any, end: Any, names: Any, nodes: Any, state: Any) -> Any:
     """All diffs of a field to the root; 0 or a fault."""
     used, named = np.int64(1), np.int64(0)
@@ -126,7 +125,7 @@ def _apply_all(data: Any, at: Any, end: Any, names: Any, nodes: Any, state: Any)
     return np.int64(0)
 
 
-@lean
+@shared
 def _write_row(
     data: Any, at: Any, size: Any, diff: Any, diff_size: Any, whole: Any, out: Any, to: Any,
     names: Any, nodes: Any, stack: Any, state: Any,
@@ -145,9 +144,7 @@ def _write_row(
     return write_tree(data, names, nodes, whole, out, to, stack, state)
 
 
-@kernel(
-    types.UniTuple(I64, 3)(BYTES, I64S_IN, I64S_IN, I64S_IN, I64S_IN, I64, I64, I32S, U8S, U8S, I64S_2D, I64S_2D, I64S)
-)
+@kernel(TRIPLE(BYTES, I64S_IN, I64S_IN, I64S_IN, I64S_IN, I64, I64, I32S, U8S, U8S, I64S_2D, I64S_2D, I64S))
 def _patch(
     data: Any, offsets: Any, lengths: Any, diff_offsets: Any, diff_lengths: Any, whole: Any, row: Any,
     bounds: Any, out: Any, names: Any, nodes: Any, stack: Any, state: Any,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.binlog.values.json_format import lean
+from penstock.binlog.kernel import shared
 
 MEMBER, CELL, CELL_FROM_END, BROKEN_LEG = 0, 1, 2, -1
 _QUOTE, _BACKSLASH, _POINT, _OPEN, _CLOSE, _MINUS, _ZERO = (ord(c) for c in '"\\.[]-0')
@@ -22,7 +22,7 @@ _MEANT = np.frombuffer(b'"\\/\b\f\n\r\t', np.uint8)
 _U = ord("u")
 
 
-@lean
+@shared
 def _hex_digit(byte: Any) -> Any:
     if 48 <= byte <= 57:
         return np.int64(byte) - 48
@@ -30,7 +30,7 @@ def _hex_digit(byte: Any) -> Any:
     return np.int64(byte) - 87 if 97 <= byte <= 102 else np.int64(-1)
 
 
-@lean
+@shared
 def _unescape(data: Any, at: Any, end: Any, names: Any, to: Any) -> Any:
     """Copy up to the closing quote; gives the places after it and in `names`, the former negative when broken."""
     while at < end and data[np.uint64(at)] != _QUOTE:
@@ -59,7 +59,7 @@ def _unescape(data: Any, at: Any, end: Any, names: Any, to: Any) -> Any:
     return (at + 1 if at < end else np.int64(-1)), to
 
 
-@lean
+@shared
 def _read_member(data: Any, at: Any, end: Any, names: Any, used: Any) -> Any:
     first = at
     if at < end and data[np.uint64(at)] == _QUOTE:
@@ -75,7 +75,7 @@ def _read_member(data: Any, at: Any, end: Any, names: Any, used: Any) -> Any:
     return (MEMBER if at > first else BROKEN_LEG), at, first, at - first, used
 
 
-@lean
+@shared
 def _read_cell(data: Any, at: Any, end: Any, used: Any) -> Any:
     kind, number, digits = CELL, np.int64(0), 0
     if end - at >= 4 and data[np.uint64(at)] == _LAST[0]:
@@ -93,7 +93,7 @@ def _read_cell(data: Any, at: Any, end: Any, used: Any) -> Any:
     return kind, at + 1, number, np.int64(0), used
 
 
-@lean
+@shared
 def read_leg(data: Any, at: Any, end: Any, names: Any, used: Any) -> Any:
     """The leg at `at`: its kind, the place after it, place and size of the name or number of the cell and 0, and how
     much of `names` is used then.

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from penstock.binlog.copying import copy_bytes
-from penstock.binlog.values.json_format import ROOM, JsonFault, lean
+from penstock.binlog.kernel import shared
+from penstock.binlog.values.json_format import ROOM, JsonFault
 from penstock.binlog.values.json_number import write_unsigned
 
 _BROKEN, _NO_ROOM = np.int64(-JsonFault.BROKEN), np.int64(-JsonFault.NO_ROOM)
@@ -36,7 +37,7 @@ def _escapes() -> Any:
 _ESCAPES = _escapes()
 
 
-@lean
+@shared
 def _is_plain(data: Any, at: Any, size: Any) -> Any:
     special = np.uint8(0)
     for k in range(size):
@@ -45,7 +46,7 @@ def _is_plain(data: Any, at: Any, size: Any) -> Any:
     return special == 0
 
 
-@lean
+@shared
 def character_bytes(data: Any, at: Any, size: Any) -> Any:
     """How many bytes the character above 127 there has, of at most `size`; 0 when it is not UTF-8."""
     lead = data[np.uint64(at)]
@@ -61,7 +62,7 @@ def character_bytes(data: Any, at: Any, size: Any) -> Any:
     return width
 
 
-@lean
+@shared
 def _write_hex(value: Any, out: Any, to: Any) -> Any:
     """As \\uxxxx."""
     out[np.uint64(to)], out[np.uint64(to + 1)] = _BACKSLASH, _U
@@ -70,7 +71,7 @@ def _write_hex(value: Any, out: Any, to: Any) -> Any:
     return to + 6
 
 
-@lean
+@shared
 def _write_escaped(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     end = at + size
     while at < end:
@@ -102,7 +103,7 @@ def _write_escaped(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     return to
 
 
-@lean
+@shared
 def write_string(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     """In quotes; gives the place after it, where ROOM bytes are free again, or a fault."""
     if to + size + 2 + ROOM > out.size:
@@ -122,7 +123,7 @@ def write_string(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     return to + 1
 
 
-@lean
+@shared
 def write_base64(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     """As `write_string`, of a value of this column type."""
     if to + (size + 2) // 3 * 4 + size // _LINE_BYTES * 2 + 2 * ROOM > out.size:

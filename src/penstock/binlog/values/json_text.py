@@ -7,10 +7,22 @@ against the end of the container it belongs to; `json_format` has the layout, an
 from typing import Any
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D, I64S_IN, U8S, kernel, little
+from penstock.binlog.kernel import (
+    BYTES,
+    I32S,
+    I64,
+    I64S,
+    I64S_2D,
+    I64S_IN,
+    TRIPLE,
+    U8S,
+    inlined,
+    kernel,
+    little,
+    shared,
+)
 from penstock.binlog.values.json_format import (
     DOUBLE,
     EMPTY,
@@ -30,8 +42,6 @@ from penstock.binlog.values.json_format import (
     WHERE,
     JsonError,
     JsonFault,
-    inlined,
-    lean,
     new_state,
 )
 from penstock.binlog.values.json_number import write_decimal, write_double, write_signed, write_unsigned
@@ -99,7 +109,7 @@ def _write_literal(value: Any, out: Any, to: Any) -> Any:
     return to + size
 
 
-@lean
+@shared
 def _write_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
     if kind == _NEWDECIMAL:
         return write_decimal(data, at, size, out, to)
@@ -111,7 +121,7 @@ def _write_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -
     return write_base64(data, kind, at, size, out, to)
 
 
-@lean
+@shared
 def _write_long(data: Any, kind: Any, at: Any, end: Any, out: Any, to: Any, state: Any) -> Any:
     """A string or an opaque value."""
     first = at
@@ -160,7 +170,7 @@ def _write_scalar(data: Any, kind: Any, at: Any, end: Any, whole: Any, out: Any,
     return write_unsigned(np.uint64(value), out, to)
 
 
-@lean
+@shared
 def write_json(
     data: Any, kind: Any, at: Any, end: Any, depth: Any, whole: Any, out: Any, to: Any, stack: Any, state: Any
 ) -> Any:
@@ -221,7 +231,7 @@ def write_json(
         i += 1
 
 
-@kernel(types.UniTuple(I64, 3)(BYTES, I64S_IN, I64S_IN, I64, I64, I32S, U8S, I64S_2D, I64S))
+@kernel(TRIPLE(BYTES, I64S_IN, I64S_IN, I64, I64, I32S, U8S, I64S_2D, I64S))
 def _render(
     data: Any, offsets: Any, lengths: Any, whole: Any, row: Any, bounds: Any, out: Any, stack: Any, state: Any
 ) -> Any:

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.binlog.values.json_format import lean
+from penstock.binlog.kernel import shared
 from penstock.binlog.values.json_number import write_digits, write_unsigned
 
 _QUOTE, _MINUS, _COLON, _POINT, _SPACE = (np.uint8(ord(c)) for c in '"-:. ')
 
 
-@lean
+@shared
 def _write_clock(packed: Any, out: Any, to: Any) -> Any:
     """Minute, second and fraction after the hour."""
     out[np.uint64(to)] = _COLON
@@ -25,7 +25,7 @@ def _write_clock(packed: Any, out: Any, to: Any) -> Any:
     return write_digits(np.uint64(packed & 0xFFFFFF), 6, out, to + 1)
 
 
-@lean
+@shared
 def write_time(packed: Any, out: Any, to: Any) -> Any:
     """-1 when no clock shows it, as everywhere in this file."""
     out[np.uint64(to)] = _QUOTE
@@ -43,7 +43,7 @@ def write_time(packed: Any, out: Any, to: Any) -> Any:
     return to + 1
 
 
-@lean
+@shared
 def write_date(packed: Any, has_clock: Any, out: Any, to: Any) -> Any:
     months = packed >> 46
     if packed < 0 or months >= 10_000 * 13 or packed & 0xFFFFFF > 999_999:

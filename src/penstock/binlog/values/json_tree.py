@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.binlog.kernel import shared
 from penstock.binlog.values.json_format import (
     LARGE_ARRAY,
     LARGE_OBJECT,
@@ -15,7 +16,6 @@ from penstock.binlog.values.json_format import (
     ROOM,
     WHERE,
     JsonFault,
-    lean,
 )
 from penstock.binlog.values.json_path import CELL, MEMBER
 from penstock.binlog.values.json_string import write_string
@@ -33,12 +33,12 @@ _COMMA, _COLON, _SPACE = (np.uint8(ord(c)) for c in ",: ")
 _OPENING, _CLOSING = np.frombuffer(b"{{[[", np.uint8), np.frombuffer(b"}}]]", np.uint8)
 
 
-@lean
+@shared
 def set_value(nodes: Any, n: Any, kind: Any, at: Any, end: Any) -> None:
     nodes[n, KIND], nodes[n, AT], nodes[n, END], nodes[n, CHILD] = kind, at, end, BINARY
 
 
-@lean
+@shared
 def open_node(data: Any, nodes: Any, used: Any, n: Any, state: Any) -> Any:
     """Give a container its children, if it has none yet; gives how many nodes are used then, or a fault."""
     if nodes[n, CHILD] != BINARY:
@@ -63,7 +63,7 @@ def open_node(data: Any, nodes: Any, used: Any, n: Any, state: Any) -> Any:
     return used + count
 
 
-@lean
+@shared
 def _compare(data: Any, names: Any, a: Any, a_size: Any, b: Any, b_size: Any) -> Any:
     """Keys by length, then by bytes; < 0, 0 or > 0."""
     if a_size != b_size:
@@ -76,7 +76,7 @@ def _compare(data: Any, names: Any, a: Any, a_size: Any, b: Any, b_size: Any) ->
     return np.int64(0)
 
 
-@lean
+@shared
 def find_child(data: Any, names: Any, nodes: Any, n: Any, leg: Any, value: Any, size: Any) -> Any:
     """The child of an opened node that a leg names, or NONE, and the one before it: after that one a new child goes."""
     before, child = np.int64(NONE), nodes[n, CHILD]
@@ -102,7 +102,7 @@ def find_child(data: Any, names: Any, nodes: Any, n: Any, leg: Any, value: Any, 
     return child, before
 
 
-@lean
+@shared
 def insert_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
     if before == NONE:
         nodes[child, NEXT], nodes[n, CHILD] = nodes[n, CHILD], child
@@ -112,7 +112,7 @@ def insert_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
     nodes[n, IS_INTACT] = 0
 
 
-@lean
+@shared
 def remove_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
     if before == NONE:
         nodes[n, CHILD] = nodes[child, NEXT]
@@ -122,7 +122,7 @@ def remove_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
     nodes[n, IS_INTACT] = 0
 
 
-@lean
+@shared
 def write_tree(data: Any, names: Any, nodes: Any, whole: Any, out: Any, to: Any, stack: Any, state: Any) -> Any:
     """The text of the root; as `write_json`."""
     node, depth = np.int64(ROOT), 0
@@ -165,6 +165,6 @@ def write_tree(data: Any, names: Any, nodes: Any, whole: Any, out: Any, to: Any,
             to += 2
 
 
-@lean
+@shared
 def is_container(nodes: Any, n: Any) -> Any:
     return nodes[n, KIND] <= LARGE_ARRAY

@@ -8,11 +8,26 @@ and have the width their type asks for.
 from typing import Any
 
 import numpy as np
-from numba import types
+from numpy.typing import NDArray
 
-from penstock.binlog.kernel import BYTES, I32S_IN, I64, I64S_2D, NONE, U8S, big, kernel, little, shared, u16, u32
-
-_OUTS = [types.Array(t, 1, "C") for t in (types.int8, types.int16, types.int32, types.int64)]
+from penstock.binlog.kernel import (
+    BYTES,
+    I8S,
+    I16S,
+    I32S,
+    I32S_IN,
+    I64,
+    I64S,
+    I64S_2D,
+    NONE,
+    U8S,
+    big,
+    kernel,
+    little,
+    shared,
+    u16,
+    u32,
+)
 
 
 @kernel(NONE(I32S_IN, U8S))
@@ -26,9 +41,8 @@ def pack_validity(offsets: Any, bits: Any) -> None:
         bits[k] = byte
 
 
-@kernel([NONE(BYTES, I32S_IN, I64, I64, out) for out in _OUTS])
-def decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -> None:
-    """Little-endian of `width` bytes. The usual widths have loops of their own."""
+def _decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -> None:
+    """The usual widths have loops of their own."""
     if width == 1:
         for i in range(out.size):
             at = offsets[i]
@@ -53,7 +67,17 @@ def decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -
             out[i] = value << shift >> shift if signed else value
 
 
-@kernel(NONE(BYTES, I32S_IN, I64, types.Array(types.int64, 1, "C")))
+_INTEGERS = {
+    np.dtype(out.dtype): kernel(NONE(BYTES, I32S_IN, I64, I64, out))(_decode_integer) for out in (I8S, I16S, I32S, I64S)
+}
+
+
+def decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -> None:
+    """Little-endian of `width` bytes."""
+    _INTEGERS[out.dtype](data, offsets, width, signed, out)
+
+
+@kernel(NONE(BYTES, I32S_IN, I64, I64S))
 def decode_bits(data: Any, offsets: Any, width: int, out: Any) -> None:
     """BIT(n): big-endian of up to eight bytes; eight fill the sign bit."""
     for i in range(out.size):
@@ -90,19 +114,21 @@ def _digit_groups(precision: int, scale: int, sizes: Any, factors: Any) -> Any:
     return count
 
 
-@kernel(NONE(BYTES, I32S_IN, I64, I64, I64S_2D))
-def decode_decimal(data: Any, offsets: Any, precision: int, scale: int, out: Any) -> None:
+@kernel(I64(BYTES, I32S_IN, I64, I64, I64S_2D, I64S_2D))
+def _decode_decimal(data: Any, offsets: Any, precision: int, scale: int, scratch: Any, out: Any) -> Any:
     """Digits in groups of nine (four bytes), a shorter group at each outer end; the sign bit is inverted, and a
     negative number has all its bytes inverted. `out` has one line of 64-bit words per value, lowest first.
+
+    Gives -1, or the first row with a group that holds more than its digits, which no server writes.
     """
     words = out.shape[1]
-    sizes, factors = np.empty(16, np.int64), np.empty(16, np.int64)
+    sizes, factors, limbs = scratch[0], scratch[1], scratch[2, : 2 * words]
     groups = _digit_groups(precision, scale, sizes, factors)
-    limbs = np.zeros(2 * words, np.int64)  # 32 bits each: a limb times 10^9 fits in 64 bits
     for i in range(out.shape[0]):
         at = np.int64(offsets[i])
         if at < 0:
-            out[i, :] = 0
+            for w in range(words):
+                out[i, w] = 0
             continue
         flip = np.int64(0) if data[np.uint64(at)] & 0x80 else np.int64(-1)
         sign = np.int64(0x80) << 8 * (sizes[0] - 1)
@@ -111,7 +137,10 @@ def decode_decimal(data: Any, offsets: Any, precision: int, scale: int, out: Any
             for g in range(groups):
                 size = sizes[g]
                 mask = (np.int64(1) << 8 * size) - 1
-                value = value * factors[g] + ((big(data, at, size) ^ flip ^ sign) & mask)
+                part = (big(data, at, size) ^ flip ^ sign) & mask
+                if part >= factors[g]:
+                    return i
+                value = value * factors[g] + part
                 at += size
                 sign = np.int64(0)
             value = (value ^ flip) - flip
@@ -119,10 +148,13 @@ def decode_decimal(data: Any, offsets: Any, precision: int, scale: int, out: Any
             for w in range(1, words):
                 out[i, w] = value >> 63
             continue
-        limbs[:] = 0
+        for k in range(limbs.size):  # 32 bits each: a limb times 10^9 fits in 64 bits
+            limbs[k] = 0
         for g in range(groups):
             mask = (np.int64(1) << 8 * sizes[g]) - 1
             carry = (big(data, at, sizes[g]) ^ flip ^ sign) & mask
+            if carry >= factors[g]:
+                return i
             at += sizes[g]
             sign = np.int64(0)
             for k in range(limbs.size):
@@ -137,3 +169,10 @@ def decode_decimal(data: Any, offsets: Any, precision: int, scale: int, out: Any
                 carry >>= 32
         for w in range(words):
             out[i, w] = limbs[2 * w] | limbs[2 * w + 1] << 32
+    return -1
+
+
+def decode_decimal(
+    data: NDArray[np.uint8], offsets: NDArray[np.int32], precision: int, scale: int, out: NDArray[np.int64]
+) -> int:
+    return _decode_decimal(data, offsets, precision, scale, np.empty((3, 16), np.int64), out)

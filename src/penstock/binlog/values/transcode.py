@@ -8,34 +8,13 @@ outside of a value are not looked at, whatever a sequence at its end promises.
 from typing import Any
 
 import numpy as np
-from numba import config, types
-from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
 
-from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, U8S, U32S_IN, kernel, shared
+from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, IS_CHECKED, U8S, U16S_IN, U32S_IN, kernel, lowered, shared
 from penstock.binlog.values.strings import MOST_BYTES
 
-U16S_IN: Any = types.Array(types.uint16, 1, "C", readonly=True)
 UNKNOWN = 0xFFFD
 _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 _FIRST_BEYOND = 189_000  # number of the sequence that is U+10000 in gb18030
-
-
-@intrinsic
-def _eight(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
-    """Copy eight bytes; gives what of them is not ASCII, 0 for nothing."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        out, to, data, at = args
-        into = make_array(signature.args[0])(context, builder, value=out).data
-        source = make_array(signature.args[2])(context, builder, value=data).data
-        word = context.get_value_type(types.int64)
-        value = builder.load(builder.bitcast(builder.gep(source, [at]), word.as_pointer()))
-        store = builder.store(value, builder.bitcast(builder.gep(into, [to]), word.as_pointer()))
-        value.align = store.align = 1
-        return builder.and_(value, context.get_constant(types.uint64, 0x8080808080808080))
-
-    return types.int64(out, I64, data, I64), generate
 
 
 @shared
@@ -47,7 +26,7 @@ def _eight_by_byte(out: Any, to: int, data: Any, at: int) -> Any:
     return high
 
 
-_copy_eight: Any = _eight_by_byte if config.BOUNDSCHECK else _eight
+_copy_eight: Any = _eight_by_byte if IS_CHECKED else lowered("copy_eight")
 
 
 @shared

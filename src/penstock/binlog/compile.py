@@ -1,0 +1,34 @@
+"""python -m penstock.binlog.compile: compile all kernels into the disk cache, so that no later process has to."""
+
+import importlib
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+import penstock
+from penstock.binlog.kernel import Kernel
+
+_ROOMS = ("binlog", "source", "inspect", "render")
+
+
+def kernels() -> list[Kernel]:
+    """All there are, module by module."""
+    found: list[Kernel] = []
+    for room in _ROOMS:
+        package = importlib.import_module(f"{penstock.__name__}.{room}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith((".compile", ".intrinsics")):
+                found += _of(importlib.import_module(module.name))
+    return found
+
+
+def _of(module: ModuleType) -> list[Kernel]:
+    values: list[Any] = list(vars(module).values())
+    for value in [*values]:
+        values += value.values() if isinstance(value, dict) else ()  # type: ignore[reportUnknownArgumentType]
+    return [one for one in values if isinstance(one, Kernel) and one.__module__ == module.__name__]
+
+
+if __name__ == "__main__":
+    for one in kernels():
+        _ = one.compiled

@@ -1,0 +1,251 @@
+"""Machine code of kernels: compiled by numba once, kept on disk, loaded by llvmlite alone, called through ctypes.
+
+A file holds the object code of one kernel for one processor. Its name ends in a digest of everything the code was made
+of: the sources of the kernel and of all it calls, the constants they use, the compiler's version, the processor. By
+numba's convention a function gives a status and takes result*, exception**, then each number itself and for each array
+meminfo*, parent*, count, item size, data*, shape…, strides….
+
+Where that cannot be (no ELF, code that needs numba's runtime, bounds checks) numba calls the kernel itself.
+"""
+
+import ctypes
+import hashlib
+import importlib
+import os
+import struct
+import threading
+import types
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.binlog.kernel import IS_CHECKED, Kernel, Shared, Signature, Type
+
+_OPTIONS = {"nogil": True, "inline": "never", "_nrt": False}
+_HARMLESS = {"memcpy", "memset", "memmove"}  # of the C library
+_INTRINSICS = Path(__file__).with_name("intrinsics.py")
+_lock = threading.RLock()
+
+
+def callable_of(kernel: Kernel) -> Callable[..., Any]:
+    with _lock:
+        if IS_CHECKED or os.name != "posix":
+            return _by_numba(kernel)
+        for path in _places(kernel):
+            if path.is_file():
+                return _Native(kernel.signature, *_load(path.read_bytes()))
+        code = _compile(kernel)
+        if code is None:
+            return _by_numba(kernel)
+        _save(kernel, code)
+        return _Native(kernel.signature, *_load(code))
+
+
+# -- on disk
+
+
+def _places(kernel: Kernel) -> Iterator[Path]:
+    """Where its code may lie: beside the source, or in the user's cache when that is not to be written."""
+    source = Path(kernel.function.__code__.co_filename)
+    kind = hashlib.sha256(str(kernel.signature).encode()).hexdigest()[
+        :6
+    ]  # one function may be compiled for several types
+    name = f"{source.stem}.{kernel.function.__name__}.{kind}-{_digest(kernel)}.code"
+    yield source.parent / "__pycache__" / name
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    yield cache / "penstock" / "kernels" / name
+
+
+def _save(kernel: Kernel, code: bytes) -> None:
+    for path in _places(kernel):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for old in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.code"):
+                old.unlink(missing_ok=True)
+            part = path.with_suffix(f".{os.getpid()}")
+            part.write_bytes(code)
+            part.replace(path)
+        except OSError:
+            continue
+        return
+
+
+def _digest(kernel: Kernel) -> str:
+    from llvmlite import binding  # noqa: PLC0415 - takes its time
+
+    found = hashlib.sha256(f"{version('numba')} {binding.get_host_cpu_name()} {kernel.signature}".encode())
+    found.update(binding.get_host_cpu_features().flatten().encode())
+    for part in sorted(_parts(kernel.function, set())):
+        found.update(part.encode())
+    return found.hexdigest()[:20]
+
+
+def _parts(function: Any, seen: set[Any]) -> set[str]:
+    """What the code is made of: sources by time and size, constants by value."""
+    if function in seen:
+        return set()
+    seen.add(function)
+    about = Path(function.__code__.co_filename).stat()
+    found = {f"{function.__module__} {about.st_mtime_ns} {about.st_size}"}
+    for name in function.__code__.co_names:
+        value: Any = function.__globals__.get(name)
+        if isinstance(value, Shared) and value.function:
+            found |= _parts(value.function, seen)
+        elif isinstance(value, Shared):
+            found.add(f"{value.__name__} {_INTRINSICS.stat().st_mtime_ns}")
+        elif isinstance(value, (int, float, bytes, np.generic)):
+            found.add(f"{name} {value!r}")
+        elif isinstance(value, np.ndarray):
+            found.add(f"{name} {hashlib.sha256(value.tobytes()).hexdigest()}")
+    return found
+
+
+# -- by numba
+
+
+def dispatcher_of(shared: Shared) -> Any:
+    from numba import njit  # noqa: PLC0415
+
+    if shared.function is None:
+        return getattr(importlib.import_module("penstock.binlog.intrinsics"), shared.__name__)
+    return njit(**_OPTIONS, **shared.options)(_linked(shared.function))
+
+
+def _linked(function: Any) -> Any:
+    """The function with the shared ones that it names in the form that numba wants."""
+    names = {name: value for name, value in function.__globals__.items() if isinstance(value, Shared)}
+    used = {name: names[name].dispatcher for name in function.__code__.co_names if name in names}
+    copy = types.FunctionType(function.__code__, function.__globals__ | used, function.__name__, function.__defaults__)
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
+
+
+def _numba_type(of: Type) -> Any:
+    from numba import types as nb  # noqa: PLC0415
+
+    if of.dtype == "none":
+        return nb.void
+    number = getattr(nb, of.dtype)
+    if of.ndim:
+        return nb.Array(number, of.ndim, "C", readonly=of.is_readonly)
+    return nb.UniTuple(number, of.count) if of.count > 1 else number
+
+
+def _numba_signature(signature: Signature) -> Any:
+    return _numba_type(signature.result)(*map(_numba_type, signature.args))
+
+
+def _by_numba(kernel: Kernel) -> Callable[..., Any]:
+    from numba import njit  # noqa: PLC0415
+
+    signature, function = _numba_signature(kernel.signature), _linked(kernel.function)
+    try:
+        return njit(signature, nogil=True, cache=True)(function)
+    except RuntimeError as error:
+        if "cannot cache" not in str(error):
+            raise
+        return njit(signature, nogil=True)(function)
+
+
+def _compile(kernel: Kernel) -> bytes | None:
+    """Length of the name 4, name, object code; None when the code cannot stand alone."""
+    from numba import njit  # noqa: PLC0415
+
+    signature = _numba_signature(kernel.signature)
+    compiler = njit(**_OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(_linked(kernel.function))
+    compiler.compile(signature)
+    result = compiler.overloads[tuple(signature.args)]
+    name = result.fndesc.llvm_func_name
+    result.library.get_pointer_to_function(name)
+    _, _, (code, _) = result.library.serialize_using_object_code()
+    if not code.startswith(b"\x7fELF\x02\x01") or missing_names(code) - _HARMLESS:
+        return None
+    return struct.pack("<I", len(name)) + name.encode() + code
+
+
+def missing_names(code: bytes) -> set[str]:
+    """Names that object code (64-bit ELF, little-endian) expects from elsewhere."""
+    (table,), (size, count) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HH", code, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + i * size) for i in range(count)]
+    found: set[str] = set()
+    for _, kind, _, _, start, length, link, *_ in sections:
+        if kind == 2:  # symbols
+            texts = sections[link][4]
+            for at in range(start + 24, start + length, 24):
+                name, _, _, section = struct.unpack_from("<IBBH", code, at)
+                if section == 0:
+                    found.add(code[texts + name : code.index(b"\0", texts + name)].decode())
+    return found
+
+
+# -- in memory
+
+
+class _Engine:
+    """LLVM's loader; one for the process."""
+
+    def __init__(self) -> None:
+        from llvmlite import binding  # noqa: PLC0415 - takes its time
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        machine = binding.Target.from_default_triple().create_target_machine()
+        self._binding = binding
+        self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
+
+    def address(self, name: str, code: bytes) -> int:
+        self._engine.add_object_file(self._binding.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        return self._engine.get_function_address(name)
+
+
+_engines: list[_Engine] = []
+
+
+def _load(raw: bytes) -> tuple[Any, int]:
+    """The engine, which must live as long as the code, and the address."""
+    if not _engines:
+        _engines.append(_Engine())
+    (length,) = struct.unpack_from("<I", raw)
+    return _engines[0], _engines[0].address(raw[4 : 4 + length].decode(), raw[4 + length :])
+
+
+class _Native:
+    """Calls the code with numbers and arrays, after a look at their types."""
+
+    def __init__(self, signature: Signature, engine: Any, address: int) -> None:
+        pointer, number = ctypes.c_void_p, ctypes.c_int64
+        kinds: list[Any] = []
+        for one in signature.args:
+            kinds += [pointer, pointer, number, number, pointer, *[number] * (2 * one.ndim)] if one.ndim else [number]
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)(address)
+        self._args = [(one.ndim, np.dtype(one.dtype), one.is_readonly) for one in signature.args]
+        self._count = signature.result.count if signature.result.dtype != "none" else 0
+        self._engine = engine
+
+    def __call__(self, *args: Any) -> Any:
+        flat: list[Any] = []
+        for value, (ndim, dtype, is_readonly) in zip(args, self._args, strict=True):
+            if not ndim:
+                flat.append(int(value))
+                continue
+            flags = value.flags
+            if value.dtype != dtype or value.ndim != ndim or not flags.c_contiguous:
+                raise TypeError(
+                    f"a kernel wants {dtype} of {ndim} dimensions in C order, not {value.dtype} {value.shape}"
+                )
+            if not is_readonly and not flags.writeable:
+                raise TypeError("a kernel would write into an array that is read-only")
+            flat += (None, None, value.size, value.itemsize, value.__array_interface__["data"][0])
+            flat += value.shape
+            flat += value.strides
+        result, problem = (ctypes.c_int64 * max(self._count, 1))(), ctypes.c_void_p()
+        status = self._call(ctypes.addressof(result), ctypes.addressof(problem), *flat)
+        if status:
+            raise RuntimeError(f"a kernel failed with status {status}")
+        if self._count > 1:
+            return tuple(result)
+        return result[0] if self._count else None
