@@ -36,11 +36,14 @@ def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]], docum
     cursor = _Cursor(event[: len(event) - checksum], 27)
     if event[4] >= 30:
         cursor.need(2)
-        cursor.at += int.from_bytes(cursor.data[cursor.at : cursor.at + 2], "little")
+        size = int.from_bytes(cursor.data[cursor.at : cursor.at + 2], "little")
+        if size < 2:  # it counts itself
+            raise _BrokenError(ENDS_EARLY)
+        cursor.at += size
     count = cursor.number(1)
     if count == 252:
         count = cursor.number(2)
-    if count != len(wires):
+    if count != len(wires) or not wires:
         raise _BrokenError(OTHER_COLUMN_COUNT)
     is_update = event[4] in _UPDATES
     sides = [_bits(cursor.take((len(wires) + 7) // 8), len(wires)) for _ in range(1 + is_update)]

@@ -25,7 +25,10 @@ _BLOB_LENGTH_BYTES = {"tiny": 1, "text": 2, "blob": 2, "medi": 3, "long": 4}
 _DECLARED = {"uuid": 16, "inet4": 4, "inet6": 16}  # what the log does not tell from BINARY of that size
 _STORED = {WireType.JSON: 4, WireType.GEOMETRY: 4, WireType.VECTOR: 4, WireType.FLOAT: 4, WireType.DOUBLE: 8}
 _COMPRESSED = {WireType.VARCHAR: WireType.VARCHAR_COMPRESSED, WireType.BLOB: WireType.BLOB_COMPRESSED}
-_LABEL = re.compile(r"'((?:[^']|'')*)'")
+_WIDE = {"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"}  # charsets with characters beyond three bytes of UTF-8
+_ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
+_MEANT = {"n": "\n", "r": "\r", "0": "\0", None: "'"}
+_LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
 def live_schema(cursor: Any, table: TableName) -> TableSchema:
@@ -79,7 +82,7 @@ def _column(
     if "COMPRESSED" in text:
         wire = _COMPRESSED.get(wire, wire)
     is_text = wire in (WireType.VARCHAR, WireType.STRING, WireType.BLOB, *_COMPRESSED.values())
-    labels = tuple(label.replace("''", "'") for label in _LABEL.findall(text)) if kind in {"enum", "set"} else ()
+    labels = _labels(text, charset or "") if kind in {"enum", "set"} else ()
     return Column(
         name,
         wire,
@@ -92,6 +95,12 @@ def _column(
         labels=labels,
         declared=kind if kind in _DECLARED else "",
     )
+
+
+def _labels(text: str, charset: str) -> tuple[str, ...]:
+    """The catalogue has no character beyond three bytes and shows a question mark instead: then none can be told."""
+    labels = tuple(_ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), label) for label in _LABEL.findall(text))
+    return () if charset in _WIDE and any("?" in label for label in labels) else labels
 
 
 def _size(  # noqa: PLR0911 - one per kind of type

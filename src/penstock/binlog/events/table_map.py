@@ -93,6 +93,8 @@ def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     reader = _Reader(body, 8)
     name = _table_name(reader)
     types = reader.take(reader.packed())
+    if not types:
+        raise BinlogError(f"TABLE_MAP event of {name} has no columns")
     metadata = _Reader(reader.take(reader.packed()))
     nullable = reader.take((len(types) + 7) // 8)
     columns = [
@@ -143,6 +145,8 @@ def _is_possible(column: Column) -> bool:
         return 1 <= column.precision <= 65 and column.scale <= min(column.precision, 38)
     if column.type in _LENGTH_FIRST:
         return 1 <= column.size <= 4
+    if column.type is WireType.BIT:
+        return 1 <= column.size <= 64
     if column.type in _LABELLED:
         return 1 <= column.size <= (2 if column.type is WireType.ENUM else 8)
     return 0 <= column.size <= (6 if column.type in _FRACTION else 65535)

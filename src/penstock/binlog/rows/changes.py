@@ -48,7 +48,8 @@ def changes_of(
     for events in np.split(rows_events, np.flatnonzero(np.diff(ids)) + 1):
         schema = block.schema_of(int(table_ids[events[0]]))
         schema = with_declared(schema.completed(known) if known else schema, fields)
-        names = [name for name in fields.names if schema.column(name)]
+        there = {column.name for column in schema.columns}
+        names = [name for name in fields.names if name in there]
         rows = decode_rows(block, events, schema, names, choice)
         yield _assemble(block, rows, schema, fields, epoch)
 
@@ -147,9 +148,11 @@ def _changed(block: Block, rows: Rows, schema: TableSchema, names: list[str]) ->
     data, _, _ = block.raw
     widths = [wire_of(column).width for column in schema.columns if column.name in rows.columns]
     offsets = np.stack([found.offsets(line) for line in range(len(names))])
-    sized = [line for line in range(len(names)) if not widths[line]]
-    lengths = np.stack([found.lengths(line) for line in sized]) if sized else offsets[:0]
-    lines = np.array([sized.index(line) if line in sized else -1 for line in range(len(names))], np.int64)
+    are_sized = np.array(widths, np.int64) == 0
+    lengths = (
+        np.stack([found.lengths(int(line)) for line in np.flatnonzero(are_sized)]) if any(are_sized) else offsets[:0]
+    )
+    lines = np.where(are_sized, np.cumsum(are_sized) - 1, -1)
     wires = np.stack([np.array(widths, np.int64), lines], axis=1)
     bounds, which = np.empty(found.rows + 1, np.int32), np.empty(posts * len(names), np.int32)
     count = _differences(data, offsets, lengths, wires, found.kind, bounds, which)

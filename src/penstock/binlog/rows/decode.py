@@ -55,7 +55,8 @@ def decode_rows(
     if block.server_version.startswith("5.7"):
         choice = replace(choice, json_doubles="1")
     rows = Rows({}, found, events)
-    chosen = [column for column in schema.columns if column.name in names]
+    wanted = frozenset(names)
+    chosen = [column for column in schema.columns if column.name in wanted]
     for line, column in enumerate(chosen):
         fields = Fields(
             data,

@@ -237,8 +237,8 @@ def _locate(
         kind = data[at + 4]
         at += 27
         if kind >= 30:
-            if at + 2 > end:
-                return ENDS_EARLY, end, e
+            if at + 2 > end or u16(data, at) < 2:
+                return ENDS_EARLY, at, e
             at += u16(data, at)
         if at + 1 > end:
             return ENDS_EARLY, end, e
@@ -249,7 +249,7 @@ def _locate(
                 return ENDS_EARLY, end, e
             count = u16(data, at)
             at += 2
-        if count != columns:
+        if count != columns or columns == 0:
             return OTHER_COLUMN_COUNT, starts[e], e
         is_update = kind in (24, 31, 39)
         sides = 2 if is_update else 1
@@ -387,8 +387,8 @@ def _locate_dense(
         if kind == 39:
             return NOT_DENSE, at, e
         if kind >= 30:
-            if at + 2 > end:
-                return ENDS_EARLY, end, e
+            if at + 2 > end or u16(data, at) < 2:
+                return ENDS_EARLY, at, e
             at += u16(data, at)
         if at + 1 > end:
             return ENDS_EARLY, end, e
@@ -399,7 +399,7 @@ def _locate_dense(
                 return ENDS_EARLY, end, e
             count = u16(data, at)
             at += 2
-        if count != columns:
+        if count != columns or columns == 0:
             return OTHER_COLUMN_COUNT, starts[e], e
         sides = 2 if kind in (24, 31) else 1
         if at + sides * bitmap > end:
