@@ -32,7 +32,7 @@ def locate(
         return error.args[0]
 
 
-def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]], documents: Sequence[int]) -> list[Image]:
+def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]], documents: Sequence[int]) -> list[Image]:  # noqa: C901 - one branch per rule
     cursor = _Cursor(event[: len(event) - checksum], 27)
     if event[4] >= 30:
         cursor.need(2)

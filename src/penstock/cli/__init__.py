@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from penstock import __version__
-from penstock.cli import demo, serve, sync
+from penstock.cli import binlog, demo, serve, sync
 from penstock.errors import PenstockError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.command()(binlog.binlog)
 app.command()(demo.demo)
 app.command()(serve.serve)
 app.command()(sync.sync)

@@ -21,7 +21,8 @@ ALLOWED = {
     "instance": {"model", "config", "binlog", "schema", "source", "store", "meta"},
     "server": {"model", "config", "binlog", "schema", "source", "store", "meta", "instance", "coordinate", "render"},
     "client": {"model", "binlog"},
-    "render": {"model", "binlog"},
+    "inspect": {"model", "config", "binlog", "schema", "source"},
+    "render": {"model", "binlog", "inspect"},
     "queue": {"model", "config"},
     "search": {"model", "config"},
     "document": {"model", "config", "search"},
@@ -30,7 +31,7 @@ ALLOWED = {
     "spark": {"model", "config", "binlog", "schema", "source", "client", "document", "search", "queue", "watch"},
     "console": {"model", "config", "client"},
     "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
-    "cli": {"config", "demo", "server", "spark"},
+    "cli": {"model", "config", "binlog", "inspect", "render", "demo", "server", "spark"},
 }
 
 # Library → the only places that may import it: an optional one lives in its adapter, a heavy one in its room.
@@ -45,7 +46,7 @@ ONLY_IN = {
     "orjson": {"search", "document"},
     "starlette": {"console", "demo"},
     "uvicorn": {"console", "demo"},
-    "numba": {"binlog", "source", "render"},
+    "numba": {"binlog", "source", "inspect", "render"},
     "pymysql": {"source", "testing", "demo"},
     "typer": {"cli"},
 }

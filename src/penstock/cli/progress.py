@@ -1,0 +1,33 @@
+"""How far a long work is, on a terminal; elsewhere nothing."""
+
+import sys
+import time
+from collections.abc import Callable
+
+_AFTER_S = 1.0
+_EVERY_S = 0.2
+
+
+class Progress:
+    """One line on stderr that is overwritten, and gone at the end. Silent where output and progress share a screen."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._is_shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._next = clock() + _AFTER_S
+        self._is_dirty = False
+
+    def show(self, done: int, total: int) -> None:
+        if not self._is_shown or self._clock() < self._next:
+            return
+        self._next = self._clock() + _EVERY_S
+        share = f" of {total / 1e6:,.0f} MB, {done / total:.0%}" if total else " MB"
+        sys.stderr.write(f"\r\x1b[K{done / 1e6:,.0f}{share}")
+        sys.stderr.flush()
+        self._is_dirty = True
+
+    def clear(self) -> None:
+        if self._is_dirty:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._is_dirty = False

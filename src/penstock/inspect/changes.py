@@ -1,0 +1,187 @@
+"""The rows events of a block → changes: a row before, a row after, or both, column by column.
+
+Unlike `binlog.rows.changes` this keeps apart what the log does not carry and what is NULL, and keeps dates that no
+calendar has: dates and times are the text that the server prints, in UTC.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import numbers
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.gtid import render_gtids
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.rows.decode import Rows, decode_rows
+from penstock.binlog.rows.locate import ABSENT
+from penstock.binlog.values.column import Decoding
+from penstock.errors import SchemaError
+from penstock.model import ChangeKind, Column, Position, TableSchema
+from penstock.model.sequence import FILE_SHIFT
+
+ShapeOf = Callable[[Block, int], TableSchema]  # of a table id in a block
+_DECODING = Decoding(dates="text")
+
+
+class Kind(Enum):
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChoice:
+    """Which columns are shown; nothing said means all."""
+
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def names(self, table: TableSchema) -> list[str]:
+        known = [column.name for column in table.columns]
+        chosen = [name for name in known if (not self.only or name in self.only) and name not in self.without]
+        if not chosen:
+            raise SchemaError(
+                f"nothing is left of table {table.name}, which has the columns {', '.join(known)}: name one of these"
+            )
+        return chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Images:
+    """All row images of one version of a table in a block, and what renderers have made of their columns."""
+
+    columns: dict[str, pa.Array]
+    written: dict[Any, Any] = field(default_factory=dict[Any, Any])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Changes:
+    """Changes of one kind in one table whose images carry the same columns: change i is the images first[i] and
+    last[i], which are the same but for updates."""
+
+    block: Block
+    table: TableSchema
+    kind: Kind
+    images: Images
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    before: tuple[Column, ...]  # what the image before the change carries; nothing for an insert
+    after: tuple[Column, ...]  # and the one after it; nothing for a delete
+    shown: tuple[str, ...]  # columns to show; the images may carry those of the key besides
+    event: NDArray[np.int64]  # index of each change's event in the block
+    number: NDArray[np.int64]  # of its last image in that event
+    offset: NDArray[np.int64]  # of its last image in the file
+
+    def __len__(self) -> int:
+        return self.event.size
+
+    def shown_of(self, columns: tuple[Column, ...]) -> list[Column]:
+        return [column for column in columns if column.name in self.shown]
+
+    def key_of(self, columns: tuple[Column, ...]) -> list[Column]:
+        """The primary key, if the log knows it and these columns have all of it."""
+        by_name = {column.name: column for column in columns}
+        return [by_name[name] for name in self.table.key] if all(name in by_name for name in self.table.key) else []
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Numbers that rise with the log, over all tables of the block."""
+        return self.event << 32 | self.number
+
+    @property
+    def sequence(self) -> NDArray[np.int64]:
+        return Position(self.block.file, 0).file_number << FILE_SHIFT | self.offset
+
+    @property
+    def absent(self) -> list[str]:
+        """Columns to show that an image does not carry."""
+        sides = [{column.name for column in side} for side in (self.before, self.after) if side]
+        return [name for name in self.shown if any(name not in side for side in sides)]
+
+
+def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf) -> Iterator[Changes]:
+    """Of all tables, one after the other; `order` tells the order of the log."""
+    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    ids = block.column("table_id")[events]
+    for number in np.unique(ids).tolist():
+        table = shape_of(block, number)
+        shown = choice.names(table)
+        wanted = [column for column in table.columns if column.name in shown or column.name in table.key]
+        rows = decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING)
+        yield from _split(block, table, tuple(shown), wanted, rows)
+
+
+def gtids(block: Block, events: NDArray[Any]) -> pa.Array:
+    """Of the transactions that these events belong to; each transaction is rendered once."""
+    _, first, which = np.unique(block.column("transaction")[events], return_index=True, return_inverse=True)
+    return render_gtids(block.gtids[events[first]], block.tags).take(numbers(which.astype(np.int64)))
+
+
+def _split(
+    block: Block, table: TableSchema, shown: tuple[str, ...], wanted: list[Column], rows: Rows
+) -> Iterator[Changes]:
+    """By kind, and by the columns that the images carry: usually all of them."""
+    found = rows.located
+    images = Images(rows.columns)
+    event = rows.events[found.event]
+    offset = _offsets(block, event, found.start)
+    for kind, first, last in _pairs(found.kind):
+        for group, before, after in _groups(rows, wanted, kind, first, last):
+            ends = last[group]
+            yield Changes(
+                block,
+                table,
+                kind,
+                images,
+                first[group],
+                ends,
+                before,
+                after,
+                shown,
+                event[ends],
+                found.number[ends].astype(np.int64),
+                offset[ends],
+            )
+
+
+def _offsets(block: Block, event: NDArray[np.int64], start: NDArray[Any]) -> NDArray[np.int64]:
+    """File offset of each image. What was compressed has a share of the file, not a place."""
+    _, starts, sizes = block.raw
+    inside = start - starts[event]
+    return block.column("position")[event] + inside * block.column("span")[event] // sizes[event]
+
+
+def _pairs(kinds: NDArray[np.uint8]) -> Iterator[tuple[Kind, NDArray[np.int64], NDArray[np.int64]]]:
+    """Where the first and the last image of each change are."""
+    for kind, code in ((Kind.INSERT, ChangeKind.INSERT), (Kind.DELETE, ChangeKind.DELETE)):
+        rows = np.flatnonzero(kinds == code)
+        if rows.size:
+            yield kind, rows, rows
+    rows = np.flatnonzero(kinds == ChangeKind.UPDATE_PREIMAGE)
+    if rows.size:
+        yield Kind.UPDATE, rows, rows + 1
+
+
+def _groups(
+    rows: Rows, wanted: list[Column], kind: Kind, first: NDArray[np.int64], last: NDArray[np.int64]
+) -> Iterator[tuple[Any, tuple[Column, ...], tuple[Column, ...]]]:
+    """Changes whose images carry the same columns, and which these are."""
+    whole = tuple(wanted)
+    if rows.located.is_whole:
+        yield slice(None), () if kind is Kind.INSERT else whole, () if kind is Kind.DELETE else whole
+        return
+    absent = np.stack([rows.located.offsets(line) for line in range(len(wanted))]) <= ABSENT
+    sides = np.concatenate([absent[:, first], absent[:, last]])
+    patterns, which = np.unique(sides, axis=1, return_inverse=True)
+    for k in range(patterns.shape[1]):
+        before, after = (
+            tuple(column for column, is_absent in zip(wanted, side.tolist(), strict=True) if not is_absent)
+            for side in np.split(patterns[:, k], 2)
+        )
+        group = np.flatnonzero(which.reshape(-1) == k)
+        yield group, () if kind is Kind.INSERT else before, () if kind is Kind.DELETE else after

@@ -1,0 +1,75 @@
+"""Log files on disk."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.file import LogFile
+from penstock.binlog.events.layout import MAGIC
+from penstock.errors import ConfigurationError
+from penstock.inspect.place import Moment, Place
+from penstock.model import Position
+
+Warn = Callable[[str], None]
+
+
+class FileLog:
+    """Files in the order in which they are given. Of one that ends inside an event, everything before that is given,
+    with a warning."""
+
+    def __init__(self, paths: Sequence[Path], since: Place | None, warn: Warn, *, verify: bool) -> None:
+        for path in paths:
+            if path.is_dir():
+                raise ConfigurationError(f"{path} is a folder: name the log files in it")
+            if not path.exists():
+                raise ConfigurationError(f"there is no file {path}")
+        self._paths = _from(list(paths), since)
+        self._warn = warn
+        self._verify = verify
+        self.done = 0
+        self.total = sum(path.stat().st_size for path in self._paths if path.is_file())
+
+    def __iter__(self) -> Iterator[Block]:
+        before = 0
+        for path in self._paths:
+            log = LogFile(path, verify=self._verify)
+            for block in log:
+                self.done = before + int(block.column("position")[-1])
+                yield block if _has_number(block.file) else replace(block, file=f"{block.file}.0")
+            before += path.stat().st_size if path.is_file() else 0
+            if log.rest:
+                self._warn(
+                    f"{path} ends inside an event: the {log.rest} bytes after {log.end.offset} are no whole event;"
+                    " everything before is there"
+                )
+        self.done = self.total
+
+
+def _has_number(file: str) -> bool:
+    return file.rpartition(".")[2].isascii() and file.rpartition(".")[2].isdigit()
+
+
+def _from(paths: list[Path], since: Place | None) -> list[Path]:
+    """Without the files that end before the place where the reading begins."""
+    first = 0
+    if isinstance(since, Position):
+        numbers = [
+            Position(path.name, 0).file_number if _has_number(path.name) else since.file_number for path in paths
+        ]
+        first = next((i for i, number in enumerate(numbers) if number >= since.file_number), len(paths))
+        if paths and first == len(paths):
+            raise ConfigurationError(f"{since} is after the last of these files, {paths[-1].name}")
+    elif isinstance(since, Moment):
+        opened = [_opened_s(path) for path in paths]
+        first = max((i for i, second in enumerate(opened) if second is not None and since.is_after(second)), default=0)
+    return paths[first:]
+
+
+def _opened_s(path: Path) -> int | None:
+    """The time in the header of a file's first event."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(len(MAGIC) + 4)
+    return int.from_bytes(head[len(MAGIC) :], "little")

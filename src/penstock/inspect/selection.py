@@ -1,0 +1,142 @@
+"""Which events of a log are wanted: by table, by time, by position, by GTID."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import flags, texts
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.table_map import table_name
+from penstock.errors import ConfigurationError
+from penstock.inspect.changes import gtids
+from penstock.inspect.gtid_set import GtidSet, truths
+from penstock.inspect.place import Moment, Place
+from penstock.inspect.statement import are_statements, statements_in
+from penstock.model import Position, TableName
+
+_NAMED = 20
+
+
+def table_patterns(texts: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    try:
+        return tuple(re.compile(text, re.IGNORECASE) for text in texts)
+    except re.error as error:
+        raise ConfigurationError(f"--table {error.pattern!r} is no regular expression: {error}") from None
+
+
+@dataclass(slots=True)
+class Selection:
+    """Goes over a log block by block, in order: it remembers whether it has come to the GTID where it begins."""
+
+    tables: tuple[re.Pattern[str], ...] = ()
+    since: Place | None = None
+    until: Place | None = None
+    seen: set[TableName] = field(default_factory=set[TableName])
+    matched: set[TableName] = field(default_factory=set[TableName])
+    is_over: bool = False  # nothing that comes after is wanted
+    _has_begun: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.until, GtidSet):
+            raise ConfigurationError(f"--until takes a time or a position, not the GTID {self.until.text}")
+
+    def pick(self, block: Block, *, for_counting: bool = False) -> Block:
+        """The rows events and statements that are wanted, and the ends of transactions; all events, where they are
+        only to be counted and no table is named."""
+        mask = self._in_range(block)
+        entry, table_id = block.column("entry"), block.column("table_id")
+        is_rows, is_statement = entry == Entry.ROWS, are_statements(block)
+        ids = self._wanted_ids(block, np.unique(table_id[is_rows & mask]).tolist())
+        wanted = mask.copy()
+        if self.tables or not for_counting:
+            wanted &= (is_rows & np.isin(table_id, ids)) | is_statement | (entry == Entry.END)
+        if self.tables and (is_statement & mask).any():
+            wanted &= ~self._foreign_statements(block)
+        tables = {number: block.tables[number] for number in ids}
+        if wanted.all():
+            return replace(block, tables=tables)
+        return replace(block, events=block.events.filter(flags(wanted)), tables=tables)
+
+    def wants(self, table: TableName) -> bool:
+        return not self.tables or any(pattern.fullmatch(str(table)) for pattern in self.tables)
+
+    def check(self) -> None:
+        """At the end: a place or a pattern that met nothing is likely a mistake."""
+        if isinstance(self.since, GtidSet) and self.since.is_single and not self._has_begun:
+            raise ConfigurationError(f"the transaction {self.since.text} is not in this log")
+        if self.tables and self.seen and not self.matched:
+            names = sorted(map(str, self.seen))
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            patterns = ", ".join(pattern.pattern for pattern in self.tables)
+            raise ConfigurationError(
+                f"no table of this part of the log matches {patterns}: it has rows of {', '.join(names[:_NAMED])}{more}"
+            )
+
+    def _wanted_ids(self, block: Block, ids: list[int]) -> list[int]:
+        found: list[int] = []
+        for number in ids:
+            name = table_name(block.tables[number])
+            self.seen.add(name)
+            if self.wants(name):
+                self.matched.add(name)
+                found.append(number)
+        return found
+
+    def _foreign_statements(self, block: Block) -> NDArray[np.bool_]:
+        """Statements that name another table, or none that we understand."""
+        foreign = are_statements(block)
+        for statement in statements_in(block):
+            if statement.table is not None and self.wants(statement.table):
+                foreign[statement.event] = False
+        return foreign
+
+    def _in_range(self, block: Block) -> NDArray[np.bool_]:
+        after = self._after(block)
+        match self.until:
+            case Moment(us):
+                before = block.column("commit_us") < us
+                # Clocks and commits are not in perfect order: only a whole block beyond the time ends the search.
+                self.is_over = not before.any()
+            case Position():
+                before = _compare(block, self.until) < 0
+                self.is_over = not before[-1]
+            case _:
+                return after
+        return after & before
+
+    def _after(self, block: Block) -> NDArray[np.bool_]:
+        match self.since:
+            case Moment(us):
+                return block.column("commit_us") >= us
+            case Position():
+                return _compare(block, self.since) >= 0
+            case GtidSet() if self.since.is_single:
+                return self._from_gtid(block, self.since)
+            case GtidSet():
+                return ~self.since.contains(_gtids(block))
+            case None:
+                return np.ones(len(block), np.bool_)
+
+    def _from_gtid(self, block: Block, first: GtidSet) -> NDArray[np.bool_]:
+        """From the transaction with this GTID on."""
+        if self._has_begun:
+            return np.ones(len(block), np.bool_)
+        found = truths(pc.equal(_gtids(block), texts([first.text.lower()])[0]))
+        self._has_begun = bool(found.any())
+        return np.maximum.accumulate(found)
+
+
+def _compare(block: Block, place: Position) -> NDArray[np.int64]:
+    """-1, 0 or 1: whether each event begins before, at or after a position."""
+    if block.file != place.file and Position(block.file, 0).file_number != place.file_number:
+        return np.full(len(block), np.sign(Position(block.file, 0).file_number - place.file_number), np.int64)
+    return np.sign(block.column("position") - place.offset)
+
+
+def _gtids(block: Block) -> pa.Array:
+    return gtids(block, np.arange(len(block)))

@@ -1,0 +1,151 @@
+"""A server's own log, read as a replica reads it; and what the server knows of its tables."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import MAGIC, EventType
+from penstock.config import SourceSettings
+from penstock.errors import BinlogError, PositionLostError
+from penstock.inspect.gtid_set import GtidSet
+from penstock.inspect.place import Moment, Place
+from penstock.model import Position, TableName, TableSchema
+from penstock.schema import live_schema
+from penstock.source import BinlogStream, connect, current_position
+from penstock.source.connection import translated
+
+_NEVER = 1 << 40
+_FIRST_EVENTS = [
+    EventType.GTID,
+    EventType.ANONYMOUS_GTID,
+    EventType.GTID_TAGGED,
+    EventType.MARIADB_GTID,
+    EventType.QUERY,
+    EventType.PREVIOUS_GTIDS,
+    EventType.MARIADB_GTID_LIST,
+    EventType.MARIADB_BINLOG_CHECKPOINT,
+    EventType.STOP,
+]  # fmt: skip - before which no transaction is under way
+
+
+class ServerLog:
+    """A server's own log, from a place to its present end, or on and on."""
+
+    def __init__(self, settings: SourceSettings, since: Place | None, *, follow: bool, verify: bool) -> None:
+        self._settings = settings
+        self._follow = follow
+        self._verify = verify
+        self.done = self.total = 0
+        with closing(connect(settings)) as connection:
+            self.end = current_position(connection, settings)
+        self.files = self._list_files()
+        self.start = self._find(since)
+
+    def __iter__(self) -> Iterator[Block]:
+        if self.start >= self.end and not self._follow:
+            return
+        with BinlogStream(self._settings, self.start, verify=self._verify) as stream:
+            for block in stream:
+                if block is not None:
+                    yield block
+                if not self._follow and (block.end if block is not None else stream.position) >= self.end:
+                    return
+
+    def _rows(self, sql: str) -> Sequence[tuple[object, ...]]:
+        with closing(connect(self._settings)) as connection, translated(self._settings), connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()
+
+    def _list_files(self) -> list[str]:
+        return [str(row[0]) for row in self._rows("SHOW BINARY LOGS")]
+
+    def _find(self, since: Place | None) -> Position:
+        """Where to begin reading: before the place, at the beginning of the file that it is in."""
+        match since:
+            case None:
+                return self.end
+            case Position():
+                return self._checked(since)
+            case Moment():
+                if since.us >= _now_us(self._rows):
+                    return self.end
+                at = _last(len(self.files), lambda i: since.is_after(self._opened_s(self.files[i])))
+            case GtidSet() if since.is_single:
+                at = _last(len(self.files), lambda i: not self._previous(self.files[i]).includes(_exactly(since)))
+            case GtidSet():
+                at = _last(len(self.files), lambda i: since.includes(self._previous(self.files[i])))
+                if not since.includes(self._previous(self.files[at])):
+                    raise PositionLostError(
+                        f"{self._settings.address} no longer has all transactions after {since.text}:"
+                        f" its oldest file, {self.files[0]}, begins after {self._previous(self.files[0]).text}"
+                    )
+        return Position(self.files[at], len(MAGIC))
+
+    def _checked(self, since: Position) -> Position:
+        if since > self.end:
+            raise PositionLostError(
+                f"{since} is ahead of the log of {self._settings.address}, which ends at {self.end}"
+            )
+        return since if self._is_between_transactions(since) else Position(since.file, len(MAGIC))
+
+    def _is_between_transactions(self, position: Position) -> bool:
+        """Inside of one, rows lack the table map and the GTID that came before them."""
+        try:
+            first = self._first_block(position)
+        except BinlogError:
+            return False
+        return first is None or first.column("kind")[0] in _FIRST_EVENTS
+
+    def _opened_s(self, file: str) -> int:
+        """The time of a file's first event; the newest file may have none."""
+        block = self._first_block(Position(file, len(MAGIC)))
+        return _NEVER if block is None else int(block.column("timestamp")[0])
+
+    def _first_block(self, position: Position) -> Block | None:
+        with BinlogStream(self._settings, position, verify=self._verify) as stream:
+            for block in stream:
+                if block is not None or stream.position >= self.end:
+                    return block
+        return None
+
+    def _previous(self, file: str) -> GtidSet:
+        """What was committed before a file was opened, as its first events say."""
+        for row in self._rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
+            if str(row[2]) in {"Previous_gtids", "Gtid_list"}:
+                return GtidSet.parse(str(row[5]).strip("[]"))
+        raise BinlogError(f"{file} of {self._settings.address} does not say which GTIDs it begins with")
+
+
+def _exactly(gtid: GtidSet) -> GtidSet:
+    """In MariaDB's sets a GTID stands for all up to it; here for itself."""
+    if not gtid.is_mariadb:
+        return gtid
+    return replace(gtid, ranges={domain: [(last, last)] for domain, [(_, last)] in gtid.ranges.items()})
+
+
+def _last(count: int, holds: Callable[[int], bool]) -> int:
+    """The last index for which it holds, when it holds up to some index and not after; 0 when nowhere."""
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _now_us(rows: Callable[[str], Sequence[tuple[object, ...]]]) -> int:
+    ((now,),) = rows("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
+    return int(str(now))
+
+
+def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
+    """What a server knows of a table now."""
+
+    def ask(table: TableName) -> TableSchema:
+        with closing(connect(settings)) as connection, translated(settings), connection.cursor() as cursor:
+            return live_schema(cursor, table)
+
+    return ask

@@ -1,0 +1,207 @@
+"""What is in a log, counted: per table and kind, the largest transactions, and over time.
+
+Everything is counted block by block with arrays; a transaction that goes on in the next block is carried over.
+"""
+
+import heapq
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import flags
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.rows.decode import decode_rows
+from penstock.inspect.changes import Kind, gtids
+from penstock.inspect.statement import are_statements
+from penstock.model import ChangeKind, Position, TableName
+
+LARGEST = 10
+_BETWEEN = [
+    EventType.STOP,
+    EventType.PREVIOUS_GTIDS,
+    EventType.MARIADB_BINLOG_CHECKPOINT,
+    EventType.MARIADB_GTID_LIST,
+]  # fmt: skip - belong to no transaction
+_MOST_STEPS = 4096
+_KINDS = {ChangeKind.INSERT: Kind.INSERT, ChangeKind.UPDATE_POSTIMAGE: Kind.UPDATE, ChangeKind.DELETE: Kind.DELETE}
+
+
+@dataclass(slots=True)
+class TableCount:
+    rows: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    bytes: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    transactions: int = 0
+
+    @property
+    def all_rows(self) -> int:
+        return sum(self.rows.values())
+
+    @property
+    def all_bytes(self) -> int:
+        return sum(self.bytes.values())
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Transaction:
+    bytes: int
+    rows: int
+    position: Position = field(compare=False)
+    commit_us: int = field(compare=False)
+    gtid: str | None = field(compare=False)
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Rows and transactions per step of time; the step doubles when there are too many."""
+
+    step_s: int = 1
+    counts: dict[int, list[int]] = field(default_factory=dict[int, list[int]])  # step → rows, transactions, bytes
+
+    def add(self, seconds: NDArray[np.int64], *columns: NDArray[np.int64]) -> None:
+        if not seconds.size:
+            return
+        steps, which = np.unique(seconds // self.step_s, return_inverse=True)
+        sums = [np.bincount(which, column, steps.size).astype(np.int64).tolist() for column in columns]
+        for step, *found in zip(steps.tolist(), *sums, strict=True):
+            cell = self.counts.setdefault(step, [0] * len(columns))
+            cell[:] = [a + b for a, b in zip(cell, found, strict=True)]
+        while len(self.counts) > _MOST_STEPS:
+            self._coarsen(2)
+
+    def _coarsen(self, factor: int) -> None:
+        old, self.counts = self.counts, {}
+        self.step_s *= factor
+        for step, found in old.items():
+            cell = self.counts.setdefault(step // factor, [0] * len(found))
+            cell[:] = [a + b for a, b in zip(cell, found, strict=True)]
+
+    def bars(self, most: int) -> tuple[int, dict[int, list[int]]]:
+        """At most so many bars of equal width without gaps: seconds per bar, and start of each → its counts."""
+        if not self.counts:
+            return self.step_s, {}
+        first, last = min(self.counts), max(self.counts)
+        width = next(w for w in _widths() if w >= self.step_s and ((last + 1 - first) * self.step_s) / w <= most)
+        found: dict[int, list[int]] = {}
+        start = first * self.step_s // width
+        for number in range(start, last * self.step_s // width + 1):
+            found[number * width] = [0] * len(next(iter(self.counts.values())))
+        for step, counts in self.counts.items():
+            cell = found[step * self.step_s // width * width]
+            cell[:] = [a + b for a, b in zip(cell, counts, strict=True)]
+        return width, found
+
+
+def _widths() -> "list[int]":
+    """Seconds that people count in."""
+    small = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200]
+    return small + [86400 * 2**k for k in range(20)]
+
+
+@dataclass(slots=True)
+class Statistics:
+    bytes: int = 0
+    events: int = 0
+    statements: int = 0
+    transactions: int = 0
+    first_us: int | None = None
+    last_us: int | None = None
+    start: Position | None = None
+    end: Position | None = None
+    tables: dict[TableName, TableCount] = field(default_factory=dict[TableName, TableCount])
+    timeline: Timeline = field(default_factory=Timeline)
+    _largest: list[Transaction] = field(default_factory=list[Transaction])  # a heap
+    _carried: Transaction | None = None
+    _touched: set[TableName] = field(default_factory=set[TableName])  # by the carried transaction
+
+    @property
+    def rows(self) -> int:
+        return sum(count.all_rows for count in self.tables.values())
+
+    @property
+    def largest(self) -> list[Transaction]:
+        carried = [self._carried] if self._carried else []
+        return sorted([*self._largest, *carried], reverse=True)[:LARGEST]
+
+    def add(self, block: Block) -> None:
+        """A block as it was picked: rows events, statements and the ends of transactions."""
+        if not len(block):
+            return
+        sizes = block.column("span")
+        moments = block.column("commit_us")
+        self.events += len(block)
+        self.bytes += int(sizes.sum())
+        self.statements += int(np.count_nonzero(are_statements(block)))
+        self.start, self.end = self.start or block.start, block.end
+        low, high = int(moments.min()), int(moments.max())
+        self.first_us = low if self.first_us is None else min(self.first_us, low)
+        self.last_us = high if self.last_us is None else max(self.last_us, high)
+        inside = ~np.isin(block.column("kind"), _BETWEEN)
+        if inside.any():
+            block = replace(block, events=block.events.filter(flags(inside))) if not inside.all() else block
+            transactions, which = np.unique(block.column("transaction"), return_inverse=True)
+            rows = self._count_tables(block, transactions)
+            self._count_transactions(block, transactions, which, rows)
+
+    def _count_tables(self, block: Block, transactions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Gives the rows of each event."""
+        counted = np.zeros(len(block), np.int64)
+        events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+        ids = block.column("table_id")[events]
+        goes_on = self._carried is not None and self._is_carried(block, int(transactions[0]))
+        touched: set[TableName] = set(self._touched) if goes_on and transactions.size == 1 else set()
+        for number in np.unique(ids).tolist():
+            own = events[ids == number]
+            table = block.schema_of(number)
+            count = self.tables.setdefault(table.name, TableCount())
+            located = decode_rows(block, own, table, []).located
+            for code, kind in _KINDS.items():
+                rows = np.bincount(located.event[located.kind == code], minlength=own.size)
+                counted[own] += rows
+                count.rows[kind] += int(rows.sum())
+                count.bytes[kind] += int(block.column("span")[own][rows > 0].sum())
+            of = np.unique(block.column("transaction")[own])
+            is_known = goes_on and int(of[0]) == int(transactions[0]) and table.name in self._touched
+            count.transactions += of.size - is_known
+            if int(of[-1]) == int(transactions[-1]):
+                touched.add(table.name)
+        self._touched = touched
+        return counted
+
+    def _is_carried(self, block: Block, transaction: int) -> bool:
+        carried = self._carried
+        return carried is not None and carried.position.file == block.file and carried.position.offset == transaction
+
+    def _count_transactions(
+        self, block: Block, transactions: NDArray[np.int64], which: NDArray[np.int64], counted: NDArray[np.int64]
+    ) -> None:
+        sizes = np.bincount(which, block.column("span")).astype(np.int64)
+        rows = np.bincount(which, counted).astype(np.int64)
+        first = np.unique(which, return_index=True)[1]
+        moments = block.column("commit_us")[first]
+        is_new = np.ones(transactions.size, np.int64)
+        if self._carried is not None and self._is_carried(block, int(transactions[0])):
+            is_new[0] = 0
+        self.transactions += int(is_new.sum())
+        self.timeline.add(moments // 1_000_000, rows, is_new, sizes)
+        if not is_new[0] and self._carried is not None:
+            sizes[0] += self._carried.bytes
+            rows[0] += self._carried.rows
+        elif self._carried is not None:
+            self._keep(self._carried)
+        names = gtids(block, first)
+
+        def transaction(i: int) -> Transaction:
+            place = Position(block.file, int(transactions[i]))
+            return Transaction(int(sizes[i]), int(rows[i]), place, int(moments[i]), names[i].as_py())
+
+        last = transactions.size - 1
+        for i in np.argsort(-sizes[:last], kind="stable")[:LARGEST].tolist():
+            self._keep(transaction(i))
+        self._carried = transaction(last)
+
+    def _keep(self, transaction: Transaction) -> None:
+        heapq.heappush(self._largest, transaction)
+        if len(self._largest) > LARGEST:
+            heapq.heappop(self._largest)

@@ -1,0 +1,1 @@
+"""Values → text: SQL, JSON lines, CSV, lines for a terminal; and Arrow and Parquet files."""

@@ -1,0 +1,110 @@
+"""How one language writes a column: a method per kind of value, and the choice between them.
+
+| column                          | array that comes in                  | method     |
+|---------------------------------|--------------------------------------|------------|
+| integers                        | integer                              | `number`   |
+| DECIMAL                         | decimal                              | `decimal`  |
+| FLOAT, DOUBLE                   | float                                | `real`     |
+| text, ENUM, SET                 | string                               | `text`     |
+| bytes, GEOMETRY                 | binary                               | `binary`   |
+| DATE, TIME, DATETIME, TIMESTAMP | string, as the server prints it, UTC | `moment`   |
+| YEAR                            | integer                              | `year`     |
+| BIT                             | unsigned integer                     | `bits`     |
+| JSON of MySQL                   | string                               | `document` |
+| VECTOR                          | list of floats                       | `vector`   |
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.binlog.arrays import numbers
+from penstock.model import Column, WireType
+from penstock.render import text
+from penstock.render.weave import Written
+
+_FOUR = np.array([4], np.int64)
+MOMENTS = {
+    WireType.DATE, WireType.TIME, WireType.TIME2, WireType.DATETIME, WireType.DATETIME2,
+    WireType.TIMESTAMP, WireType.TIMESTAMP2,
+}  # fmt: skip
+
+
+class Dialect(ABC):
+    null: str
+
+    def number(self, array: pa.Array) -> Written:
+        return Written(text.plain(array), self.null)
+
+    def decimal(self, array: pa.Array) -> Written:
+        return Written(text.decimals(array), self.null)
+
+    def real(self, array: pa.Array) -> Written:
+        return Written(text.plain(array), self.null)
+
+    def year(self, array: pa.Array) -> Written:
+        return self.number(array)
+
+    def bits(self, array: pa.Array, width: int) -> Written:  # noqa: ARG002 - for languages that show all digits
+        return self.number(array)
+
+    def document(self, array: pa.Array) -> Written:
+        return self.text(array)
+
+    @abstractmethod
+    def text(self, array: pa.Array) -> Written: ...
+
+    @abstractmethod
+    def binary(self, array: pa.Array) -> Written: ...
+
+    @abstractmethod
+    def moment(self, array: pa.Array, column: Column) -> Written: ...
+
+    @abstractmethod
+    def vector(self, array: pa.Array) -> Written: ...
+
+    def write(self, column: Column, array: pa.Array) -> Written:  # noqa: PLR0911 - a branch per kind of value
+        kind = array.type
+        if column.type in MOMENTS:
+            return self.moment(array, column)
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            return self.binary(array)
+        if pa.types.is_decimal(kind):
+            return self.decimal(array)
+        if pa.types.is_floating(kind):
+            return self.real(array)
+        if pa.types.is_list(kind):
+            return self.vector(array)
+        match column.type:
+            case WireType.JSON:
+                return self.document(array)
+            case WireType.BIT:
+                return self.bits(array, column.size)
+            case WireType.YEAR:
+                return self.year(array)
+            case _:
+                return self.number(array) if pa.types.is_integer(kind) else self.text(array)
+
+
+def vector_bytes(array: pa.Array) -> pa.Array:
+    """Lists of float32 as the little-endian bytes that the server keeps."""
+    bounds = pc.multiply(array.offsets.cast(pa.int64()), numbers(_FOUR)[0])
+    values = array.values.buffers()[1]
+    return pa.Array.from_buffers(pa.large_binary(), len(array), [array.buffers()[0], bounds.buffers()[1], values])
+
+
+def vector_texts(array: pa.Array) -> pa.Array:
+    """Lists of float32 as numbers with commas between them, as JSON has them."""
+    nulls = array.is_null() if array.null_count else None
+    items = pa.LargeListArray.from_arrays(array.offsets.cast(pa.int64()), real_texts(array.values), mask=nulls)
+    return pc.binary_join(items, text.constant(","))
+
+
+def real_texts(array: pa.Array) -> pa.Array:
+    """Numbers as JSON has them; what is none (a server stores it in vectors only) is in quotes: "inf"."""
+    texts, is_number = text.plain(array), pc.is_finite(array)
+    return (
+        texts if pc.all(is_number).as_py() in {True, None} else pc.if_else(is_number, texts, text.join('"', texts, '"'))
+    )

@@ -1,0 +1,49 @@
+"""Transactions around lines: where those that have lines begin and end, and a heading for each."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import numbers
+from penstock.binlog.events.block import Block
+from penstock.inspect.changes import gtids
+from penstock.render import text
+from penstock.render.page import Page, Role
+from penstock.render.times import utc_text
+from penstock.render.weave import Chosen, Written, weave
+
+OUTSIDE = -1  # in no transaction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    starts: NDArray[np.bool_]  # lines that are the first of their transaction
+    ends: NDArray[np.bool_]  # lines that end one which has others
+    still_open: int  # the transaction that goes on after the page, or OUTSIDE
+
+    @classmethod
+    def of(cls, page: Page, before: int) -> "Frame":
+        """`before` is the transaction that is open when the page begins, or OUTSIDE."""
+        transaction = page.transaction
+        is_inside = (page.role == Role.CHANGE) | (page.role == Role.STATEMENT)
+        is_end = (page.role == Role.COMMIT) | (page.role == Role.ROLLBACK)
+        goes_on = np.concatenate([transaction[:1] == before, transaction[1:] == transaction[:-1]])
+        return cls(is_inside & ~goes_on, is_end & goes_on, int(transaction[-1]) if is_inside[-1] else OUTSIDE)
+
+
+def placed(texts: pa.Array, places: NDArray[np.bool_]) -> Chosen:
+    """Texts in their order at these places of a page, nothing at the others."""
+    rows = np.where(places, np.cumsum(places) - 1, len(texts)).astype(np.int64)
+    return Written(pa.concat_arrays([texts, text.of_list([""])])).at(rows)
+
+
+def heading(block: Block, events: NDArray[np.int64]) -> pa.Array:
+    """Where and when the transactions of these events are, and their GTIDs."""
+    all_of_them = np.arange(events.size)
+    place = Written(numbers(block.column("transaction")[events]).cast(text.TEXT))
+    moment = Written(utc_text(block.column("commit_us")[events]))
+    gtid = Written(gtids(block, events).cast(text.TEXT), before="  ")
+    pieces = (place.at(all_of_them), "  ", moment.at(all_of_them), " UTC", gtid.at(all_of_them))
+    return weave((f"{block.file}:", *pieces), events.size)

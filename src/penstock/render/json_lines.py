@@ -1,0 +1,116 @@
+"""The log as JSON lines: one object per change.
+
+Numbers are exact, as long as the reader takes 64-bit integers; decimals are strings; bytes are base64; dates are
+ISO 8601, TIMESTAMP with a Z; a JSON document of MySQL is a value of its own. A column that the log does not carry is
+not there; a NULL is null.
+"""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import numbers
+from penstock.binlog.events.block import Block
+from penstock.inspect.changes import Changes, gtids
+from penstock.inspect.statement import Statement
+from penstock.model import Column, WireType
+from penstock.render import text
+from penstock.render.dialect import Dialect, real_texts, vector_texts
+from penstock.render.page import LineFormat, values
+from penstock.render.times import iso_text
+from penstock.render.weave import Chosen, Line, Written, weave
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
+_ESCAPES = text.Escapes.of({chr(code): f"\\u{code:04x}" for code in range(32)} | _SHORT)
+_INSTANTS = {WireType.TIMESTAMP, WireType.TIMESTAMP2}
+_WITH_CLOCK = {*_INSTANTS, WireType.DATETIME, WireType.DATETIME2}
+_DATE_CHARACTERS = 10
+
+
+class JsonValues(Dialect):
+    null = "null"
+
+    def decimal(self, array: pa.Array) -> Written:
+        return Written(text.decimals(array), self.null, '"', '"')
+
+    def real(self, array: pa.Array) -> Written:
+        return Written(real_texts(array), self.null)
+
+    def text(self, array: pa.Array) -> Written:
+        return Written(text.escaped(array, _ESCAPES), self.null, '"', '"')
+
+    def binary(self, array: pa.Array) -> Written:
+        return Written(text.base64ed(array), self.null, '"', '"')
+
+    def moment(self, array: pa.Array, column: Column) -> Written:
+        texts = text.with_byte(array, _DATE_CHARACTERS, "T") if column.type in _WITH_CLOCK else text.plain(array)
+        return Written(texts, self.null, '"', 'Z"' if column.type in _INSTANTS else '"')
+
+    def document(self, array: pa.Array) -> Written:
+        return Written(text.plain(array), self.null)
+
+    def vector(self, array: pa.Array) -> Written:
+        return Written(vector_texts(array), self.null, "[", "]")
+
+
+_VALUES = JsonValues()
+
+
+class JsonLines(LineFormat):
+    def __init__(self) -> None:
+        self._block: Block | None = None
+        self._abouts = Written(text.of_list([]))
+
+    def changes(self, changes: Changes) -> Line:
+        newest, rows = (changes.after, changes.last) if changes.after else (changes.before, changes.first)
+        key = changes.key_of(newest)
+        return [
+            f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":"',
+            self._about(changes.block).at(changes.event),
+            Written(text.plain(numbers(changes.sequence))).at(np.arange(len(changes))),
+            *(_image("key", changes, key, rows) if key else ()),
+            *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.before else ()),
+            *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.after else ()),
+            "}\n",
+        ]
+
+    def statement(self, block: Block, statement: Statement) -> str:
+        event = np.array([statement.event])
+        about = {
+            "type": "statement" if statement.is_in_transaction else "ddl",
+            "ts": iso_text(block.column("commit_us")[event])[0].as_py(),
+            "gtid": gtids(block, event)[0].as_py(),
+            "file": block.file,
+            "pos": int(block.column("position")[statement.event]),
+            "database": statement.database,
+            "sql": statement.text,
+        }
+        return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+    def _about(self, block: Block) -> Written:
+        """When and where each event of a block is."""
+        if self._block is not block:
+            every = np.arange(len(block))
+            gtid = Written(gtids(block, every).cast(text.TEXT), "null", '"', '"')
+            line = (
+                Written(iso_text(block.column("commit_us")), after='","gtid":').at(every),
+                gtid.at(every),
+                f',"file":{_quoted(block.file)},"pos":',
+                Written(text.plain(numbers(block.column("position"))), after=',"seq":').at(every),
+            )
+            self._block, self._abouts = block, Written(weave(line, len(block)))
+        return self._abouts
+
+
+def _image(name: str, changes: Changes, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:
+    pieces: list[str | Chosen] = []
+    for column in columns:
+        start = "," if pieces else f',"{name}":{{'
+        pieces += [f"{start}{_quoted(column.name)}:", values(changes, _VALUES, column, rows)]
+    return [*pieces, "}"] if pieces else [f',"{name}":{{}}']
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,116 @@
+"""The log as SQL that does the same again, transaction by transaction."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.errors import SchemaError
+from penstock.inspect.changes import Changes, Kind
+from penstock.inspect.statement import Statement
+from penstock.model import Column, TableSchema
+from penstock.model.table import is_nameless
+from penstock.render import text
+from penstock.render.frame import OUTSIDE, Frame, heading, placed
+from penstock.render.page import LineFormat, Page, Role, values
+from penstock.render.sql_text import PREAMBLE, SqlMatches, SqlValues, name_text, table_text
+from penstock.render.weave import Chosen, Line, Written, weave
+
+_VALUES, _MATCHES = SqlValues(), SqlMatches()
+_ENDS = text.of_list(["COMMIT;\n", "ROLLBACK;\n", ""])
+
+
+class SqlLines(LineFormat):
+    def __init__(self) -> None:
+        self._open = OUTSIDE  # the transaction that the text is in
+        self._database = ""
+
+    def begin(self) -> str:
+        return PREAMBLE
+
+    def end(self) -> str:
+        return "COMMIT;\n" if self._open != OUTSIDE else ""
+
+    def changes(self, changes: Changes) -> Line:
+        check_names(changes.table)
+        match changes.kind:
+            case Kind.INSERT:
+                return insert(changes, changes.shown_of(changes.after), changes.last)
+            case Kind.DELETE:
+                return delete(changes, changes.before, changes.first)
+            case Kind.UPDATE:
+                row = where(changes, changes.before, changes.first)
+                return update(changes, changes.shown_of(changes.after), changes.last, row)
+
+    def statement(self, block: Block, statement: Statement) -> str:
+        lines: list[str] = []
+        if not statement.is_in_transaction:
+            lines.append(f"-- {heading(block, np.array([statement.event]))[0].as_py()}\n")
+        if statement.database and statement.database != self._database:
+            self._database = statement.database
+            lines.append(f"USE {name_text(statement.database)};\n")
+        moment = int(block.column("timestamp")[statement.event])
+        lines += [f"SET TIMESTAMP={moment};\n", _delimited(statement.text), "SET TIMESTAMP=DEFAULT;\n"]
+        return "".join(lines)
+
+    def frame(self, page: Page) -> pa.Array:
+        if not len(page):
+            return page.texts
+        frame = Frame.of(page, self._open)
+        self._open = frame.still_open
+        heads = text.join("-- ", heading(page.block, page.event[frame.starts]), "\nBEGIN;\n")
+        ends = np.where(frame.ends, np.where(page.role == Role.ROLLBACK, 1, 0), 2)
+        lines = placed(heads, frame.starts), Written(page.texts).at(np.arange(len(page))), Written(_ENDS).at(ends)
+        return weave(lines, len(page))
+
+
+def check_names(table: TableSchema) -> None:
+    if is_nameless(table):
+        raise SchemaError(
+            f"the log has no column names for table {table.name}, so there is no SQL for its rows: add --host … to look"
+            " them up on a server that has the table (for later logs: SET GLOBAL binlog_row_metadata = 'FULL')"
+        )
+
+
+def where(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
+    """A condition that finds one row: by its key, or by all that is known of it."""
+    key = changes.key_of(columns)
+    pieces: list[str | Chosen] = []
+    for column in key or columns:
+        left = name_text(column.name) if key else _MATCHES.left_side(column, changes.images.columns[column.name])
+        pieces.append(f"{' AND ' if pieces else ' WHERE '}{left}{'=' if key else ' <=> '}")
+        pieces.append(values(changes, _MATCHES, column, rows))
+    return [*pieces, ";\n" if key else " LIMIT 1;\n"]
+
+
+def insert(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64]) -> Line:
+    names = ", ".join(name_text(column.name) for column in columns)
+    pieces: list[str | Chosen] = [f"INSERT INTO {table_text(changes.table.name)} ({names}) VALUES ("]
+    for i, column in enumerate(columns):
+        pieces += [", ", values(changes, _VALUES, column, rows)] if i else [values(changes, _VALUES, column, rows)]
+    return [*pieces, ");\n"]
+
+
+def update(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64], condition: Line) -> Line:
+    """All columns are set: one that keeps its value may be of a kind that updates itself."""
+    pieces: list[str | Chosen] = []
+    for column in columns:
+        start = ", " if pieces else f"UPDATE {table_text(changes.table.name)} SET "
+        pieces += [f"{start}{name_text(column.name)}=", values(changes, _VALUES, column, rows)]
+    return [*pieces, *condition]
+
+
+def delete(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
+    return [f"DELETE FROM {table_text(changes.table.name)}", *where(changes, columns, rows)]
+
+
+def _delimited(statement: str) -> str:
+    """A body with semicolons of its own, such as a trigger's, needs another delimiter in the command line client."""
+    if ";" not in statement:
+        return f"{statement};\n"
+    mark = "$$"
+    while mark in statement:
+        mark += "$"
+    return f"DELIMITER {mark}\n{statement}\n{mark}\nDELIMITER ;\n"

@@ -1,0 +1,125 @@
+"""Statistics of a log as text for a terminal, or as one JSON object."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from penstock.inspect.changes import Kind
+from penstock.inspect.statistics import Statistics
+from penstock.render.bars import bar, duration_text, size_text, table_text
+
+_BARS = 24
+_BAR_WIDTH = 40
+_SHARE_WIDTH = 10
+
+
+def statistics_text(found: Statistics) -> str:
+    parts = [_summary(found)]
+    if found.tables:
+        parts.append(_tables(found))
+    if found.largest:
+        parts.append(_largest(found))
+    if found.timeline.counts:
+        parts.append(_rate(found))
+    return "\n".join(parts)
+
+
+def statistics_json(found: Statistics) -> str:
+    width, bars = found.timeline.bars(_BARS)
+    about: dict[str, Any] = {
+        "start": str(found.start) if found.start else None,
+        "end": str(found.end) if found.end else None,
+        "first": _iso(found.first_us),
+        "last": _iso(found.last_us),
+        "bytes": found.bytes,
+        "events": found.events,
+        "statements": found.statements,
+        "transactions": found.transactions,
+        "rows": found.rows,
+        "tables": [
+            {
+                "table": str(name),
+                "transactions": count.transactions,
+                "rows": {kind.value: count.rows[kind] for kind in Kind},
+                "bytes": {kind.value: count.bytes[kind] for kind in Kind},
+            }
+            for name, count in sorted(found.tables.items())
+        ],
+        "largest_transactions": [
+            {
+                "position": str(one.position),
+                "gtid": one.gtid,
+                "ts": _iso(one.commit_us),
+                "rows": one.rows,
+                "bytes": one.bytes,
+            }
+            for one in found.largest
+        ],
+        "rate": {
+            "seconds": width,
+            "bars": [
+                {"ts": _iso(start * 1_000_000), "rows": rows, "transactions": transactions, "bytes": size}
+                for start, (rows, transactions, size) in bars.items()
+            ],
+        },
+    }
+    return json.dumps(about, ensure_ascii=False) + "\n"
+
+
+def _summary(found: Statistics) -> str:
+    if found.start is None or found.first_us is None or found.last_us is None:
+        return "nothing in this part of the log\n"
+    seconds = (found.last_us - found.first_us) / 1e6
+    pace = f", {found.rows / seconds:,.0f} rows/s" if seconds >= 1 else ""
+    return (
+        f"{found.start} … {found.end}\n"
+        f"{_moment(found.first_us)} … {_moment(found.last_us)} UTC ({duration_text(seconds)})\n"
+        f"{found.rows:,} rows in {found.transactions:,} transactions{pace}; statements: {found.statements:,};"
+        f" {found.events:,} events, {size_text(found.bytes)}\n"
+    )
+
+
+def _tables(found: Statistics) -> str:
+    most = max(count.all_bytes for count in found.tables.values())
+    ordered = sorted(found.tables.items(), key=lambda item: (-item[1].all_bytes, item[0]))
+    rows = [
+        [
+            str(name),
+            bar(count.all_bytes, most, _SHARE_WIDTH),
+            size_text(count.all_bytes),
+            *(f"{count.rows[kind]:,}" for kind in Kind),
+            f"{count.transactions:,}",
+        ]
+        for name, count in ordered
+    ]
+    return table_text(["table", "", "bytes", "inserts", "updates", "deletes", "transactions"], rows, left=2)
+
+
+def _largest(found: Statistics) -> str:
+    rows = [
+        [str(one.position), _moment(one.commit_us), one.gtid or "", f"{one.rows:,}", size_text(one.bytes)]
+        for one in found.largest
+    ]
+    return table_text(["largest transactions", "time", "gtid", "rows", "bytes"], rows, left=3)
+
+
+def _rate(found: Statistics) -> str:
+    width, bars = found.timeline.bars(_BARS)
+    most = max(rows for rows, _, _ in bars.values())
+    lines = [f"rows per {duration_text(width)}\n"]
+    for start, (rows, _, _) in bars.items():
+        drawn = bar(rows, most, _BAR_WIDTH)
+        lines.append(f"{_moment(start * 1_000_000)}  {drawn}{' ' if drawn else ''}{rows:,}\n")
+    return "".join(lines)
+
+
+def _moment(us: int) -> str:
+    return f"{_datetime(us):%Y-%m-%d %H:%M:%S}"
+
+
+def _iso(us: int | None) -> str | None:
+    return None if us is None else _datetime(us).isoformat().replace("+00:00", "Z")
+
+
+def _datetime(us: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)

@@ -1,0 +1,152 @@
+"""Changes table by table: each goes into a file of its own in a folder, or the only one into a file or a pipe."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import pyarrow as pa
+
+from penstock.binlog.events.block import Block
+from penstock.errors import ConfigurationError
+from penstock.inspect.changes import Changes
+from penstock.model import TableName
+from penstock.render import text
+from penstock.render.columnar import ArrowWriter, BatchWriter, ParquetWriter
+from penstock.render.csv_lines import CsvLines
+from penstock.render.page import compose
+
+Kind = Literal["csv", "arrow", "parquet"]
+
+
+class Targets:
+    """Opens a file for each version of each table, and closes all of them."""
+
+    def __init__(self, kind: Kind, output: Path | None, stdout: BinaryIO) -> None:
+        self._kind = kind
+        self._output = output
+        self._stdout = stdout
+        self.is_folder = output is not None and (output.is_dir() or not output.suffix)
+        self._versions: dict[TableName, int] = {}
+        self._files: list[BinaryIO] = []
+
+    @property
+    def is_pipe(self) -> bool:
+        return self._output is None
+
+    def open(self, table: TableName) -> BinaryIO:
+        version = self._versions[table] = self._versions.get(table, 0) + 1
+        if not self.is_folder and (len(self._versions) > 1 or version > 1):
+            self._refuse(table)
+        if self._output is None:
+            return self._stdout
+        path = self._output
+        if self.is_folder:
+            path.mkdir(parents=True, exist_ok=True)
+            path /= f"{_file_name(table)}{f'.{version}' if version > 1 else ''}.{self._kind}"
+        file = path.open("wb")
+        self._files.append(file)
+        return file
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+        if self._output is None:
+            self._stdout.flush()
+
+    def _refuse(self, table: TableName) -> None:
+        names = ", ".join(map(str, self._versions))
+        what = f"rows of {names}" if len(self._versions) > 1 else f"versions of {table} with different columns"
+        raise ConfigurationError(
+            f"{self._kind} holds one table, and there are {what}: choose with --table, or give a folder as --output"
+        )
+
+
+class BatchFiles:
+    """Arrow and Parquet: record batches."""
+
+    def __init__(self, targets: Targets, kind: Kind) -> None:
+        self._targets = targets
+        self._kind = kind
+        self._writers: dict[Hashable, BatchWriter] = {}
+
+    def write(self, table: TableName, batch: pa.RecordBatch) -> None:
+        version = table, tuple((field.name, str(field.type)) for field in batch.schema)
+        writer = self._writers.get(version)
+        if writer is None:
+            writer = self._writers[version] = self._open(table, batch.schema)
+        try:
+            writer.write(batch)
+        except OSError:
+            # A full disk, a reader that is gone: what the file lacks cannot be mended by an orderly end.
+            self._writers.clear()
+            raise
+
+    def _open(self, table: TableName, fields: pa.Schema) -> BatchWriter:
+        stream: Any = self._targets.open(table)
+        if self._targets.is_pipe:
+            stream = Pipe(stream)
+        if self._kind == "parquet":
+            return ParquetWriter(stream, fields)
+        return ArrowWriter(stream, fields, is_stream=self._targets.is_pipe)
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+
+
+class CsvFiles:
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+        self._open: dict[Hashable, tuple[CsvLines, BinaryIO]] = {}
+
+    def write(self, block: Block, changes: list[Changes], most: int | None) -> None:
+        """Changes of one table of the block, in the order of the log, at most so many."""
+        table, columns = changes[0].table.name, changes[0].shown
+        if (table, columns) not in self._open:
+            language, file = CsvLines(columns), self._targets.open(table)
+            file.write(language.begin().encode())
+            self._open[table, columns] = language, file
+        language, file = self._open[table, columns]
+        page = compose(block, changes, language)
+        file.write(text.raw_bytes((page if most is None else page.first_changes(most)).texts))
+
+    def close(self) -> None:
+        """There is nothing at the end of a CSV file."""
+
+
+class Pipe:
+    """What Arrow asks of a file, for one that can only be written to."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._at = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._stream.write(data)
+        self._at += size
+        return size
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        self.flush()
+        self.closed = True
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _file_name(table: TableName) -> str:
+    return str(table).replace("/", "_").replace("\0", "_")

@@ -1,0 +1,134 @@
+"""The log for people: a heading per transaction, a line per change; an update shows its key and what it changed."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import numbers
+from penstock.binlog.events.block import Block
+from penstock.inspect.changes import Changes, Kind
+from penstock.inspect.statement import Statement
+from penstock.model import Column
+from penstock.render import text
+from penstock.render.dialect import Dialect, vector_texts
+from penstock.render.frame import OUTSIDE, Frame, heading, placed
+from penstock.render.page import LineFormat, Page, values
+from penstock.render.weave import Chosen, Line, Written, weave
+
+_CONTROLS = {chr(code): f"\\x{code:02x}" for code in (*range(32), 127)}
+_ESCAPES = text.Escapes.of(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"})
+_CUT = 60  # characters of a value
+_CUT_BYTES = 24
+_COLOURS = {Kind.INSERT: "32", Kind.UPDATE: "33", Kind.DELETE: "31"}
+_DIM, _DDL = "2", "36"
+
+
+class TerminalValues(Dialect):
+    null = "NULL"
+
+    def text(self, array: pa.Array) -> Written:
+        return Written(text.escaped(_shortened(text.plain(array)), _ESCAPES), self.null, "'", "'")
+
+    def binary(self, array: pa.Array) -> Written:
+        short = text.hexed(pc.binary_slice(array, 0, _CUT_BYTES))
+        is_long = _exceeds(pc.binary_length(array), _CUT_BYTES)
+        return Written(pc.if_else(is_long, text.join(short, "…"), short), self.null, "0x")
+
+    def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - as the server prints it
+        return Written(text.plain(array), self.null)
+
+    def document(self, array: pa.Array) -> Written:
+        return Written(_shortened(text.plain(array)), self.null)
+
+    def vector(self, array: pa.Array) -> Written:
+        return Written(_shortened(vector_texts(array)), self.null, "[", "]")
+
+
+_VALUES = TerminalValues()
+
+
+class TerminalLines(LineFormat):
+    def __init__(self, *, colours: bool) -> None:
+        self._colours = colours
+        self._open = OUTSIDE
+
+    def changes(self, changes: Changes) -> Line:
+        start = f"  {self._coloured(changes.kind.name, _COLOURS[changes.kind])} {changes.table.name}"
+        if changes.kind is Kind.INSERT:
+            return [start, *_all(changes, changes.after, changes.last), "\n"]
+        if changes.kind is Kind.DELETE:
+            return [start, *_all(changes, changes.before, changes.first), "\n"]
+        key = _all(changes, tuple(changes.key_of(changes.before)), changes.first)
+        return [start, *key, *_changed(changes), "\n"]
+
+    def statement(self, block: Block, statement: Statement) -> str:
+        one_line = " ".join(statement.text.split())
+        place = f"{statement.database}: " if statement.database else ""
+        head = "" if statement.is_in_transaction else self._heading(block, np.array([statement.event]))[0].as_py()
+        return f"{head}  {self._coloured(f'{place}{one_line}', _DDL)}\n"
+
+    def frame(self, page: Page) -> pa.Array:
+        if not len(page):
+            return page.texts
+        frame = Frame.of(page, self._open)
+        self._open = frame.still_open
+        heads = placed(self._heading(page.block, page.event[frame.starts]), frame.starts)
+        return weave((heads, Written(page.texts).at(np.arange(len(page)))), len(page))
+
+    def _heading(self, block: Block, events: NDArray[np.int64]) -> pa.Array:
+        start, end = (f"\x1b[{_DIM}m", "\x1b[0m\n") if self._colours else ("", "\n")
+        return text.join(start, heading(block, events), end)
+
+    def _coloured(self, word: str, colour: str) -> str:
+        return f"\x1b[{colour}m{word}\x1b[0m" if self._colours else word
+
+
+def _all(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
+    pieces: list[str | Chosen] = []
+    for column in columns:
+        pieces += [f"  {column.name}=", values(changes, _VALUES, column, rows)]
+    return pieces
+
+
+def _changed(changes: Changes) -> list[str | Chosen]:
+    """Per column `name: old → new`; nothing where the value is the same."""
+    pieces: list[str | Chosen] = []
+    old = {column.name for column in changes.before}
+    every = np.arange(len(changes))
+    for column in changes.shown_of(changes.after):
+        new = values(changes, _VALUES, column, changes.last)
+        if column.name not in old:
+            pieces += [f"  {column.name}: → ", new]
+            continue
+        differs = _differs(changes.images.columns[column.name], changes)
+        if differs.any():
+            both = (values(changes, _VALUES, column, changes.first), " → ", new)
+            shown = weave((f"  {column.name}: ", *both), len(changes))
+            pieces.append(
+                Written(pa.concat_arrays([shown, text.of_list([""])])).at(np.where(differs, every, every.size))
+            )
+    return pieces
+
+
+def _differs(array: pa.Array, changes: Changes) -> NDArray[np.bool_]:
+    """Where the image after a change has another value than the one before it."""
+    if pa.types.is_nested(array.type):
+        array = vector_texts(array)
+    old, new = (array.take(numbers(rows)) for rows in (changes.first, changes.last))
+    same = pc.or_kleene(pc.equal(old, new), pc.and_(pc.is_null(old), pc.is_null(new)))
+    bits = np.unpackbits(np.frombuffer(same.buffers()[1], np.uint8), bitorder="little")[: len(same)]
+    valid = text.validity(same)
+    return (bits == 0) | (valid == 0 if valid.size else np.False_)
+
+
+def _exceeds(sizes: pa.Array, most: int) -> pa.Array:
+    return pc.greater(sizes, numbers(np.array([most], np.int32))[0])
+
+
+def _shortened(texts: pa.Array) -> pa.Array:
+    """Long texts end in … ."""
+    is_long = _exceeds(pc.utf8_length(texts), _CUT)
+    if not pc.any(is_long).as_py():
+        return texts
+    return pc.if_else(is_long, text.join(pc.utf8_slice_codeunits(texts, 0, _CUT), "…"), texts)

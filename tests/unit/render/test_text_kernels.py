@@ -1,0 +1,92 @@
+"""Kernels that write text, beside what Python writes."""
+
+import base64
+import json
+from decimal import Context, Decimal
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.render import text
+from penstock.render.json_lines import JsonValues
+from penstock.render.weave import Written, weave
+from tests.twins.strategy import examples
+
+SOME = st.lists(st.one_of(st.none(), st.binary(max_size=9)), max_size=20)
+TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=12), st.text("\"\\\0\n\t\x1f'ü", max_size=6)), max_size=20)
+
+
+def shown(array: pa.Array) -> list[str | None]:
+    array.validate(full=True)
+    return array.to_pylist()
+
+
+@given(SOME, st.integers(0, 3))
+@examples(100)
+def test_hex_and_base64(values: list[bytes | None], first: int) -> None:
+    array = pa.array(values, pa.binary()).slice(first)
+    values = values[first:]
+    assert shown(text.hexed(array)) == [value if value is None else value.hex().upper() for value in values]
+    assert shown(text.base64ed(array)) == [
+        value if value is None else base64.b64encode(value).decode() for value in values
+    ]
+
+
+@given(TEXTS, st.integers(0, 3))
+@examples(100)
+def test_json_texts(values: list[str | None], first: int) -> None:
+    for kind in (pa.string(), pa.large_string()):
+        array = pa.array(values, kind).slice(first)
+        written = JsonValues().text(array)
+        lines = shown(weave([written.at(_every(array))], len(array)))
+        assert [json.loads(line or "") for line in lines] == values[first:]
+
+
+@given(st.data(), st.integers(1, 65))
+@examples(100)
+def test_decimals_show_all_their_digits(data: st.DataObject, precision: int) -> None:
+    scale = data.draw(st.integers(0, min(precision, 38)))
+    most = 10**precision - 1
+    whole = data.draw(
+        st.lists(
+            st.one_of(st.none(), st.integers(-most, most), st.integers(-99, 99).filter(lambda n: abs(n) <= most)),
+            max_size=9,
+        )
+    )
+    wide = Context(prec=80)
+    values = [None if number is None else Decimal(number).scaleb(-scale, wide) for number in whole]
+    kind = (pa.decimal256 if precision > 38 else pa.decimal128)(precision, scale)
+    assert shown(text.decimals(pa.array(values, kind))) == [None if value is None else f"{value:f}" for value in values]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 2**64 - 1)), max_size=9), st.integers(1, 64))
+@examples(50)
+def test_bits(values: list[int | None], width: int) -> None:
+    values = [value if value is None else value % 2**width for value in values]
+    assert shown(text.bits(pa.array(values, pa.uint64()), width)) == [
+        v if v is None else f"{v:0{width}b}" for v in values
+    ]
+
+
+def test_a_line_takes_rows_by_number_and_marks_nulls() -> None:
+    column = Written(pa.array(["a", None, "", "ccc"], text.TEXT), "NULL", "'", "'")
+    rows = _every(pa.nulls(5))[::-1] % 4
+    assert shown(weave(["<", column.at(rows.copy()), ">", column.at(rows.copy()), "\n"], 5)) == [
+        "<'a'>'a'\n",
+        "<'ccc'>'ccc'\n",
+        "<''>''\n",
+        "<NULL>NULL\n",
+        "<'a'>'a'\n",
+    ]
+    assert shown(weave([], 2)) == ["", ""]
+    assert shown(weave([column.at(rows[:0])], 0)) == []
+
+
+def test_the_date_of_an_iso_text_ends_with_a_t() -> None:
+    array = pa.array(["x", "2024-01-02 03:04:05", None, "0000-00-00 00:00:00"]).slice(1)
+    assert shown(text.with_byte(array, 10, "T")) == ["2024-01-02T03:04:05", None, "0000-00-00T00:00:00"]
+
+
+def _every(array: pa.Array) -> "text.NDArray[text.np.int64]":
+    return text.np.arange(len(array))
