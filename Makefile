@@ -45,7 +45,7 @@ format: setup  ## rewrite the code in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## run every benchmark, or one: make bench NAME=decoder
+bench: setup  ## run every benchmark, or one: make bench NAME=binlog
 	@$(BIN)/python -m benchmarks $(NAME)
 
 lock: setup  ## compile requirements/dev.txt anew from pyproject.toml

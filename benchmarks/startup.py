@@ -10,7 +10,7 @@ from benchmarks._orders_log import ORDERS, repeated, sample
 from benchmarks._report import print_figures, print_table
 
 ROUNDS = 3
-_KERNELS = "import penstock.binlog.rows.changes, penstock.binlog.events.reader, penstock.source.packet"
+_KERNELS = "import penstock.binlog.rows.changes, penstock.binlog.events.reader"
 _FIRST_BATCH = f"""
 {_KERNELS}
 import pathlib, numpy, pyarrow
@@ -28,10 +28,10 @@ assert batch.num_rows and table.name == TableName({ORDERS.name.schema!r}, {ORDER
 
 LABELS = {
     "pyarrow": "import pyarrow (limit)",
-    "numba": "import numba (limit)",
+    "numba": "import numba, as for compiling",
     "penstock": "import penstock",
     "cli": "import penstock.cli, as for --help",
-    "kernels": "import of the kernels, from their cache",
+    "kernels": "import of all that decodes",
     "first_batch": "… and up to the first decoded batch",
 }
 
