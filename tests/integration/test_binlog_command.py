@@ -185,6 +185,8 @@ class Work:
         key = self._dice.choice(self._keys)
         yield f"UPDATE {self.name}.keyed SET {sets} WHERE id = {key}"
         yield f"UPDATE {self.name}.heap SET {sets} WHERE id = {key // 2} LIMIT 1"
+        for table in TABLES:
+            yield f"UPDATE {self.name}.{table} SET js = JSON_SET(js, '$.a[0]', {key}) WHERE js LIKE '%a%' AND id < 9"
 
     def _move(self) -> Iterator[str]:
         key, new, self._next = self._dice.choice(self._keys), self._next, self._next + 1
@@ -210,7 +212,14 @@ class Work:
 
 
 TABLES = ("keyed", "heap")
-COMPRESSED = {"mysql9": ("SET SESSION binlog_transaction_compression = ON",)}
+# Ways of logging that change the bytes and must not change the result, in the runs with the second seed.
+SETTINGS = {
+    "mysql80": ("SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",),
+    "mysql9": (
+        "SET SESSION binlog_transaction_compression = ON",
+        "SET SESSION binlog_row_value_options = 'PARTIAL_JSON'",
+    ),
+}
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -225,7 +234,7 @@ def test_the_sql_does_the_same_again_and_the_way_back_leads_back(
     execute(server, LOOSE, *(f"CREATE TABLE {name}.{table}_before LIKE {name}.{table}" for table in TABLES))
     execute(server, LOOSE, *(f"INSERT INTO {name}.{table}_before SELECT * FROM {name}.{table}" for table in TABLES))
     log = new_log(server)
-    work.do(40, *(COMPRESSED.get(source, ()) if seed == 2 else ()))
+    work.do(40, *(SETTINGS.get(source, ()) if seed == 2 else ()))
     new_log(server)
     # Logs of 5.7 have no names, no charsets and no keys: the server is asked for them.
     options, environment = live(server)

@@ -82,7 +82,7 @@ def _column(
     if "COMPRESSED" in text:
         wire = _COMPRESSED.get(wire, wire)
     is_text = wire in (WireType.VARCHAR, WireType.STRING, WireType.BLOB, *_COMPRESSED.values())
-    labels = _labels(text, charset or "") if kind in {"enum", "set"} else ()
+    labels = _labels(text) if kind in {"enum", "set"} else ()
     return Column(
         name,
         wire,
@@ -92,15 +92,18 @@ def _column(
         unsigned="unsigned" in text.lower().split("(")[-1] and not labels,
         nullable=is_nullable == "YES",
         charset=(charset or "binary") if is_text else "",
-        labels=labels,
+        labels=labels if _are_exact(labels, charset) else (),
         declared=kind if kind in _DECLARED else "",
     )
 
 
-def _labels(text: str, charset: str) -> tuple[str, ...]:
+def _labels(text: str) -> tuple[str, ...]:
+    return tuple(_ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), label) for label in _LABEL.findall(text))
+
+
+def _are_exact(labels: tuple[str, ...], charset: str | None) -> bool:
     """The catalogue has no character beyond three bytes and shows a question mark instead: then none can be told."""
-    labels = tuple(_ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), label) for label in _LABEL.findall(text))
-    return () if charset in _WIDE and any("?" in label for label in labels) else labels
+    return charset not in _WIDE or not any("?" in label for label in labels)
 
 
 def _size(  # noqa: PLR0911 - one per kind of type
