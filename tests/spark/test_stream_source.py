@@ -88,11 +88,12 @@ def test_one_table_is_a_typed_stream(
         "_commit_version": "bigint",
         "_commit_timestamp": "timestamp",
         "_seq": "bigint",
-        "_row": "int",
+        "_row": "bigint",
         "_gtid": "string",
         "_file": "string",
         "_offset": "bigint",
         "_changed": "array<string>",
+        "_absent": "array<string>",
     }
     got = Collected()
     query = run(frame, got, tmp_path / "checkpoint")
