@@ -1,9 +1,9 @@
 """Machine code of kernels: compiled by numba once, kept on disk, loaded by llvmlite alone, called through ctypes.
 
-A file holds the object code of one kernel for one processor. Its name ends in a digest of everything the code was made
-of: the sources of the kernel and of all it calls, the constants they use, the compiler's version, the processor. By
-numba's convention a function gives a status and takes result*, exception**, then each number itself and for each array
-meminfo*, parent*, count, item size, data*, shape…, strides….
+A file holds a checksum and the object code of one kernel for one processor. Its name ends in a digest of everything the
+code was made of: the sources of the kernel and of all it calls, the constants they use, the compiler's version, the
+processor. By numba's convention a function gives a status and takes result*, exception**, then each number itself and
+for each array meminfo*, parent*, count, item size, data*, shape…, strides….
 
 Where that cannot be (no ELF, code that needs numba's runtime, bounds checks) numba calls the kernel itself.
 """
@@ -13,7 +13,9 @@ import hashlib
 import importlib
 import os
 import struct
+import tempfile
 import threading
+import time
 import types
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -26,6 +28,8 @@ from penstock.binlog.kernel import IS_CHECKED, Kernel, Shared, Signature, Type
 
 _OPTIONS = {"nogil": True, "inline": "never", "_nrt": False}
 _HARMLESS = {"memcpy", "memset", "memmove"}  # of the C library
+_SUM_BYTES = 32
+_KEEP_S = 7 * 24 * 3600
 _INTRINSICS = Path(__file__).with_name("intrinsics.py")
 _lock = threading.RLock()
 
@@ -35,8 +39,9 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
         if IS_CHECKED or os.name != "posix":
             return _by_numba(kernel)
         for path in _places(kernel):
-            if path.is_file():
-                return _Native(kernel.signature, *_load(path.read_bytes()))
+            code = _kept(path)
+            if code is not None:
+                return _Native(kernel.signature, *_load(code))
         code = _compile(kernel)
         if code is None:
             return _by_numba(kernel)
@@ -55,22 +60,40 @@ def _places(kernel: Kernel) -> Iterator[Path]:
     ]  # one function may be compiled for several types
     name = f"{source.stem}.{kernel.function.__name__}.{kind}-{_digest(kernel)}.code"
     yield source.parent / "__pycache__" / name
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    yield cache / "penstock" / "kernels" / name
+    cache = os.environ.get("XDG_CACHE_HOME")
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.home fails for a user who has none
+    if cache or home != "~":
+        yield Path(cache or Path(home) / ".cache") / "penstock" / "kernels" / name
+
+
+def _kept(path: Path) -> bytes | None:
+    """The code of a file; None when there is none that is whole."""
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    code = raw[_SUM_BYTES:]
+    return code if hashlib.sha256(code).digest() == raw[:_SUM_BYTES] else None
 
 
 def _save(kernel: Kernel, code: bytes) -> None:
     for path in _places(kernel):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            for old in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.code"):
-                old.unlink(missing_ok=True)
-            part = path.with_suffix(f".{os.getpid()}")
-            part.write_bytes(code)
-            part.replace(path)
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".part", delete=False) as part:
+                part.write(hashlib.sha256(code).digest() + code)
+            Path(part.name).replace(path)
+            _sweep(path)
         except OSError:
             continue
         return
+
+
+def _sweep(path: Path) -> None:
+    """Remove what the kernel was before, unless another version or processor may still use it."""
+    for old in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.code"):
+        if old != path and time.time() - old.stat().st_mtime > _KEEP_S:
+            old.unlink(missing_ok=True)
 
 
 def _digest(kernel: Kernel) -> str:

@@ -67,8 +67,35 @@ def test_another_constant_makes_other_code(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(globals(), "_FACTOR", 5)
     monkeypatch.delitem(vars(_twice), "dispatcher", raising=False)
     assert a_kernel()(np.array([1], np.uint8), 1) == (5, 1)
-    assert len(list(folder.iterdir())) == 1
-    assert list(folder.iterdir()) != before
+    assert len(list(folder.iterdir())) == 2
+    assert before[0] in folder.iterdir()
+
+
+def test_code_that_is_long_out_of_use_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    a_kernel()(np.array([1], np.uint8), 1)
+    (old,) = folder.iterdir()
+    os.utime(old, (0, 0))
+    monkeypatch.setitem(globals(), "_FACTOR", 7)
+    monkeypatch.delitem(vars(_twice), "dispatcher", raising=False)
+    assert a_kernel()(np.array([1], np.uint8), 1) == (7, 1)
+    assert old not in folder.iterdir()
+
+
+@pytest.mark.parametrize("size", [0, 10, 40, 500])
+def test_a_damaged_file_is_compiled_anew(folder: Path, size: int) -> None:
+    a_kernel()(np.array([1], np.uint8), 1)
+    (path,) = folder.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:size])
+    assert a_kernel()(np.array([1, 2], np.uint8), 2) == (6, 2)
+    assert native._kept(path) is not None
+    assert list(folder.iterdir()) == [path]
+
+
+def test_a_user_without_a_home_has_one_place_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    assert len(list(native._places(a_kernel()))) == 1
 
 
 @pytest.mark.parametrize(
