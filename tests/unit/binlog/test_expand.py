@@ -145,8 +145,10 @@ def test_a_large_payload_is_cut_into_blocks() -> None:
 def test_a_payload_that_lies_about_its_size_is_refused() -> None:
     inner = _plain(2, b"\0" * 14 + b"BEGIN")
     body = payload(inner, is_compressed=False)
-    for lie in (len(inner) - 1, len(inner) + 1):
+    said = b"\x03\x01" + bytes([len(inner)])
+    lies = [b"\x03\x01" + bytes([size]) for size in (0, 19, len(inner) - 1, len(inner) + 1)]
+    for lie in (*lies, b"\x03\x09\xfe" + b"\xff" * 8):
         into = LogWriter().open()
-        into.add(TRANSACTION_PAYLOAD, body.replace(b"\x03\x01" + bytes([len(inner)]), b"\x03\x01" + bytes([lie])))
+        into.add(TRANSACTION_PAYLOAD, body.replace(said, lie))
         with pytest.raises(BinlogError, match=r"^binlog\.000001:\d+ "):
             read(into)

@@ -24,6 +24,7 @@ _PLAIN_KIND = {EventType.MARIADB_QUERY_COMPRESSED: EventType.QUERY} | {
 COMPRESSED_KINDS = frozenset(_PLAIN_KIND)
 _ROWS_KINDS = {*range(23, 26), *range(30, 33), *range(166, 172)}
 _HAS_SIZE = 1
+_LARGEST_PAYLOAD = 1 << 40  # a transaction of a terabyte; more is a broken number
 
 
 class ExpandError(ValueError):
@@ -55,6 +56,8 @@ def open_payload(body: bytes) -> tuple[Any, int]:
         at += size
     packed = body[at : at + fields.get(_PAYLOAD_SIZE, len(body) - at)]
     total = fields.get(_EXPANDED_SIZE, len(packed))
+    if total > _LARGEST_PAYLOAD:
+        raise ExpandError(f"it says that it holds {total} bytes")
     match fields.get(_COMPRESSION, _PLAIN):
         case 0:  # zstd
             return pa.CompressedInputStream(pa.BufferReader(packed), "zstd"), total

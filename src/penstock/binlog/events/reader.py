@@ -285,6 +285,8 @@ class BlockReader:
             self._seal(inner)
             if self._sealed >= self._block_bytes:
                 yield self._cut(inner)
+        if _has_more(stream):
+            raise ExpandError(f"it holds more than the {total} bytes it speaks of")
         if inner.at != inner.fill:
             raise ExpandError(f"it ends with {inner.fill - inner.at} bytes that are no event")
         for slot in (Slot.CHECKSUM, Slot.FRAME_AT, Slot.FRAME_SPAN, Slot.FRAME_TOTAL, Slot.FRAME_SHIFT):
@@ -340,6 +342,13 @@ class BlockReader:
         }[why]
         extract = feed.data[feed.at : min(feed.at + 24, feed.fill)].tobytes().hex(" ")
         return BinlogError(f"{self.position} {event_name(int(feed.data[feed.at + 4]))}: {what}; bytes there: {extract}")
+
+
+def _has_more(stream: Any) -> bool:
+    try:
+        return bool(stream.read(1))
+    except OSError as error:
+        raise ExpandError(f"it cannot be expanded: {error}") from None
 
 
 def _knows_checksums(server_version: str) -> bool:
