@@ -1,5 +1,6 @@
 """Changes table by table: each goes into a file of its own in a folder, or the only one into a file or a pipe."""
 
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -15,6 +16,7 @@ from penstock.render.columnar import ArrowWriter, BatchWriter, ParquetWriter
 from penstock.render.csv_lines import CsvLines
 from penstock.render.page import compose
 
+_DOUBTFUL = re.compile(r"[^\w $@#=+,-]")  # a dot, a slash, a percent sign
 Kind = Literal["csv", "arrow", "parquet"]
 
 
@@ -149,4 +151,5 @@ class Pipe:
 
 
 def _file_name(table: TableName) -> str:
-    return str(table).replace("/", "_").replace("\0", "_")
+    """The one dot is that between the names, so that no two tables or versions share a file."""
+    return ".".join(_DOUBTFUL.sub(lambda found: f"%{ord(found[0]):02X}", name) for name in (table.schema, table.table))

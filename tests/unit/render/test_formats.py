@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import BinlogError, ConfigurationError, SchemaError
+from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, INSERT, UPDATE
 from tests.unit.render.shop_log import NOTE, PRODUCT, binlog, shop_log, shown, written
@@ -141,6 +142,24 @@ def test_csv_of_one_table(log: Path) -> None:
 def test_a_folder_gets_a_file_per_table(log: Path, tmp_path: Path, kind: str) -> None:
     assert shown(log, "--format", kind, "--output", tmp_path / "out") == ""
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"shop.note.{kind}", f"shop.product.{kind}"]
+
+
+def test_no_two_tables_share_a_file(tmp_path: Path) -> None:
+    log = LogWriter().open()
+    names = [("a.b", "c"), ("a", "b.c"), ("a", "b/c"), ("a", "b_c"), ("a", "b"), ("a", "b.2")]
+    for number, (schema, name) in enumerate(names):
+        table = TableSchema(TableName(schema, name), (Column("id", WireType.LONG),), ("id",))
+        log.begin()
+        log.map(number, table)
+        log.rows(INSERT, number, table, [[number]])
+        log.commit()
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(b"\xfebin" + bytes(log.data))
+    shown(path, "--format", "csv", "--columns", "id", "--output", tmp_path / "out")
+    files = sorted((tmp_path / "out").iterdir())
+    assert len(files) == len(names)
+    assert [file.name for file in files if "%" not in file.name] == ["a.b.csv", "a.b_c.csv"]
+    assert {file.read_text().splitlines()[1].split(",")[0] for file in files} == {str(i) for i in range(len(names))}
 
 
 def test_parquet_and_arrow_keep_types(log: Path, tmp_path: Path) -> None:
