@@ -1,7 +1,4 @@
-"""QUERY events: the statements that a log holds as text, such as DDL.
-
-thread 4 | seconds 4 | database length 1 | error 2 | variables length 2 | variables | database, 0 | statement
-"""
+"""QUERY events: the statements that a log holds as text, such as DDL."""
 
 import re
 from collections.abc import Iterator
@@ -11,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.bodies import Statement as Query
+from penstock.binlog.events.bodies import parse_body
 from penstock.binlog.events.layout import HEADER, Entry, EventType
+from penstock.errors import BinlogError
 from penstock.model import TableName
 
-_FIXED = 13
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
 _TABLE = re.compile(
     r"\s*(?:CREATE(?:\s+OR\s+REPLACE)?(?:\s+TEMPORARY)?|ALTER(?:\s+ONLINE|\s+OFFLINE)?(?:\s+IGNORE)?|DROP(?:\s+TEMPORARY)?"
@@ -55,13 +54,13 @@ def statements_in(block: Block) -> Iterator[Statement]:
     entry = block.column("entry")
     for i in np.flatnonzero(are_statements(block)).tolist():
         body = data[starts[i] + HEADER : starts[i] + sizes[i] - sums[i]].tobytes()
-        name = _FIXED + int.from_bytes(body[11:13], "little")
-        query = name + body[8] + 1
-        text = body[query:].decode("utf-8", "replace")
+        try:
+            query = parse_body(EventType.QUERY, body)
+        except BinlogError as error:
+            raise BinlogError(f"{block.file}:{block.column('position')[i]} {error}") from None
         # Servers put a comment in the place of events that a reader would not understand.
-        if not text.startswith("#"):
-            database = body[name : query - 1].decode("utf-8", "replace")
-            yield Statement(i, database, text, bool(entry[i] == Entry.OTHER))
+        if isinstance(query, Query) and not query.text.startswith("#"):
+            yield Statement(i, query.database, query.text, bool(entry[i] == Entry.OTHER))
 
 
 def are_rolled_back(block: Block) -> NDArray[np.bool_]:

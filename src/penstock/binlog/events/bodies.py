@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.values.charset import charset_of
+from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 from penstock.errors import BinlogError
 
@@ -145,7 +146,7 @@ def _statement(data: _Bytes) -> Statement:
 
     return Statement(
         database,
-        decode_text(charset, data.data[data.at :]),
+        _text(charset, data.data[data.at :]),
         thread,
         seconds,
         error,
@@ -159,6 +160,14 @@ def _statement(data: _Bytes) -> Statement:
         variables.get(_INVOKER, b"").decode("utf-8", "replace"),
         tuple(name.decode("utf-8", "replace") for name in variables.get(_DATABASES, b"").split(b"\0")[:-1]),
     )
+
+
+def _text(charset: str, raw: bytes) -> str:
+    """In a charset that nobody knows, what is UTF-8 of it: it is for people to look at."""
+    try:
+        return decode_text(charset, raw)
+    except ValueProblemError:
+        return raw.decode("utf-8", "replace")
 
 
 def _variables(data: _Bytes) -> dict[int, bytes]:
@@ -205,7 +214,7 @@ def _user_variable(data: _Bytes) -> Variable:
         case "decimal":
             return Variable(name, _decimal(raw))
         case _:
-            return Variable(name, decode_text(charset_of(collation), raw))
+            return Variable(name, _text(charset_of(collation), raw))
 
 
 def _decimal(raw: bytes) -> str:
