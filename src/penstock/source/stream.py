@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 
 _COM_BINLOG_DUMP = 0x12
 _INBOX_BYTES = 1 << 18
+_LAST_OFFSET = 0xFFFFFFFF
 _SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
 
 
@@ -58,6 +59,11 @@ class BinlogStream:
         return self._reader.position
 
     def __enter__(self) -> Self:
+        if self._start.offset > _LAST_OFFSET:
+            raise PositionLostError(
+                f"{self._settings.address} cannot be asked for {self._start}: its protocol counts to 4 GiB; start at"
+                " the beginning of the next file, or read this file itself with `penstock binlog`"
+            )
         self._connection = connect(self._settings)
         server_id = self._settings.server_id or secrets.randbelow(2**32 - 1_000_000) + 1_000_000
         with translated(self._settings):
