@@ -5,6 +5,8 @@ from enum import IntEnum
 
 from penstock.errors import ConfigurationError, SchemaError
 
+_WIDE = {"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"}  # charsets with characters beyond three bytes of UTF-8
+
 
 class WireType(IntEnum):
     """Column type codes of the protocol, with CHAR, ENUM and SET already told apart."""
@@ -84,9 +86,8 @@ class TableSchema:
     name: TableName
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
-    key_prefixes: tuple[
-        int, ...
-    ] = ()  # characters of each key column that count, 0 for all; empty when all count whole
+    has_signs: bool = True  # it is known which numbers are unsigned; a log without metadata does not say
+    key_prefixes: tuple[int, ...] = ()  # characters of each key column that count, 0 for all; empty: all of all
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
@@ -99,16 +100,18 @@ class TableSchema:
                 " altered in between, and this log does not name its columns"
             )
         columns = tuple(
-            _completed(self.name, mine, theirs) for mine, theirs in zip(self.columns, known.columns, strict=True)
+            _completed(self, mine, theirs) for mine, theirs in zip(self.columns, known.columns, strict=True)
         )
-        return replace(self, columns=columns, key=known.key if is_nameless(self) else self.key)
+        key = known.key if is_nameless(self) else self.key
+        return replace(self, columns=columns, key=key, has_signs=self.has_signs or known.has_signs)
 
 
 def is_nameless(table: TableSchema) -> bool:
     return bool(table.columns) and table.columns[0].name == "@1"
 
 
-def _completed(table: TableName, mine: Column, theirs: Column) -> Column:
+def _completed(logged: TableSchema, mine: Column, theirs: Column) -> Column:
+    table = logged.name
     if mine.name[:1] != "@" and mine.name != theirs.name:
         raise SchemaError(f"column {mine.name} of table {table} in the log is now called {theirs.name}: it was altered")
     if mine.type is not theirs.type or (mine.type is not WireType.BLOB and mine.size != theirs.size):
@@ -118,8 +121,13 @@ def _completed(table: TableName, mine: Column, theirs: Column) -> Column:
     return replace(
         mine,
         name=theirs.name,
-        unsigned=mine.unsigned or (mine.name[:1] == "@" and theirs.unsigned),
+        unsigned=mine.unsigned if logged.has_signs else theirs.unsigned,
         charset=mine.charset or theirs.charset,
-        labels=mine.labels or theirs.labels,
+        labels=mine.labels or (theirs.labels if _are_exact(theirs) else ()),
         declared=theirs.declared,
     )
+
+
+def _are_exact(column: Column) -> bool:
+    """A catalogue has no character beyond three bytes and shows a question mark instead: then no label can be told."""
+    return column.charset not in _WIDE or not any("?" in label for label in column.labels)

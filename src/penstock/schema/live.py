@@ -25,7 +25,6 @@ _BLOB_LENGTH_BYTES = {"tiny": 1, "text": 2, "blob": 2, "medi": 3, "long": 4}
 _DECLARED = {"uuid": 16, "inet4": 4, "inet6": 16}  # what the log does not tell from BINARY of that size
 _STORED = {WireType.JSON: 4, WireType.GEOMETRY: 4, WireType.VECTOR: 4, WireType.FLOAT: 4, WireType.DOUBLE: 8}
 _COMPRESSED = {WireType.VARCHAR: WireType.VARCHAR_COMPRESSED, WireType.BLOB: WireType.BLOB_COMPRESSED}
-_WIDE = {"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"}  # charsets with characters beyond three bytes of UTF-8
 _ESCAPE = re.compile(r"\\(.)|''", re.DOTALL)
 _MEANT = {"n": "\n", "r": "\r", "0": "\0", None: "'"}
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
@@ -91,19 +90,14 @@ def _column(
         scale=int(scale or 0) if wire is WireType.NEWDECIMAL else 0,
         unsigned="unsigned" in text.lower().split("(")[-1] and not labels,
         nullable=is_nullable == "YES",
-        charset=(charset or "binary") if is_text else "",
-        labels=labels if _are_exact(labels, charset) else (),
+        charset=(charset or "binary") if is_text else charset or "" if labels else "",
+        labels=labels,
         declared=kind if kind in _DECLARED else "",
     )
 
 
 def _labels(text: str) -> tuple[str, ...]:
     return tuple(_ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), label) for label in _LABEL.findall(text))
-
-
-def _are_exact(labels: tuple[str, ...], charset: str | None) -> bool:
-    """The catalogue has no character beyond three bytes and shows a question mark instead: then none can be told."""
-    return charset not in _WIDE or not any("?" in label for label in labels)
 
 
 def _size(  # noqa: PLR0911 - one per kind of type

@@ -148,3 +148,33 @@ def test_labels_whose_charset_is_not_in_the_log_are_not_guessed(label: bytes, is
     body = body.replace(b"\x06\x0a\x02\x01a\x06xxxxxx", bytes([6, 4 + len(label), 2, 1, 97, len(label)]) + label)
     (found,) = parse_table_map(body, MYSQL).columns
     assert found.labels == (("a", label.decode()) if is_kept else ())
+
+
+def nameless(*columns: Column) -> TableSchema:
+    named = [replace(column, name=f"@{i}") for i, column in enumerate(columns, 1)]
+    return TableSchema(TableName("d", "t"), tuple(named))
+
+
+def test_a_sign_that_the_log_states_is_not_overridden() -> None:
+    logged, now = nameless(Column("a", WireType.LONG)), Column("a", WireType.LONG, unsigned=True)
+    known = TableSchema(logged.name, (now,))
+    assert not logged.completed(known).columns[0].unsigned
+    assert replace(logged, has_signs=False).completed(known).columns[0].unsigned
+
+
+def test_a_log_says_whether_it_knows_signs() -> None:
+    body = table_map(7, TableSchema(TableName("d", "t"), (Column("abc", WireType.LONG),)))
+    assert parse_table_map(body, MARIADB).has_signs
+    assert not parse_table_map(body[: body.index(b"\x01\x01\x00\x04\x04\x03abc")], MARIADB).has_signs
+
+
+@pytest.mark.parametrize(
+    ("label", "charset", "is_kept"), [("a?", "utf8mb4", False), ("a?", "latin1", True), ("a", "utf8mb4", True)]
+)
+def test_labels_that_a_catalogue_cannot_say_are_left_out(label: str, charset: str, is_kept: bool) -> None:
+    now = Column("e", WireType.ENUM, size=1, charset=charset, labels=(label,))
+    logged = nameless(Column("e", WireType.ENUM, size=1))
+    (found,) = logged.completed(TableSchema(logged.name, (now,))).columns
+    assert found.labels == ((label,) if is_kept else ())
+    whole = replace(logged, columns=(replace(logged.columns[0], labels=("x",)),))
+    assert whole.completed(TableSchema(logged.name, (now,))).columns[0].labels == ("x",)

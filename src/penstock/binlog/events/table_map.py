@@ -187,7 +187,8 @@ def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes
     if any(i >= len(columns) for i in key):
         raise BinlogError(f"TABLE_MAP event of {name} has a key on column {max(key)} of {len(columns)}")
     shown = tuple(prefixes) if any(prefixes) else ()
-    return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key), shown)
+    has_signs = _SIGNEDNESS in fields or not any(column.type in signed for column in columns)
+    return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key), has_signs, shown)
 
 
 def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
