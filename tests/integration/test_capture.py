@@ -78,6 +78,21 @@ def test_every_value_is_what_a_select_shows(
             assert row["_change_type"] == "insert"
 
 
+def test_labels_that_the_catalogue_cannot_say_come_from_the_log(
+    server: DatabaseServer, instance: Instance, database: Callable[[DatabaseServer], str]
+) -> None:
+    """It shows an emoji as a question mark; what a stream is described as must still be what its log gives."""
+    name = database(server)
+    start = instance.store.latest
+    execute(
+        server,
+        f"CREATE TABLE {name}.t (id INT PRIMARY KEY, e ENUM('why?', 'a''b', '\U0001f600')) CHARACTER SET utf8mb4",
+        f"INSERT INTO {name}.t VALUES (1, 'why?'), (2, 'a''b'), (3, '\U0001f600')",
+    )
+    rows = changes_until(instance, f"{name}.t", 3, start)
+    assert [row["e"] for row in rows] == ["why?", "a'b", "\U0001f600"]
+
+
 def test_updates_and_deletes_carry_both_images_order_and_identity(
     server: DatabaseServer, instance: Instance, database: Callable[[DatabaseServer], str]
 ) -> None:
