@@ -18,7 +18,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import Rows, decode_rows
-from penstock.binlog.rows.locate import ABSENT
+from penstock.binlog.rows.located import ABSENT
 from penstock.binlog.values.column import Decoding
 from penstock.errors import SchemaError
 from penstock.model import ChangeKind, Column, Position, TableSchema

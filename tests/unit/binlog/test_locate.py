@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.rows.locate import ABSENT, ENDS_EARLY, NULL, OTHER_COLUMN_COUNT, Layout, Located, locate
+from penstock.binlog.rows.locate import ENDS_EARLY, OTHER_COLUMN_COUNT, locate
+from penstock.binlog.rows.located import ABSENT, NULL, Layout, Located
 from penstock.binlog.values.column import wire_of
 from penstock.model import Column, TableSchema, WireType
 from tests.twins import locate as twin

@@ -14,7 +14,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.kernel import BYTES, I32S, I32S_2D_IN, I64, I64S_2D_IN, U8S_IN, kernel
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
-from penstock.binlog.rows.locate import ABSENT
+from penstock.binlog.rows.located import ABSENT
 from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import ChangeKind, TableName, TableSchema

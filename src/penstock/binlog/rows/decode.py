@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import event_name
-from penstock.binlog.rows.locate import ENDS_EARLY, OTHER_COLUMN_COUNT, Layout, Located, locate
+from penstock.binlog.rows.locate import ENDS_EARLY, OTHER_COLUMN_COUNT, locate
+from penstock.binlog.rows.located import Layout, Located
 from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.binlog.values.problem import ValueProblemError
