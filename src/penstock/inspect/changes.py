@@ -112,8 +112,8 @@ def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf) -> Iterato
         table = shape_of(block, number)
         shown = choice.names(table)
         wanted = [column for column in table.columns if column.name in shown or column.name in table.key]
-        rows = decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING)
-        yield from _split(block, table, tuple(shown), wanted, rows)
+        for rows in decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING):
+            yield from _split(block, table, tuple(shown), wanted, rows)
 
 
 def gtids(block: Block, events: NDArray[Any]) -> pa.Array:

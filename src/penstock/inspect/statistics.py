@@ -155,9 +155,12 @@ class Statistics:
             own = events[ids == number]
             table = block.schema_of(number)
             count = self.tables.setdefault(table.name, TableCount())
-            located = decode_rows(block, own, table, []).located
+            located = [rows.located for rows in decode_rows(block, own, table, [])]
+            event, kinds = (
+                np.concatenate(part) for part in zip(*((one.event, one.kind) for one in located), strict=True)
+            )
             for code, kind in _KINDS.items():
-                rows = np.bincount(located.event[located.kind == code], minlength=own.size)
+                rows = np.bincount(event[kinds == code], minlength=own.size)
                 counted[own] += rows
                 count.rows[kind] += int(rows.sum())
                 count.bytes[kind] += int(block.column("span")[own][rows > 0].sum())

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
+from penstock.binlog.rows.locate import MOST_CELLS
+from penstock.binlog.values import compressed
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, Sequence, TableName, TableSchema, WireType
 from tests.twins.feed import EPOCH, read, rows_in
@@ -71,12 +74,49 @@ def test_a_column_that_came_later_is_null_before() -> None:
     (batch,) = changes_of(block, ORDERS.name, fields, EPOCH)
     assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
     assert batch.column("late").to_pylist() == [None]
+    assert batch.column("_absent").to_pylist() == [["late"]]
 
 
-def test_an_altered_column_stops_with_its_place() -> None:
+def test_minimal_images_of_a_wide_table_are_cut() -> None:
+    """A cell of each column for each image is much more than the log itself has."""
+    wide = TableSchema(ORDERS.name, tuple(Column(f"c{i}", WireType.LONG) for i in range(1000)))
+    image = [1, *[ABSENT] * 999]
+    (block,) = one_event(INSERT, [image] * 9000, wide)
+    batches = list(changes_of(block, wide.name, table_fields(wide, ["c0", "c1"]), EPOCH))
+    assert [batch.num_rows for batch in batches] == [9000]
+    batches = list(changes_of(block, wide.name, table_fields(wide), EPOCH))
+    assert len(batches) > 1
+    assert all(batch.num_rows * 1000 <= MOST_CELLS for batch in batches)
+    assert np.concatenate([batch.column("_row") for batch in batches]).tolist() == list(range(9000))
+    assert batches[-1].column("_absent")[-1].as_py() == [f"c{i}" for i in range(1, 1000)]
+
+
+def test_columns_that_grow_too_long_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compressed, "_MANY_BYTES", 5000)
+    text = Column("text", WireType.BLOB_COMPRESSED, size=2, charset="utf8mb4")
+    table = replace(ORDERS, columns=(*ORDERS.columns, text))
+    images = [[*_ROW, chr(97 + i) * 1000] for i in range(22)]
+    (block,) = one_event(UPDATE, images, table)
+    batches = list(changes_of(block, table.name, table_fields(table), EPOCH))
+    assert len(batches) > 3
+    assert [row["text"] for batch in batches for row in batch.to_pylist()] == [image[-1] for image in images]
+    whole = [row["_changed"] for batch in batches for row in batch.to_pylist()]
+    assert whole == [None, ["text"]] * 11
+
+
+def test_a_column_that_became_wider_is_read_in_its_new_type() -> None:
     (block,) = one_event(INSERT, [_ROW])
     fields = table_fields(replace(ORDERS, columns=(Column("id", WireType.LONGLONG), *ORDERS.columns[1:])))
-    with pytest.raises(SchemaError, match=r"shop\.orders\.id is int32 at binlog\.000001:\d+.*int64.*altered"):
+    (batch,) = changes_of(block, ORDERS.name, fields, EPOCH)
+    assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
+    assert batch.column("id").to_pylist() == [1]
+
+
+@pytest.mark.parametrize("other", [WireType.TINY, WireType.DATE])
+def test_an_altered_column_stops_with_its_place(other: WireType) -> None:
+    (block,) = one_event(INSERT, [_ROW])
+    fields = table_fields(replace(ORDERS, columns=(Column("id", other), *ORDERS.columns[1:])))
+    with pytest.raises(SchemaError, match=r"shop\.orders\.id is int32 at binlog\.000001:\d+.*altered"):
         list(changes_of(block, ORDERS.name, fields, EPOCH))
 
 

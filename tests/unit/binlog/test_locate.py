@@ -1,16 +1,17 @@
 """The locate pass against its twin: all column types, partial images, up to 300 columns, broken bytes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.rows.locate import ENDS_EARLY, OTHER_COLUMN_COUNT, locate
+from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
+from penstock.binlog.rows.locate import MOST_CELLS, RowsProblemError, locate
 from penstock.binlog.rows.located import ABSENT, NULL, Layout, Located
 from penstock.binlog.values.column import wire_of
-from penstock.model import Column, TableSchema, WireType
+from penstock.model import ChangeKind, Column, TableSchema, WireType
 from tests.twins import locate as twin
 from tests.twins.event import Header, event
 from tests.twins.log import LogWriter
@@ -39,9 +40,14 @@ def wires_of(table: TableSchema) -> list[tuple[int, int]]:
     return [(wire.length_bytes, wire.width) for wire in map(wire_of, table.columns)]
 
 
-def run(
-    events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
-) -> Located | tuple[int, int, int]:
+def pieces_of(
+    events: list[bytes],
+    checksum: int,
+    wires: list[tuple[int, int]],
+    lines: list[int],
+    documents: Sequence[int] = (),
+    most_cells: int = MOST_CELLS,
+) -> Iterator[Located]:
     sizes = np.array([len(one) for one in events], np.int64)
     starts = np.cumsum(sizes) - sizes
     data = np.frombuffer(b"".join(events), np.uint8)
@@ -50,7 +56,17 @@ def run(
         np.array(lines, np.int64) >= 0,
         np.array([i in documents for i in range(len(wires))], np.bool_),
     )
-    return locate(data, starts, starts + sizes - checksum, layout)
+    return locate(data, starts, starts + sizes - checksum, layout, most_cells)
+
+
+def run(
+    events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
+) -> Located | tuple[int, int, int]:
+    try:
+        (found,) = pieces_of(events, checksum, wires, lines, documents)
+    except RowsProblemError as problem:
+        return problem.code, problem.byte, problem.event
+    return found
 
 
 def assert_agrees(
@@ -98,6 +114,32 @@ def test_agrees_with_its_twin(case: tuple[TableSchema, list[bytes], bool], data:
     numbers = iter(range(len(wanted)))
     lines = [next(numbers) if is_wanted else -1 for is_wanted in wanted]
     assert_agrees(events, 4 * is_checksummed, wires_of(table), lines)
+
+
+def cells_of(found: Located, columns: int) -> list[tuple[int, ...]]:
+    """All that is known of each row."""
+    partial = found.partial if found.partial.size else np.zeros((columns, found.rows), np.uint8)
+    parts = [found.event, found.kind, found.start, found.number, *partial]
+    for line in range(columns):
+        offsets, lengths = found.offsets(line), found.lengths(line)
+        parts += [offsets, np.where(offsets >= 0, lengths, 0) if lengths.size else np.zeros_like(offsets)]
+    return list(zip(*(part.tolist() for part in parts), strict=True))
+
+
+@examples(60)
+@given(rows_events(st.integers(1, 6)), st.integers(1, 40))
+def test_pieces_are_together_the_whole(case: tuple[TableSchema, list[bytes], bool], most_cells: int) -> None:
+    table, events, is_checksummed = case
+    columns = len(table.columns)
+    how = (events, 4 * is_checksummed, wires_of(table), list(range(columns)))
+    (whole,) = pieces_of(*how)
+    pieces = list(pieces_of(*how, most_cells=most_cells))
+    assert [cell for piece in pieces for cell in cells_of(piece, columns)] == cells_of(whole, columns)
+    assert np.sum([piece.missing for piece in pieces], axis=0).tolist() == whole.missing.tolist()
+    assert all(piece.rows <= max(2, most_cells // columns) for piece in pieces)
+    assert not any(piece.kind.size and piece.kind[0] == ChangeKind.UPDATE_POSTIMAGE for piece in pieces)
+    halves = [whole.part(first, stop) for first, stop in ((0, whole.rows // 2), (whole.rows // 2, whole.rows))]
+    assert [cell for half in halves for cell in cells_of(half, columns)] == cells_of(whole, columns)
 
 
 @examples(30)

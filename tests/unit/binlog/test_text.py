@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.values.charset import TABLES, TEXT, UNITS, UTF8, charset_of
-from penstock.binlog.values.text import TextTooLongError, UnknownCharsetError, decode_text, to_utf8
+from penstock.binlog.values.problem import TooLongError
+from penstock.binlog.values.text import UnknownCharsetError, decode_text, to_utf8
 from penstock.binlog.values.utf8 import copy_utf8
 from tests.twins import text as twin
 from tests.twins.strategy import examples
@@ -181,7 +182,7 @@ def test_a_charset_that_is_not_known_is_named() -> None:
 def test_more_than_arrow_can_count_is_an_error() -> None:
     # The same million bytes again and again.
     data, places = np.zeros(1 << 20, np.uint8), np.zeros(2048, np.int32)
-    with pytest.raises(TextTooLongError):
+    with pytest.raises(TooLongError):
         to_utf8("utf8mb4", data, places, np.full(2048, 1 << 20, np.int32))
 
 

@@ -1,6 +1,6 @@
 """Rows events of one table version → Arrow arrays, column by column."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import event_name
-from penstock.binlog.rows.locate import ENDS_EARLY, OTHER_COLUMN_COUNT, locate
+from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
+from penstock.binlog.rows.locate import RowsProblemError, locate
 from penstock.binlog.rows.located import Layout, Located
 from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
 from penstock.binlog.values.decode import Fields, decode_column
-from penstock.binlog.values.problem import ValueProblemError
+from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.errors import BinlogError
-from penstock.model import TableSchema, WireType
+from penstock.model import ChangeKind, Column, TableSchema, WireType
 
 _EXTRACT_BYTES = 24
 _OLD = {WireType.TIME, WireType.DATETIME, WireType.TIMESTAMP}
@@ -43,44 +44,85 @@ def _layout(schema: TableSchema, names: frozenset[str]) -> Layout:
 
 def decode_rows(
     block: Block, events: NDArray[np.int64], schema: TableSchema, names: Sequence[str], choice: Decoding = DEFAULT
-) -> Rows:
-    """Decode the columns `names` (all known to `schema`) of the rows events at these indexes of the block."""
+) -> Iterator[Rows]:
+    """Decode the columns `names` (all known to `schema`) of the rows events at these indexes of the block.
+
+    All in one piece, but where that would take much more memory than the block itself.
+    """
     data, starts, sizes = block.raw
     starts = starts[events]
     ends = starts + sizes[events] - block.column("checksum")[events]
-    found = locate(data, starts, ends, _layout(schema, frozenset(names)))
-    if not isinstance(found, Located):
-        raise _locate_error(block, events, schema, *found)
-    if found.is_whole and "MariaDB" in block.server_version and _OLD & {column.type for column in schema.columns}:
-        _check_old_rows(block, events, schema, found)
+    is_old = "MariaDB" in block.server_version and bool(_OLD & {column.type for column in schema.columns})
     if block.server_version.startswith("5.7"):
         choice = replace(choice, json_doubles="1")
-    rows = Rows({}, found, events)
     wanted = frozenset(names)
     chosen = [column for column in schema.columns if column.name in wanted]
-    for line, column in enumerate(chosen):
-        fields = Fields(
-            data,
-            found.offsets(line),
-            found.lengths(line),
-            int(found.missing[line]),
-            found.partial[line] if found.partial.size else found.partial.reshape(-1),
-        )
-        try:
-            rows.columns[column.name] = decode_column(column, choice, fields)
-        except ValueProblemError as problem:
-            event = int(events[found.event[problem.row]])
-            at = problem.byte if problem.byte is not None else int(found.offsets(line)[problem.row])
-            where = _place(block, event, at)
-            extract = _extract(block, event, at)
-            kind = event_name(int(block.column("kind")[event]))
-            raise BinlogError(
-                f"{where} {kind} of {schema.name}: column {column.name} {problem.what}; bytes there: {extract}"
-            ) from None
-    return rows
+    source = _Source(block, events, schema, data, chosen, choice)
+    try:
+        for found in locate(data, starts, ends, _layout(schema, wanted)):
+            if is_old and found.is_whole:
+                _check_old_rows(block, schema, found)
+            yield from _decode(source, found)
+    except RowsProblemError as problem:
+        raise _rows_error(block, events, schema, problem) from None
 
 
-def _check_old_rows(block: Block, events: NDArray[np.int64], schema: TableSchema, found: Located) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """What all pieces share."""
+
+    block: Block
+    events: NDArray[np.int64]
+    schema: TableSchema
+    data: NDArray[np.uint8]
+    chosen: list[Column]
+    choice: Decoding
+
+
+def _decode(source: _Source, found: Located) -> Iterator[Rows]:
+    """Halves, where a column is too long for one array: what is compressed can become a thousand times as long."""
+    try:
+        columns = {column.name: _column(source, column, found, line) for line, column in enumerate(source.chosen)}
+    except TooLongError as problem:
+        middle = found.rows // 2
+        middle += middle < found.rows and found.kind[middle] == ChangeKind.UPDATE_POSTIMAGE
+        if middle in {0, found.rows}:
+            raise _value_error(source, found, problem) from None
+        for first, stop in ((0, middle), (middle, found.rows)):
+            yield from _decode(source, found.part(first, stop))
+    else:
+        yield Rows(columns, found, source.events)
+
+
+def _column(source: _Source, column: Column, found: Located, line: int) -> pa.Array:
+    fields = Fields(
+        source.data,
+        found.offsets(line),
+        found.lengths(line),
+        int(found.missing[line]),
+        found.partial[line] if found.partial.size else found.partial.reshape(-1),
+    )
+    try:
+        return decode_column(column, source.choice, fields)
+    except ValueProblemError as problem:
+        problem.line = line
+        if isinstance(problem, TooLongError):
+            raise
+        raise _value_error(source, found, problem) from None
+
+
+def _value_error(source: _Source, found: Located, problem: ValueProblemError) -> BinlogError:
+    block = source.block
+    event = int(source.events[found.event[problem.row]])
+    at = problem.byte if problem.byte is not None else int(found.offsets(problem.line)[problem.row])
+    place, extract = _place(block, event, at), _extract(block, event, at)
+    kind, column = event_name(int(block.column("kind")[event])), source.chosen[problem.line].name
+    return BinlogError(
+        f"{place} {kind} of {source.schema.name}: column {column} {problem.what}; bytes there: {extract}"
+    )
+
+
+def _check_old_rows(block: Block, schema: TableSchema, found: Located) -> None:
     """The log does not say how wide a time in an old format with a fraction is.
 
     MariaDB sets the bits that fill up a null bitmap: where they are not set, rows were cut at wrong places.
@@ -91,7 +133,7 @@ def _check_old_rows(block: Block, events: NDArray[np.int64], schema: TableSchema
     wrong = last & filling != filling
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise _locate_error(block, events, schema, ENDS_EARLY, int(found.start[row]), int(found.event[row]))
+        raise RowsProblemError(ENDS_EARLY, int(found.start[row]), int(found.event[row]))
 
 
 def _place(block: Block, event: int, byte: int) -> str:
@@ -107,15 +149,13 @@ def _extract(block: Block, event: int, byte: int) -> str:
     return bytes(data[byte : min(byte + _EXTRACT_BYTES, int(starts[event] + sizes[event]))]).hex(" ")
 
 
-def _locate_error(
-    block: Block, events: NDArray[np.int64], schema: TableSchema, error: int, where: int, event: int
-) -> BinlogError:
-    inside = int(events[event])
+def _rows_error(block: Block, events: NDArray[np.int64], schema: TableSchema, problem: RowsProblemError) -> BinlogError:
+    inside = int(events[problem.event])
     what = (
         f"the event has another number of columns than the {len(schema.columns)} of its table map"
-        if error == OTHER_COLUMN_COUNT
+        if problem.code == OTHER_COLUMN_COUNT
         else "a row reaches over the end of its event"
     )
     kind = event_name(int(block.column("kind")[inside]))
-    extract = _extract(block, inside, where)
-    return BinlogError(f"{_place(block, inside, where)} {kind} of {schema.name}: {what}; bytes there: {extract}")
+    place, extract = _place(block, inside, problem.byte), _extract(block, inside, problem.byte)
+    return BinlogError(f"{place} {kind} of {schema.name}: {what}; bytes there: {extract}")

@@ -3,7 +3,7 @@
 The first three names and meanings are those of Delta's change feed and of Spark's own change queries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,6 +29,30 @@ CHANGE_FIELDS = pa.schema(
         pa.field("_absent", pa.list_(pa.string())),  # columns read that the image does not carry; null when it is whole
     ]
 )
+
+
+def own_names(columns: Iterable[str]) -> list[str]:
+    """Names of CHANGE_FIELDS beside these columns: one that the table has too, in any case, gets one more underscore,
+    until it is free."""
+    taken = {name.casefold() for name in columns}
+    found: list[str] = []
+    for name in CHANGE_FIELDS.names:
+        while name.casefold() in taken:
+            name = f"_{name}"  # noqa: PLW2901 - longer and longer
+        taken.add(name.casefold())
+        found.append(name)
+    return found
+
+
+def widen(array: pa.Array, to: pa.DataType) -> pa.Array | None:
+    """The same values in a type that holds all of the array's type; None when `to` is no such type."""
+    pair = [pa.schema([pa.field("", kind)]) for kind in (array.type, to)]
+    try:
+        if pa.unify_schemas(pair, promote_options="permissive").field(0).type == to:
+            return array.cast(to)
+    except pa.ArrowException:
+        pass
+    return None
 
 
 def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choice: Decoding = DEFAULT) -> pa.Schema:

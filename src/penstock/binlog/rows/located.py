@@ -1,5 +1,6 @@
 """Where the fields of row images lie: what `locate` finds, and the layout of a table that it goes by."""
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,26 +21,31 @@ class Located:
     """
 
     def __init__(
-        self, layout: "Layout", rows: int, first_rows: NDArray[np.int64], event_kinds: NDArray[np.uint8]
+        self, layout: "Layout", rows: int, first: int, first_rows: NDArray[np.int64], event_kinds: NDArray[np.uint8]
     ) -> None:
+        """`first` is the index of the first event; of that some rows may be in a piece before, and `first_rows` then
+        begins below zero."""
         self.rows = rows
         self.is_whole = True  # every image carries every column
         self.missing: NDArray[np.int64] = np.zeros(layout.wanted, np.int64)  # cells of each column: NULL or ABSENT
         self.partial: NDArray[np.uint8] = np.empty((0, rows), np.uint8)  # 1 where the value is a list of differences
         self.start: NDArray[np.int32] = np.empty(0, np.int32)  # of each row image in the buffer
         self._layout = layout
+        self._first = first
         self._first_rows = first_rows  # of each event
         self._event_kinds = event_kinds
         self._is_dense = False
         self._offsets: NDArray[np.int32] = np.empty((0, 0), np.int32)
         self._lengths: NDArray[np.int32] = np.empty((0, 0), np.int32)
         self._nulls: NDArray[np.int32] = np.empty((2, 0), np.int32)  # of dense images: step, row
+        self._all: NDArray[np.int32] = np.empty((0, 0), np.int32)  # of dense images: offsets of every wanted column
+        self._is_filled: list[bool] = [False] * layout.wanted
 
     def note(
         self, offsets: NDArray[np.int32], lengths: NDArray[np.int32], start: NDArray[np.int32], *, is_dense: bool
     ) -> None:
-        rows = self.rows
-        self._offsets, self._lengths, self.start = offsets[:, :rows], lengths[:, :rows], start[:rows]
+        """The arrays may have room for more rows."""
+        self._offsets, self._lengths, self.start = offsets, lengths, start[: self.rows]
         self._is_dense = is_dense
 
     def note_nulls(self, nulls: NDArray[np.int32]) -> None:
@@ -52,9 +58,10 @@ class Located:
     def mark_unknown(self) -> None:
         """Differences whose before image does not carry the value."""
         if self.partial.size:
-            unknown = (self.partial[:, 1:] != 0) & (self._offsets[:, :-1] < 0)
+            offsets = self._offsets[:, : self.rows]
+            unknown = (self.partial[:, 1:] != 0) & (offsets[:, :-1] < 0)
             if unknown.any():
-                self._offsets[:, 1:][unknown] = UNKNOWN
+                offsets[:, 1:][unknown] = UNKNOWN
                 self.partial[:, 1:][unknown] = 0
                 self.missing += np.count_nonzero(unknown, axis=1)
                 self.is_whole = False
@@ -62,42 +69,78 @@ class Located:
     def offsets(self, line: int) -> NDArray[np.int32]:
         """Of the values of a wanted column."""
         if not self._is_dense:
-            return self._offsets[line]
+            return self._offsets[line, : self.rows]
+        if not self._all.size:
+            self._all = np.empty((self._layout.wanted, self.rows), np.int32)
+        found = self._all[line]
+        if not self._is_filled[line]:
+            self._fill(line, found)
+            self._is_filled[line] = True
+        return found
+
+    def _fill(self, line: int, found: NDArray[np.int32]) -> None:
         anchor, delta = self._layout.anchors[line].tolist()
         if anchor < 0:
-            return self.start + np.int32(delta)
-        if delta < 0:
-            found = self._offsets[anchor]
+            np.add(self.start, np.int32(delta), out=found)
+        elif delta >= 0:
+            np.add(self._offsets[anchor, : self.rows], self._lengths[anchor, : self.rows], out=found)
+            found += np.int32(delta)
+        else:
+            found[:] = self._offsets[anchor, : self.rows]
             if self.missing[line]:
-                found = found.copy()
                 found[self._nulls[1, self._nulls[0] == anchor]] = NULL
-            return found
-        return self._offsets[anchor] + self._lengths[anchor] + np.int32(delta)
 
     def lengths(self, line: int) -> NDArray[np.int32]:
         """Of a wanted column of variable length; nothing for others."""
+        sized = self._length_line(line)
+        return self._lengths[sized, : self.rows] if sized >= 0 else self.start[:0]
+
+    def _length_line(self, line: int) -> int:
         if self._is_dense:
             anchor, delta = self._layout.anchors[line].tolist()
-            return self._lengths[anchor] if delta < 0 else self.start[:0]
-        sized = self._layout.length_lines[line]
-        return self._lengths[sized] if sized >= 0 else self.start[:0]
+            return anchor if delta < 0 else -1
+        return int(self._layout.length_lines[line])
+
+    @property
+    def tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Offsets of all wanted columns, lengths, and which line of the lengths belongs to which column, or -1. They
+        may have room for more rows."""
+        if not self._is_dense:
+            return self._offsets, self._lengths, self._layout.length_lines
+        for line in range(self._layout.wanted):
+            self.offsets(line)
+        sized = [self._length_line(line) for line in range(self._layout.wanted)]
+        return self._all, self._lengths, np.array(sized, np.int64)
+
+    def part(self, first: int, stop: int) -> "Located":
+        """Some of the rows."""
+        offsets, lengths, lines = self.tables
+        other = copy(self)
+        other.rows = stop - first
+        offsets, lengths = offsets[:, first:stop], lengths[lines[lines >= 0], first:stop]
+        other.note(offsets.copy(), lengths.copy(), self.start[first:stop], is_dense=False)
+        other.missing, other.partial = np.count_nonzero(offsets < 0, axis=1), self.partial[:, first:stop].copy()
+        other.event, other.number = self.event[first:stop], self.number[first:stop]
+        other.kind = self.kind[first:stop]
+        return other
 
     @cached_property
     def event(self) -> NDArray[np.int64]:
         """Index of each row's event among those given."""
-        return np.repeat(np.arange(self._first_rows.size), np.diff(self._first_rows, append=self.rows))
+        counts = np.diff(np.maximum(self._first_rows, 0), append=self.rows)
+        return np.repeat(np.arange(self._first, self._first + self._first_rows.size), counts)
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
         """Of each image in its event, from 0."""
-        return np.arange(self.rows) - self._first_rows[self.event]
+        return np.arange(self.rows) - self._first_rows[self.event - self._first]
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
         """ChangeKind."""
         of_event = np.full(256, 3, np.uint8)
         of_event[list(_INSERTS)], of_event[list(_UPDATES)] = 0, 1
-        kinds = of_event[self._event_kinds][self.event]
+        kinds = of_event[self._event_kinds][self.event - self._first]
         if (kinds == 1).any():
             kinds[kinds == 1] += (self.number[kinds == 1] & 1).astype(np.uint8)
         return kinds
@@ -113,9 +156,8 @@ class Layout:
     length_lines: NDArray[np.int64]  # line in `lengths` of each wanted column, -1 for a fixed width
     steps: NDArray[np.int64]  # per column of variable length: bytes of fixed fields before it, length bytes, column
     tail: int  # bytes of fixed fields after the last of them
-    anchors: NDArray[
-        np.int64
-    ]  # per wanted column: the step it is or follows, and how many bytes after it; -1: it is it
+    # Per wanted column: the step it is or follows, and how many bytes after it; -1: it is it.
+    anchors: NDArray[np.int64]
 
     @classmethod
     def of(cls, wires: NDArray[np.int64], wanted: NDArray[np.bool_], are_json: NDArray[np.bool_]) -> "Layout":

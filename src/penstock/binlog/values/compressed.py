@@ -9,9 +9,12 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.values.problem import ValueProblemError
+from penstock.binlog.values.problem import TooLongError, ValueProblemError
 
 _RAW, _WRAPPED = -15, 15
+_MOST_BYTES = 0x7FFFFFFF  # of one or two values
+_MANY_BYTES = 1 << 28  # of more: they can go into several batches
+_FEW = 2
 
 
 def expand_values(
@@ -26,8 +29,8 @@ def expand_values(
         value = _plain(data[at : at + int(lengths[row])].tobytes(), row)
         places[row], sizes[row] = total, len(value)
         total += len(value)
-        if total > 0x7FFFFFFF:
-            raise ValueProblemError(row, "makes more than 2 GiB of the batch when expanded")
+        if total > (_MOST_BYTES if len(pieces) < _FEW else _MANY_BYTES):
+            raise TooLongError(row)
         pieces.append(value)
     return np.frombuffer(b"".join(pieces), np.uint8), places, sizes
 

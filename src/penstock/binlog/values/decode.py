@@ -11,7 +11,7 @@ from penstock.binlog.arrays import texts
 from penstock.binlog.values import numbers, strings, temporal
 from penstock.binlog.values.column import Decoding, Family, family_of, wire_of
 from penstock.binlog.values.compressed import expand_values
-from penstock.binlog.values.problem import ValueProblemError
+from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.binlog.values.text import to_utf8
 from penstock.model import Column, WireType
 
@@ -111,7 +111,7 @@ def _bytes(fields: Fields, width: int) -> tuple[NDArray[np.int32], NDArray[np.ui
     bounds = np.empty(fields.rows + 1, np.int32)
     total = strings.string_bounds(fields.offsets, fields.lengths, width, bounds)
     if total < 0:
-        raise ValueProblemError(0, "has more than 2 GiB in one batch: read less at a time")
+        raise TooLongError
     values = np.zeros(total, np.uint8) if width else np.empty(total, np.uint8)
     strings.copy_values(fields.data, fields.offsets, fields.lengths, width, bounds, values)
     return bounds, values
@@ -224,7 +224,7 @@ def _address(family: Family, arrow: pa.DataType, fields: Fields) -> pa.Array:
 
 def _json(arrow: pa.DataType, choice: Decoding, fields: Fields) -> pa.Array:
     # Few tables have such columns, and the kernels take their time to load.
-    from penstock.binlog.values.json_format import JsonError  # noqa: PLC0415
+    from penstock.binlog.values.json_format import JsonError, JsonFault  # noqa: PLC0415
     from penstock.binlog.values.json_patch import patch_json  # noqa: PLC0415
     from penstock.binlog.values.json_text import render_json  # noqa: PLC0415
 
@@ -243,4 +243,6 @@ def _json(arrow: pa.DataType, choice: Decoding, fields: Fields) -> pa.Array:
         )
         return _strings(arrow, *text, fields)
     except JsonError as error:
+        if error.fault is JsonFault.TOO_LARGE:
+            raise TooLongError(error.row) from None
         raise ValueProblemError(error.row, f"is JSON that cannot be read: {error.reason}", error.where) from None

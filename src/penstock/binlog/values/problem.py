@@ -5,3 +5,11 @@ class ValueProblemError(Exception):
     def __init__(self, row: int, what: str, byte: int | None = None) -> None:
         super().__init__(row, what, byte)
         self.row, self.what, self.byte = row, what, byte
+        self.line = 0  # of the column; set by whoever counts them
+
+
+class TooLongError(ValueProblemError):
+    """All values of one column pass what a batch can hold: with fewer rows it may go."""
+
+    def __init__(self, row: int = 0) -> None:
+        super().__init__(row, "has more than 2 GiB, which is more than an Arrow array can hold")

@@ -12,20 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.values.charset import TABLES, TEXT, UNITS, UTF8
-from penstock.binlog.values.problem import ValueProblemError
+from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.binlog.values.strings import string_bounds
 from penstock.binlog.values.utf8 import copy_utf8, mend_utf8
 
 _FILE = Path(__file__).with_name("charsets.npz")
 _MOST_PER_BYTE = 3
 _NO_TABLE = np.empty(0, np.uint16)
-
-
-class TextTooLongError(ValueProblemError):
-    """All values of one column pass 2 GiB, which Arrow's offsets cannot count."""
-
-    def __init__(self) -> None:
-        super().__init__(0, "has more than 2 GiB in one batch: read less at a time")
 
 
 class UnknownCharsetError(ValueProblemError):
@@ -88,7 +81,7 @@ def _room(offsets: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.
 
 def _checked(total: int) -> int:
     if total < 0:
-        raise TextTooLongError
+        raise TooLongError
     return total
 
 

@@ -1,0 +1,118 @@
+"""Which columns an update changed, and which an image does not carry: as lists of names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.binlog.arrays import flags, numbers, texts, view
+from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S_IN, NONE, U8S_2D, kernel, shared, u32
+from penstock.binlog.rows.located import ABSENT, Located
+from penstock.binlog.values.column import wire_of
+from penstock.model import ChangeKind, Column
+
+_NAMES = pa.list_(pa.string())
+_1 = np.uint64(1)
+
+
+@shared
+def _eight(data: Any, at: Any) -> Any:
+    return u32(data, at) | u32(data, at + 4) << 32
+
+
+@shared
+def _are_equal(data: Any, a: Any, b: Any, size: Any) -> Any:
+    """The last step of several bytes reaches back into what was compared already: a loop over single bytes is slower
+    than all the rest."""
+    if size >= 8:
+        last = size - 8
+        k = np.int64(0)
+        while k < last:
+            if _eight(data, a + k) != _eight(data, b + k):
+                return False
+            k += 8
+        return _eight(data, a + last) == _eight(data, b + last)
+    if size >= 4:
+        last = size - 4
+        return u32(data, a) == u32(data, b) and u32(data, a + last) == u32(data, b + last)
+    for k in range(size):  # noqa: SIM110 - kernels have no generators
+        if data[np.uint64(a + k)] != data[np.uint64(b + k)]:
+            return False
+    return True
+
+
+@kernel(NONE(BYTES, I32S_IN, I32S_IN, I64, I64S_IN, U8S_2D, I64))
+def _compare(data: Any, offsets: Any, lengths: Any, width: int, posts: Any, differ: Any, line: int) -> None:
+    """Of one column: whether the postimage at each of the rows `posts` differs from the preimage just before it.
+
+    What a postimage does not carry has not changed; what is UNKNOWN has.
+    """
+    for i in range(posts.size):
+        row = np.uint64(posts[i])
+        a, b = np.int64(offsets[row - _1]), np.int64(offsets[row])
+        if a < 0 or b < 0:
+            is_same = b in (a, ABSENT)
+        elif width:
+            is_same = _are_equal(data, a, b, width)
+        else:
+            size = np.int64(lengths[row])
+            is_same = size == np.int64(lengths[row - _1]) and _are_equal(data, a, b, size)
+        differ[np.uint64(i), np.uint64(line)] = not is_same
+
+
+@kernel(I64(U8S_2D, I32S, I32S))
+def _list_lines(differ: Any, ends: Any, lines: Any) -> Any:
+    """Which cells of each row are set; those of row i end at ends[i]. Gives how many there are."""
+    count = np.int64(0)
+    for i in range(differ.shape[0]):
+        for line in range(differ.shape[1]):
+            lines[np.uint64(count)] = line
+            count += np.int64(differ[np.uint64(i), np.uint64(line)])
+        ends[i] = count
+    return count
+
+
+def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Array:
+    """On a postimage: names of the columns (those that were located) that differ."""
+    is_post = found.kind == ChangeKind.UPDATE_POSTIMAGE
+    posts = np.flatnonzero(is_post)
+    if not posts.size:
+        return pa.nulls(found.rows, _NAMES)
+    differ = np.empty((posts.size, len(columns)), np.uint8)
+    for line, column in enumerate(columns):
+        _compare(data, found.offsets(line), found.lengths(line), wire_of(column).width, posts, differ, line)
+    ends, lines = np.empty(posts.size, np.int32), np.empty(differ.size + 1, np.int32)
+    count = _list_lines(differ, ends, lines)
+    bounds = np.zeros(found.rows + 1, np.int32)
+    bounds[posts + 1] = ends
+    np.maximum.accumulate(bounds, out=bounds)
+    values = texts([column.name for column in columns]).take(numbers(lines[:count]))
+    mask = flags(~is_post) if posts.size < found.rows else None
+    return pa.ListArray.from_arrays(numbers(bounds), values, mask=mask)
+
+
+def absent_names(found: Located, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
+    """Of the columns that were located, those that an image does not carry; and those that the table does not have."""
+    if found.is_whole and not unknown:
+        return pa.nulls(found.rows, _NAMES)
+    offsets, _, _ = found.tables
+    absent = np.ones((found.rows, len(names) + len(unknown)), np.bool_)
+    absent[:, : len(names)] = offsets[:, : found.rows].T <= ABSENT
+    counts = np.count_nonzero(absent, axis=1)
+    which = np.flatnonzero(absent.reshape(-1)) % absent.shape[1]
+    bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
+    values = texts([*names, *unknown]).take(numbers(which))
+    return pa.ListArray.from_arrays(numbers(bounds), values, mask=flags(counts == 0))
+
+
+def with_names(lists: pa.Array, names: Sequence[str]) -> pa.Array:
+    """Each list with these names at its end; a null list counts as an empty one."""
+    counts = view(lists.value_lengths().fill_null(0))
+    old, more = lists.flatten(), len(names)
+    bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts + more, dtype=np.int32)])
+    which = np.full(int(bounds[-1]), -1, np.int64)
+    which[bounds[1:, None] - more + np.arange(more)] = len(old) + np.arange(more)
+    which[which < 0] = np.arange(len(old))
+    values = pa.concat_arrays([old, texts(names)]).take(numbers(which))
+    return pa.ListArray.from_arrays(numbers(bounds), values)
