@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from penstock import __version__
 from penstock.cli import binlog, demo, serve, sync
+from penstock.cli.heap import keep_freed_memory
 from penstock.errors import PenstockError
 
 app = typer.Typer(
@@ -58,6 +59,7 @@ def _complain(text: str) -> NoReturn:
 def main() -> None:
     """An error that we know is one line and exit code 1; Ctrl-C is 130 and says nothing."""
     signal.signal(signal.SIGTERM, _stop)
+    keep_freed_memory()
     # Shells start background jobs with SIGINT ignored; a SIGINT that is sent all the same is meant.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
