@@ -83,16 +83,22 @@ class Penstock:
             cwd=_ROOT,
         )
 
-    def decode(self, path: Path) -> dict[str, Any]:
-        """`rows`, `seconds` and `cpu`, or the `error` of a log that holds what is not decoded yet."""
+    def decode(self, what: str, log: Log) -> Time:
+        """`what` is `columns` or `changes`."""
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the decoding process has no pipes")
-        self._process.stdin.write(f"{path}\n")
+        self._process.stdin.write(f"{what} {log.path}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the decoding process ended with {self._process.wait()}")
-        return json.loads(line)
+        answer = json.loads(line)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        images = log.shape.images()
+        if answer["rows"] != images:
+            raise RuntimeError(f"{answer['rows']} row images were decoded of {log.path}, {images} were written")
+        return Time(answer["seconds"], answer["cpu"])
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,7 @@
-"""A process that decodes log files on demand: a path on a line in, seconds and rows as JSON on a line out.
+"""A process that decodes log files on demand: what to decode and a path on a line in, JSON on a line out.
+
+`columns` is what `mysqlbinlog -v` prints: all columns of all row images. `changes` adds the columns that say what, when
+and in which order: kind, place, time, GTID, what changed and what is absent. Checksums are verified in both.
 
 It has a process of its own so that it, and every thread of its libraries, is on one core from the start.
 """
@@ -6,46 +9,62 @@ It has a process of its own so that it, and every thread of its libraries, is on
 import json
 import sys
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-import pyarrow as pa
+import numpy as np
 
+from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
-from penstock.binlog.events.table_map import table_name
+from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.decode import decode_rows
 from penstock.binlog.rows.fields import table_fields
+from penstock.cli.heap import keep_freed_memory
 from penstock.errors import BinlogError, SchemaError
-from penstock.model import TableName
 
 
-def decode_everything(path: Path, blocks: int | None = None) -> int:
-    """All columns of all row images to Arrow, with checksums verified; gives how many images there were."""
-    fields: dict[TableName, pa.Schema] = {}
-    rows = 0
-    for block in islice(LogFile(path), blocks):
-        for number, body in block.tables.items():
-            name = table_name(body)
-            if name not in fields:
-                fields[name] = table_fields(block.schema_of(number))
-        for name, chosen in fields.items():
-            rows += sum(batch.num_rows for batch in changes_of(block, name, chosen, 0))
-    return rows
+def columns(block: Block) -> Iterator[int]:
+    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    ids = block.column("table_id")[events]
+    for number in block.tables:
+        table = block.schema_of(number)
+        names = [column.name for column in table.columns]
+        for rows in decode_rows(block, events[ids == number], table, names):
+            yield rows.located.rows
 
 
-def _answer(path: Path) -> dict[str, int | float | str]:
+def changes(block: Block) -> Iterator[int]:
+    for number in block.tables:
+        table = block.schema_of(number)
+        for batch in changes_of(block, table.name, table_fields(table), 0):
+            yield batch.num_rows
+
+
+DECODERS = {"columns": columns, "changes": changes}
+
+
+def decode_everything(path: Path, what: str, blocks: int | None = None) -> int:
+    """Gives how many row images there were."""
+    return sum(sum(DECODERS[what](block)) for block in islice(LogFile(path), blocks))
+
+
+def _answer(what: str, path: Path) -> dict[str, int | float | str]:
     try:
-        decode_everything(path, 2)  # what a kernel loads on its first call is not part of the time
+        decode_everything(path, what, 2)  # what a kernel loads on its first call is not part of the time
         began, before = time.perf_counter(), time.process_time()
-        rows = decode_everything(path)
+        rows = decode_everything(path, what)
         return {"rows": rows, "seconds": time.perf_counter() - began, "cpu": time.process_time() - before}
     except (BinlogError, SchemaError) as error:
         return {"error": str(error)}
 
 
 def main() -> None:
+    keep_freed_memory()  # as the `penstock` command does
     for line in sys.stdin:
-        print(json.dumps(_answer(Path(line.rstrip("\n")))), flush=True)
+        what, path = line.rstrip("\n").split(" ", 1)
+        print(json.dumps(_answer(what, Path(path))), flush=True)
 
 
 if __name__ == "__main__":
