@@ -46,6 +46,10 @@ class BinlogError(PenstockError):
     """Bytes of the log cannot be decoded; the message carries their coordinates."""
 
 
+class BinlogWarning(UserWarning):
+    """A log was read as far as it goes, but it does not hold everything."""
+
+
 class SchemaError(PenstockError):
     """A table's shape is unknown, not supported, or not what was asked for."""
 

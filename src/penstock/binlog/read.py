@@ -1,18 +1,23 @@
 """`penstock.read_binlog`: the changes of one table in log files as an Arrow table."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
 
+from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
+from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
+from penstock.binlog.rows.changes import changes_at, versions_of
+from penstock.binlog.rows.differences import with_names
+from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
 from penstock.binlog.values.column import Decoding
-from penstock.errors import SchemaError
+from penstock.errors import BinlogWarning, SchemaError
 from penstock.model import TableName, TableSchema
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -32,29 +37,97 @@ def read_binlog(
 
     `path` is one file or several, in their order. Without `table` the files must hold rows of one table only.
     `dates` says what a date becomes that no calendar has, `labels` what an ENUM or SET becomes, `known` what the log
-    does not say of the table, and `verify` whether checksums are verified. A table that was altered within the files
-    is read as far as its columns keep their types.
+    does not say of the table, and `verify` whether checksums are verified.
+
+    A table that was altered within the files has the columns of all its versions, in the widest of their types; what a
+    row did not have yet, or no longer, is null and listed in `_absent`. A file that ends inside an event, and a place
+    where the server says that it may have lost events, are warned of.
 
     >>> penstock.read_binlog("binlog.000007", "shop.product").filter(pc.field("_change_type") == "delete")
     """
     paths = [Path(path)] if isinstance(path, (str, PathLike)) else [Path(one) for one in path]
     choice = Decoding(dates, labels)
-    wanted = TableName.parse(table) if table else None
-    fields: pa.Schema | None = None
-    batches: list[pa.RecordBatch] = []
+    reading = _Reading(TableName.parse(table) if table else None, columns, choice, known)
     for one in paths:
-        for block in LogFile(one, verify=verify):
-            for number, body in block.tables.items():
-                name = table_name(body)
-                wanted = wanted or name
-                if name != wanted and table is None:
-                    raise SchemaError(f"{one} holds rows of {wanted} and {name}: say which with table=")
-                if name == wanted and fields is None:
-                    shape = block.schema_of(number)
-                    fields = table_fields(shape.completed(known) if known else shape, columns, choice)
-            if wanted is not None and fields is not None:
-                batches += changes_of(block, wanted, fields, 0, choice, known)
-    if fields is None:
-        what = f"no rows of {wanted}" if wanted else "no rows"
+        log = LogFile(one, verify=verify)
+        for block in log:
+            reading.take(block)
+        if log.rest:
+            _warn(f"{log.end} is followed by {log.rest} bytes that are no whole event: {one} is cut, or being written")
+    if not reading.batches:
+        what = f"no rows of {reading.table}" if reading.table else "no rows"
         raise SchemaError(f"there are {what} in {', '.join(map(str, paths)) or 'no file'}")
-    return pa.Table.from_batches(batches, pa.schema([*fields, *CHANGE_FIELDS]))
+    return reading.result()
+
+
+class _Reading:
+    """Changes of a table, each batch as its version of the table has the columns."""
+
+    def __init__(
+        self, table: TableName | None, columns: Sequence[str] | None, choice: Decoding, known: TableSchema | None
+    ) -> None:
+        self.table = table
+        self.batches: list[pa.RecordBatch] = []
+        self._columns, self._choice, self._known = columns, choice, known
+        self._is_any = table is None
+        self._fields: list[pa.Schema] = []  # of each batch
+
+    def take(self, block: Block) -> None:
+        incidents = np.flatnonzero(block.column("kind") == EventType.INCIDENT)
+        for position in block.column("position")[incidents].tolist():
+            _warn(f"{block.file}:{position} INCIDENT: the server says that it may have lost events here")
+        if self._is_any:
+            for name in map(table_name, block.tables.values()):
+                self.table = self.table or name
+                if name != self.table:
+                    raise SchemaError(f"{block.file} holds rows of {self.table} and {name}: say which with table=")
+        if self.table is None:
+            return
+        for events, shape in versions_of(block, self.table, self._known):
+            there = {column.name for column in shape.columns}
+            fields = table_fields(shape, None if self._columns is None else [*there & {*self._columns}], self._choice)
+            for batch in changes_at(block, events, shape, fields, 0, self._choice):
+                self.batches.append(batch)
+                self._fields.append(fields)
+
+    def result(self) -> pa.Table:
+        fields = self._unified()
+        unknown = set(self._columns or ()) - {*fields.names}
+        if unknown:
+            raise SchemaError(f"table {self.table} has no column {', '.join(sorted(unknown))} in these files")
+        whole = pa.schema([*fields, *CHANGE_FIELDS])
+        batches = [
+            batch if own == fields else _with_all(batch, own, fields)
+            for batch, own in zip(self.batches, self._fields, strict=True)
+        ]
+        return pa.Table.from_batches(batches, whole).rename_columns([*fields.names, *own_names(fields.names)])
+
+    def _unified(self) -> pa.Schema:
+        """Fields of all versions; the newest says the order."""
+        different = list(dict.fromkeys(reversed(self._fields)))
+        if len(different) == 1:
+            return different[0]
+        try:
+            return pa.unify_schemas(different, promote_options="permissive")
+        except pa.ArrowException as error:
+            raise SchemaError(
+                f"table {self.table} was altered within the files, and no type holds what a column was before and"
+                f" after: {error}; read the files apart, or other columns with columns="
+            ) from None
+
+
+def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.RecordBatch:
+    """A batch of another version of the table; what that does not have is null and absent."""
+    arrays: list[pa.Array] = []
+    for field in fields:
+        at = own.get_field_index(field.name)
+        arrays.append(batch.column(at).cast(field.type) if at >= 0 else pa.nulls(batch.num_rows, field.type))
+    missing = [field.name for field in fields if own.get_field_index(field.name) < 0]
+    ours = batch.columns[len(own) :]
+    if missing:
+        ours[-1] = with_names(ours[-1], missing)  # `_absent`
+    return pa.RecordBatch.from_arrays([*arrays, *ours], schema=pa.schema([*fields, *CHANGE_FIELDS]))
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, BinlogWarning, stacklevel=3)

@@ -1,7 +1,6 @@
 """Log files on disk."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from penstock.binlog.events.block import Block
@@ -36,7 +35,7 @@ class FileLog:
             log = LogFile(path, verify=self._verify)
             for block in log:
                 self.done = before + int(block.column("position")[-1])
-                yield block if _has_number(block.file) else replace(block, file=f"{block.file}.0")
+                yield block
             before += path.stat().st_size if path.is_file() else 0
             if log.rest:
                 self._warn(

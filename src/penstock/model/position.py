@@ -68,6 +68,11 @@ def file_number(file: str) -> int:
     return int(suffix)
 
 
+def numbered(file: str) -> str:
+    """The name of a copy that has another ending, with one that counts as the first."""
+    return file if _is_number(file.rpartition(".")[2]) else f"{file}.0"
+
+
 def _is_number(text: str) -> bool:
     """`isdigit` alone also takes ², which is no number to `int`."""
     return text.isascii() and text.isdigit()

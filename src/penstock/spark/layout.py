@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.binlog.rows.fields import CHANGE_FIELDS
+from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names
 from penstock.client import FlightClient
 from penstock.errors import SchemaError
 from penstock.model import TableName
@@ -42,7 +42,8 @@ class StreamLayout:
     def _schema(self) -> pa.Schema:
         if self._is_flat:
             (fields,) = self._fields.values()
-            return for_spark(pa.schema([*fields, *CHANGE_FIELDS]))
+            ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(fields.names))
+            return for_spark(pa.schema([*fields, *ours]))
         structs = [pa.field(self._names[table], pa.struct(list(fields))) for table, fields in self._fields.items()]
         return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))
 
@@ -56,17 +57,16 @@ class StreamLayout:
             for changes in changes_of(block, table, fields, epoch)
         ]
         if len(parts) > 1:
-            merged = (
-                pa.Table.from_batches(parts).sort_by([("_seq", "ascending"), ("_row", "ascending")]).combine_chunks()
-            )
-            yield from merged.to_batches()
+            ours = dict(zip(CHANGE_FIELDS.names, self.schema.names[-len(CHANGE_FIELDS) :], strict=True))
+            order = [(ours[name], "ascending") for name in ("_seq", "_row")]
+            yield from pa.Table.from_batches(parts).sort_by(order).combine_chunks().to_batches()
         else:
             yield from parts
 
     def _place(self, table: TableName, changes: pa.RecordBatch) -> pa.RecordBatch:
         rows = changes.num_rows
-        about = [changes.column(field.name) for field in CHANGE_FIELDS]
-        own = [changes.column(i) for i in range(changes.num_columns - len(about))]
+        first = changes.num_columns - len(CHANGE_FIELDS)
+        own, about = changes.columns[:first], changes.columns[first:]
         if self._is_flat:
             columns = own
         else:

@@ -1,12 +1,13 @@
 """Log files on disk, and `penstock.read_binlog`."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import penstock
 from penstock.binlog.events.file import LogFile
-from penstock.errors import BinlogError, SchemaError
+from penstock.errors import BinlogError, BinlogWarning, SchemaError
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, INSERT, UPDATE
@@ -90,6 +91,70 @@ def test_what_the_log_does_not_say_can_be_known(tmp_path: Path) -> None:
     path.write_bytes(b"\xfebin" + bytes(nameless.data))
     assert penstock.read_binlog(path, verify=False).column_names[:3] == ["@1", "@2", "@3"]
     assert penstock.read_binlog(path, verify=False, known=ORDERS).column_names[:3] == ["id", "day", "state"]
+
+
+def test_an_altered_table_has_the_columns_of_all_its_versions(tmp_path: Path) -> None:
+    log = orders([1, None, "new"])
+    wide = (Column("id", WireType.LONGLONG), Column("note", WireType.LONG), ORDERS.columns[2])
+    later = replace(ORDERS, columns=wide)
+    log.begin()
+    log.map(8, later)
+    log.rows(INSERT, 8, later, [[1 << 40, 7, ABSENT]])
+    log.rows(INSERT, 8, later, [[3, None, "sent"]])
+    log.commit()
+    path = written(tmp_path, log)
+    table = penstock.read_binlog(path)
+    assert table.column_names[:5] == ["id", "note", "state", "day", "_change_type"]
+    rows = table.select(["id", "note", "state", "day", "_absent"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        (1, None, "new", None, ["note"]),
+        (1 << 40, 7, None, None, ["state", "day"]),
+        (3, None, "sent", None, ["day"]),
+    ]
+    assert penstock.read_binlog(path, columns=["day"]).column("_absent").to_pylist() == [None, ["day"], ["day"]]
+    with pytest.raises(SchemaError, match=r"shop\.orders has no column nothing in these files"):
+        penstock.read_binlog(path, columns=["nothing", "id"])
+
+
+def test_versions_that_no_type_holds_are_refused(tmp_path: Path) -> None:
+    log = orders([1, None, "new"])
+    later = replace(ORDERS, columns=(ORDERS.columns[0], Column("day", WireType.DOUBLE), ORDERS.columns[2]))
+    log.begin()
+    log.map(8, later)
+    log.rows(INSERT, 8, later, [[1, 0.5, "new"]])
+    log.commit()
+    path = written(tmp_path, log)
+    with pytest.raises(SchemaError, match=r"shop\.orders was altered within the files.*day"):
+        penstock.read_binlog(path)
+    assert penstock.read_binlog(path, columns=["id"]).num_rows == 2
+
+
+def test_a_table_may_have_columns_named_like_ours(tmp_path: Path) -> None:
+    columns = (Column("_seq", WireType.LONG), Column("_Row", WireType.LONG), Column("__row", WireType.LONG))
+    table = TableSchema(TableName("shop", "odd"), columns)
+    found = penstock.read_binlog(written(tmp_path, orders([1, 2, 3], table=table)))
+    assert found.column("_seq").to_pylist() == [1]
+    assert found.column("__seq")[0].as_py() > 1
+    assert found.column("___row").to_pylist() == [0]
+    assert len(set(map(str.casefold, found.column_names))) == len(found.column_names)
+
+
+def test_a_name_without_a_number(tmp_path: Path) -> None:
+    found = penstock.read_binlog(written(tmp_path, orders([1, None, "new"]), "copy.bin"))
+    assert found.column("_file").to_pylist() == ["copy.bin.0"]
+
+
+def test_what_is_not_there_is_warned_of(tmp_path: Path) -> None:
+    log = orders([1, None, "new"])
+    log.add(26, b"\x01\0\0")
+    path = written(tmp_path, log)
+    with pytest.warns(BinlogWarning, match=r"^binlog\.000001:\d+ INCIDENT: the server says"):
+        penstock.read_binlog(path)
+    whole = written(tmp_path, orders([1, None, "new"]))
+    raw = whole.read_bytes()
+    whole.write_bytes(raw + raw[4:30])
+    with pytest.warns(BinlogWarning, match=r"^binlog\.000001:\d+ is followed by 26 bytes that are no whole event"):
+        assert penstock.read_binlog(whole).num_rows == 1
 
 
 @pytest.mark.parametrize("cut", [1, 4, 20, 40])

@@ -8,8 +8,9 @@ from penstock.binlog.events.layout import ENCRYPTED_MAGIC, MAGIC
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError
 from penstock.model import Position
+from penstock.model.position import numbered
 
-_PIECE_BYTES = 1 << 22
+_PIECE_BYTES = 1 << 23
 
 
 class LogFile:
@@ -19,7 +20,7 @@ class LogFile:
     def __init__(self, path: Path, *, verify: bool = True, lenient: bool = True) -> None:
         self.path = path
         self.rest = 0
-        self.end = Position(path.name, len(MAGIC))
+        self.end = Position(numbered(path.name), len(MAGIC))
         self._verify, self._lenient = verify, lenient
 
     def __iter__(self) -> Iterator[Block]:
