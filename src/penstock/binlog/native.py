@@ -1,7 +1,7 @@
 """Machine code of kernels: compiled by numba once, kept on disk, loaded by llvmlite alone, called through ctypes.
 
 A file holds a checksum and the object code of one kernel for one processor. Its name ends in a digest of everything the
-code was made of: the sources of the kernel and of all it calls, the constants they use, the compiler's version, the
+code was made of: the Python of the kernel and of all it calls, the constants they use, the compiler's version, the
 processor. By numba's convention a function gives a status and takes result*, exception**, then each number itself and
 for each array meminfo*, parent*, count, item size, data*, shape…, strides….
 
@@ -18,6 +18,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,14 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
 def _places(kernel: Kernel) -> Iterator[Path]:
     """Where its code may lie: beside the source, or in the user's cache when that is not to be written."""
     source = Path(kernel.function.__code__.co_filename)
-    kind = hashlib.sha256(str(kernel.signature).encode()).hexdigest()[
-        :6
-    ]  # one function may be compiled for several types
+    # One function may be compiled for several types.
+    kind = hashlib.sha256(str(kernel.signature).encode()).hexdigest()[:6]
     name = f"{source.stem}.{kernel.function.__name__}.{kind}-{_digest(kernel)}.code"
     yield source.parent / "__pycache__" / name
-    cache = os.environ.get("XDG_CACHE_HOME")
+    own = os.environ.get("XDG_CACHE_HOME")
     home = os.path.expanduser("~")  # noqa: PTH111 - Path.home fails for a user who has none
-    if cache or home != "~":
-        yield Path(cache or Path(home) / ".cache") / "penstock" / "kernels" / name
+    if own or home != "~":
+        yield Path(own or Path(home) / ".cache") / "penstock" / "kernels" / name
 
 
 def _kept(path: Path) -> bytes | None:
@@ -107,23 +107,33 @@ def _digest(kernel: Kernel) -> str:
 
 
 def _parts(function: Any, seen: set[Any]) -> set[str]:
-    """What the code is made of: sources by time and size, constants by value."""
+    """What the code is made of: functions as Python has compiled them, constants by value."""
     if function in seen:
         return set()
     seen.add(function)
-    about = Path(function.__code__.co_filename).stat()
-    found = {f"{function.__module__} {about.st_mtime_ns} {about.st_size}"}
-    for name in function.__code__.co_names:
+    code = function.__code__
+    found = {_text(code)}
+    for name in code.co_names:
         value: Any = function.__globals__.get(name)
         if isinstance(value, Shared) and value.function:
-            found |= _parts(value.function, seen)
+            found |= _parts(value.function, seen) | {f"{name} {value.options}"}
         elif isinstance(value, Shared):
-            found.add(f"{value.__name__} {_INTRINSICS.stat().st_mtime_ns}")
+            found.add(f"{value.__name__} {_intrinsics()}")
         elif isinstance(value, (int, float, bytes, np.generic)):
             found.add(f"{name} {value!r}")
         elif isinstance(value, np.ndarray):
             found.add(f"{name} {hashlib.sha256(value.tobytes()).hexdigest()}")
     return found
+
+
+def _text(code: types.CodeType) -> str:
+    constants = [_text(value) if isinstance(value, types.CodeType) else repr(value) for value in code.co_consts]
+    return f"{code.co_name} {code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+
+
+@cache
+def _intrinsics() -> str:
+    return hashlib.sha256(_INTRINSICS.read_bytes()).hexdigest()
 
 
 # -- by numba

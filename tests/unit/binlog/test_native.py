@@ -71,6 +71,21 @@ def test_another_constant_makes_other_code(folder: Path, monkeypatch: pytest.Mon
     assert before[0] in folder.iterdir()
 
 
+def test_code_belongs_to_a_function_and_not_to_its_file() -> None:
+    """A package may be installed with the times of another version's files."""
+
+    def digest(source: str, file: str) -> str:
+        names: dict[str, Any] = {}
+        exec(compile(source, file, "exec"), names)  # noqa: S102
+        made: Any = kernel(I64(I64))(names["add"])
+        return native._digest(made)
+
+    one = "def add(value):\n    return value + 1\n"
+    assert digest(one, "a.py") == digest("\n\n" + one, "b.py")
+    assert digest(one, "a.py") != digest(one.replace("1", "2"), "a.py")
+    assert digest(one, "a.py") != digest(one.replace("+", "-"), "a.py")
+
+
 def test_code_that_is_long_out_of_use_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_kernel()(np.array([1], np.uint8), 1)
     (old,) = folder.iterdir()
