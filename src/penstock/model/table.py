@@ -114,7 +114,8 @@ def _completed(logged: TableSchema, mine: Column, theirs: Column) -> Column:
     table = logged.name
     if mine.name[:1] != "@" and mine.name != theirs.name:
         raise SchemaError(f"column {mine.name} of table {table} in the log is now called {theirs.name}: it was altered")
-    if mine.type is not theirs.type or (mine.type is not WireType.BLOB and mine.size != theirs.size):
+    digits = (mine.precision, mine.scale) == (theirs.precision, theirs.scale) or mine.type is not WireType.NEWDECIMAL
+    if mine.type is not theirs.type or not digits or (mine.type is not WireType.BLOB and mine.size != theirs.size):
         raise SchemaError(
             f"column {theirs.name} of table {table} is {mine.type.name} in the log and {theirs.type.name} now"
         )

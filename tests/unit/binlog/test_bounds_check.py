@@ -21,7 +21,13 @@ _TESTS = (
     "test_json_text.py",
     "test_json_patch.py",
     "test_gtid_text.py",
+    "test_changes.py",
+    "../render/test_text_kernels.py",
     "../source/test_packet.py",
+)
+_NAMES = (
+    "broken or garbage or named or decimals or integers or times or test_bytes or every_number or cut or pieces"
+    " or shared or holds_itself or lying or differ or kernels"
 )
 
 
@@ -34,7 +40,7 @@ def test_no_kernel_reads_or_writes_outside_of_its_arrays(request: pytest.Fixture
     run = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider",
-            "-k", "broken or garbage or named or decimals or integers or times or test_bytes or every_number or cut",
+            "-k", _NAMES,
             *(str(_HERE / name) for name in _TESTS),
         ],
         env=os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(folder), "EXAMPLES": "0.3"},
