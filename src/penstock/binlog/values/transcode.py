@@ -9,7 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, IS_CHECKED, U8S, U16S_IN, U32S_IN, kernel, lowered, shared
+from penstock.binlog.kernel import (
+    BYTES,
+    I32S,
+    I32S_IN,
+    I64,
+    IS_CHECKED,
+    U8S,
+    U16S_IN,
+    U32S_IN,
+    inlined,
+    kernel,
+    lowered,
+    shared,
+)
 from penstock.binlog.values.strings import MOST_BYTES
 
 UNKNOWN = 0xFFFD
@@ -41,6 +54,17 @@ def _utf8(code: Any) -> Any:
     if code < 0x10000:
         return np.int64(0xE0 | code >> 12 | middle | last << 8 | 3 << 32)
     return np.int64(0xF0 | code >> 18 | (0x80 | code >> 12 & 0x3F) << 8 | middle << 8 | last << 16 | 4 << 32)
+
+
+@inlined
+def _write(code: Any, out: Any, to: Any) -> Any:
+    """Four bytes, whatever counts; gives where the next character belongs."""
+    packed, place = _utf8(code), np.uint64(to)
+    out[place] = packed & 0xFF
+    out[place + _1] = packed >> 8 & 0xFF
+    out[place + _2] = packed >> 16 & 0xFF
+    out[place + _3] = packed >> 24 & 0xFF
+    return to + (packed >> 32)
 
 
 @kernel(I64(BYTES, I32S_IN, I32S_IN, U32S_IN, I64, I32S, U8S))
@@ -127,13 +151,7 @@ def decode_sequences(
                 size = 4
             if code == 0:
                 code, size = np.int64(pairs[np.uint64(byte)]), 1
-            packed = _utf8(code or UNKNOWN)
-            place = np.uint64(to)
-            out[place] = packed & 0xFF
-            out[place + _1] = packed >> 8 & 0xFF
-            out[place + _2] = packed >> 16 & 0xFF
-            out[place + _3] = packed >> 24 & 0xFF
-            to += packed >> 32
+            to = _write(code or UNKNOWN, out, to)
             at += size
         if to > MOST_BYTES:
             return -1
@@ -174,13 +192,7 @@ def decode_units(
                     at += width
                 else:
                     code = np.int64(UNKNOWN)
-            packed = _utf8(code if code < 0x110000 else UNKNOWN)
-            place = np.uint64(to)
-            out[place] = packed & 0xFF
-            out[place + _1] = packed >> 8 & 0xFF
-            out[place + _2] = packed >> 16 & 0xFF
-            out[place + _3] = packed >> 24 & 0xFF
-            to += packed >> 32
+            to = _write(code if code < 0x110000 else UNKNOWN, out, to)
         if to > MOST_BYTES:
             return -1
         bounds[i + 1] = to
