@@ -4,13 +4,15 @@ import struct
 import zlib
 from dataclasses import dataclass, field
 
-STARVED, FULL, ATTENTION, BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION, NEW_TABLE = range(8)
+STARVED, FULL, ATTENTION, NEW_TABLE, TAGS_FULL = range(5)
+BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION, NO_TABLE_MAP = range(5, 10)
 OTHER, BEGIN, ROWS, DDL, END = range(5)
 _FOR_PYTHON = {4, 15, 26, 27, 40, 41, *range(164, 173)}
 _ROWS = {23, 24, 25, 30, 31, 32, 39}
 _NO_TABLE = 0xFFFFFF
 _BETWEEN = {3, 35, 161, 163}  # events that open or close a file, or lie between two transactions
 _LARGEST = (1 << 30) + (1 << 20)
+_MOST_TAGS = 252
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,12 @@ def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[
             return BAD_POSITION, at, found
         _begin(state, kind, body, position, timestamp, server)
         meaning = _meaning(state, kind, body)
-        if meaning is None or (kind == 42 and not _tagged(state, body)):
+        if meaning is None:
             return BAD_EVENT, at, found
         entry, boundary, table = meaning
-        if kind == 19 and state.tables.get(table) != zlib.crc32(body):
-            return NEW_TABLE, at, found
+        why = _tagged(state, body) if kind == 42 else _about_table(state, kind, entry, table, body)
+        if why is not None:
+            return why, at, found
         ordinal = state.ordinal if entry == ROWS else 0
         state.ordinal += entry == ROWS
         transaction = position if state.transaction is None else state.transaction
@@ -138,11 +141,19 @@ def _statement(state: State, text: bytes) -> tuple[int, int]:
         return BEGIN, 0
     if not state.in_transaction:
         return DDL, 1
-    return (END, 1) if plain in {b"COMMIT", b"ROLLBACK"} else (OTHER, 0)
+    if plain in {b"COMMIT", b"ROLLBACK"}:
+        return END, 1
+    return (BEGIN if plain.startswith(b"XA\x00END") else OTHER), 0
 
 
-def _tagged(state: State, body: bytes) -> bool:
-    """GTID_TAGGED: three numbers, then fields by number; the sixth is the last we want."""
+def _about_table(state: State, kind: int, entry: int, table: int, body: bytes) -> int | None:
+    if entry == ROWS and table not in state.tables:
+        return NO_TABLE_MAP
+    return NEW_TABLE if kind == 19 and state.tables.get(table) != zlib.crc32(body) else None
+
+
+def _tagged(state: State, body: bytes) -> int | None:  # noqa: C901 - a branch per field
+    """GTID_TAGGED: three numbers, then fields by number; the sixth is the last we want. Gives why it cannot be read."""
     numbers = _Numbers(body)
     fields: dict[int, bytes | int] = {}
     try:
@@ -154,24 +165,26 @@ def _tagged(state: State, body: bytes) -> bool:
             if number == 1:
                 fields[1] = bytes(numbers.take() & 0xFF for _ in range(16))
             elif number == 3:
-                fields[3] = numbers.text()
+                tag = fields[3] = numbers.text()
+                if tag not in state.tags and len(state.tags) == _MOST_TAGS:
+                    return TAGS_FULL
+                if tag not in state.tags:
+                    state.tags.append(tag)
             elif number <= 6:
                 fields[number] = numbers.take()
                 if number == 6:
                     state.commit_us = _signed(numbers.last)
     except EOFError:
-        return False
+        return BAD_EVENT
     tag = fields.get(3)
     if not isinstance(tag, bytes):
-        return False
-    if tag not in state.tags:
-        state.tags.append(tag)
+        return BAD_EVENT
     uuid, gno = fields.get(1, bytes(16)), fields.get(2, 0)
     assert isinstance(uuid, bytes)
     assert isinstance(gno, int)
     flavour = 3 + state.tags.index(tag) if tag else 1
     state.gtid = bytes([flavour]) + uuid + (_signed(gno) >> 1 & (1 << 64) - 1).to_bytes(8, "little")
-    return True
+    return None
 
 
 def _signed(number: int) -> int:

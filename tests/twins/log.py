@@ -11,6 +11,7 @@ from tests.twins.event import Header, event
 from tests.twins.row import UPDATE, rows, table_map
 
 SOURCE = uuid.UUID("3e11fa47-71ca-11e1-9e33-c80aa9429562")
+_GTID_TAGGED = 42
 _KINDS = {
     0: (ChangeKind.INSERT,),
     1: (ChangeKind.UPDATE_PREIMAGE, ChangeKind.UPDATE_POSTIMAGE),
@@ -79,7 +80,8 @@ class LogWriter:
         version = "10.11.6-MariaDB-log" if self.is_mariadb else "8.4.0"
         return ev.format_description_event(header, is_checksummed=self.is_checksummed, version=version)
 
-    def begin(self, *, is_standalone: bool = False) -> None:
+    def begin(self, *, is_standalone: bool = False, statement: bytes = b"BEGIN") -> None:
+        """`statement` is what MySQL begins it with."""
         self._number += 1
         self._transaction = self.position
         self._ordinal = 0
@@ -92,7 +94,18 @@ class LogWriter:
         self.add(ev.GTID, ev.mysql_gtid(SOURCE, self._number, self._commit_us))
         self._gtid = f"{SOURCE}:{self._number}"
         if not is_standalone:
-            self.add(ev.QUERY, ev.query(b"BEGIN"))
+            self.add(ev.QUERY, ev.query(statement))
+
+    def begin_tagged(self, tag: str) -> None:
+        """MySQL's GTID with a tag."""
+        self._number += 1
+        self._transaction, self._ordinal = self.position, 0
+        self._commit_us = self.timestamp * 1_000_000
+        self._gtid = f"{SOURCE}:{tag}:{self._number}"
+        uuid = b"".join(_number(byte) for byte in SOURCE.bytes)
+        fields = (b"\0" + b"\0", b"\x02" + uuid, b"\x04" + _number(2 * self._number), b"\x06" + _text(tag))
+        self.add(_GTID_TAGGED, bytes(3) + b"".join(fields))
+        self.add(ev.QUERY, ev.query(b"BEGIN"))
 
     def map(self, table_id: int, table: TableSchema, *, with_default_charset: bool = False) -> None:
         body = table_map(table_id, table, is_mariadb=self.is_mariadb, with_default_charset=with_default_charset)
@@ -125,3 +138,12 @@ class LogWriter:
         self.add(ev.ROTATE, ev.rotate(file))
         self.add_made_up(ev.ROTATE, ev.rotate(file))
         self.file, self.position = file, 4
+
+
+def _number(value: int) -> bytes:
+    """Of variable length, here always in the longest form."""
+    return b"\xff" + value.to_bytes(8, "little")
+
+
+def _text(value: str) -> bytes:
+    return _number(len(value)) + value.encode()

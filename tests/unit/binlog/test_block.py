@@ -1,5 +1,7 @@
 """Blocks: cutting by position, filtering by table, the way over the wire."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -128,3 +130,15 @@ def test_another_table_that_cannot_be_decoded_is_no_obstacle() -> None:
     broken = {7: whole.tables[7], 8: whole.tables[8][: whole.tables[8].index(b"\x04\x03\x02id")]}
     block = Block(whole.file, whole.server_version, whole.tags, whole.events, broken)
     assert [row["id"] for row in rows_in([block], ORDERS)] == [5]
+
+
+def test_a_tag_that_a_block_does_not_know_is_no_gtid() -> None:
+    log = LogWriter(is_mariadb=False).open()
+    for tag in ("red", "blue"):
+        log.begin_tagged(tag)
+        log.map(7, ORDERS)
+        log.rows(INSERT, 7, ORDERS, [[5]])
+        log.commit()
+    (whole,) = read(log)
+    assert [row["_gtid"] for row in rows_in([whole], ORDERS)] == [image.gtid for image in log.images]
+    assert [row["_gtid"] for row in rows_in([replace(whole, tags=("red",))], ORDERS)] == [log.images[0].gtid, None]

@@ -6,10 +6,11 @@ import pytest
 from penstock.binlog.events import reader as reader_module
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
+from penstock.errors import BinlogError
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from tests.twins import event as ev
 from tests.twins.feed import START, feed, read, rows_in
-from tests.twins.log import LogWriter
+from tests.twins.log import SOURCE, LogWriter
 from tests.twins.row import INSERT
 
 NOTES = TableSchema(TableName("shop", "notes"), (Column("text", WireType.BLOB, size=4, charset="binary"),))
@@ -135,3 +136,42 @@ def test_blocks_know_the_version_of_their_server(is_mariadb: bool, version: str)
     log = LogWriter(is_mariadb=is_mariadb).open()
     write(log, b"a")
     assert {block.server_version for block in read(log)} == {version}
+
+
+def test_rows_without_a_table_map_are_named_and_what_lies_before_is_delivered() -> None:
+    log = LogWriter().open()
+    write(log, b"a")
+    log.begin()
+    at = log.position
+    log.rows(INSERT, 8, NOTES, [[b"b"]])
+    blocks = feed(BlockReader(START), bytes(log.data))
+    assert len(next(blocks)) == 5
+    says = "WRITE_ROWS_V1: rows of table id 8 came before its table map: reading did not start between two transactions"
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{at} {says}; bytes there: "):
+        next(blocks)
+
+
+def test_a_table_map_that_cannot_be_read_is_named_at_its_rows() -> None:
+    log = LogWriter(is_checksummed=False).open()
+    write(log, b"a")
+    at = log.data.index(b"\x05notes\0") + 8
+    log.data[at] = 251  # the type LONG_BLOB; its metadata says so
+    log.data[at + 2] = 9
+    (block,) = read(log)
+    place = int(block.column("position")[2])
+    says = r"WRITE_ROWS_V1 of table id 7: TABLE_MAP of shop\.notes: column text is a BLOB with the metadata 09"
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{place} {says}; bytes there: 09 "):
+        block.schema_of(7)
+
+
+def test_any_number_of_tags() -> None:
+    """A block knows at most 252; then the next one begins."""
+    log = LogWriter(is_mariadb=False).open()
+    for i in range(600):
+        log.begin_tagged(f"tag_{i}")
+        log.map(7, NOTES)
+        log.rows(INSERT, 7, NOTES, [[b"x"]])
+        log.commit()
+    blocks = read(log, block_bytes=1 << 20)
+    assert [row["_gtid"] for row in rows_in(blocks, NOTES)] == [f"{SOURCE}:tag_{i}:{1 + i}" for i in range(600)]
+    assert [len(block.tags) for block in blocks] == [252, 252, 96]

@@ -87,9 +87,10 @@ def reading(raw: bytes) -> None:
         (ev.ROTATE, b"\xff" * 8 + b"binlog.000002", "ROTATE: the event does not hold"),
         (ev.FORMAT_DESCRIPTION, b"\x04\0", "FORMAT_DESCRIPTION: the event does not hold"),
         (ev.QUERY, b"\0" * 12, "QUERY: the event does not hold"),
-        (ev.TABLE_MAP, bytes(8) + b"\x04sh", "TABLE_MAP event ends early"),
-        (ev.TABLE_MAP, bytes(8) + b"\x02\xff\xff\0\x01t\0", "TABLE_MAP event has no readable names"),
-        (23, bytes(8), "rows of table id 0 came before its table map"),
+        (ev.TABLE_MAP, bytes(8) + b"\x04sh", "TABLE_MAP: it ends early: 5 bytes wanted"),
+        (ev.TABLE_MAP, bytes(8) + b"\x02\xff\xff\0\x01t\0", "TABLE_MAP: it has no readable names"),
+        (23, b"\x09" + bytes(7), "WRITE_ROWS_V1: rows of table id 9 came before its table map"),
+        (42, b"\0\0\0\x02", "GTID_TAGGED: the event does not hold"),
         (26, b"\x01\0", "INCIDENT: the source says that it may have lost events"),
         (39, b"", "PARTIAL_UPDATE_ROWS: the event does not hold"),
         (40, b"", "TRANSACTION_PAYLOAD: it ends early"),
@@ -101,12 +102,23 @@ def reading(raw: bytes) -> None:
         (166, bytes(13), "MARIADB_WRITE_ROWS_COMPRESSED_V1: its compressed part has no header"),
         (169, b"", "MARIADB_WRITE_ROWS_COMPRESSED_V2: it ends early"),
         (172, b"\x02\0\0\0\x02\0\0\0\0", "MARIADB_PARTIAL_ROW_DATA: it is fragment 2 of 2, but fragment 1 is next"),
+        (172, b"\x02\0\0\0\x01", "MARIADB_PARTIAL_ROW_DATA: it ends early"),
+        (
+            172,
+            b"\x02\0\0\0\x01\0\0\0\x01" + b"\xff" * 8,
+            "MARIADB_PARTIAL_ROW_DATA: its event has 1844674",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_place(kind: int, body: bytes, says: str) -> None:
     start = 4 + len(LogWriter().open().data)
-    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{start} {re.escape(says)}"):
-        reading(event(kind, body, Header(start)))
+    raw = event(kind, body, Header(start))
+    expected = rf"^binlog\.000001:\d+ {re.escape(says)}.*; bytes there: [0-9a-f ]+$"
+    with pytest.raises(BinlogError, match=expected) as error:
+        reading(raw)
+    at = int(str(error.value).partition(":")[2].partition(" ")[0]) - start
+    assert 0 <= at < len(raw)
+    assert raw[at:].startswith(bytes.fromhex(str(error.value).rpartition(": ")[2]))
 
 
 @pytest.mark.parametrize("kind", [ev.XID, ev.ROTATE, ev.HEARTBEAT, ev.FORMAT_DESCRIPTION])

@@ -1,7 +1,12 @@
 """A short campaign of broken logs; `python -m tests.campaign` is the long one."""
 
+from typing import NoReturn
+
 import pytest
 
+from penstock.errors import BinlogError, SchemaError
+from tests.campaign import reading
+from tests.campaign.command import COMMANDS
 from tests.campaign.logs import SEEDS, source_logs
 from tests.campaign.mutant import Mutant, mutant
 from tests.campaign.reading import outcome_of
@@ -24,6 +29,53 @@ def test_only_our_own_errors_come_out_of_broken_logs(part: int) -> None:
             outcome_of(mutant(_SEED, number))
         except Exception as error:  # noqa: BLE001 - whatever it is, the mutant's number must be known
             pytest.fail(f"{type(error).__name__}: {error}; python -m tests.campaign --only {_SEED}:{number}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_read_the_logs_of_servers(command: str) -> None:
+    for path in SEEDS.glob("*.binlog"):
+        needs_names = path.stem == "mysql57" and command in {"sql", "flashback"}
+        # MINIMAL images have not all that the way back needs.
+        expected = {"SchemaError"} if needs_names else {"whole", "BinlogError"} if command == "flashback" else {"whole"}
+        assert outcome_of(Mutant(path.stem, (), path.read_bytes(), verify=True, command=command)) in expected
+
+
+def test_every_way_to_read_is_taken() -> None:
+    assert {mutant(_SEED, number).command for number in range(600)} == {None, *COMMANDS}
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (BinlogError("binlog.000001:7 WRITE_ROWS_V2 of d.t: column c is bad; bytes there: 00"), "BinlogError"),
+        (BinlogError("binlog.000001:7 WRITE_ROWS_V2 of d.t: column c is bad"), AssertionError),
+        (BinlogError("WRITE_ROWS_V2 of d.t: column c is bad; bytes there: 00"), AssertionError),
+        (SchemaError("column d.t.c is of type 99, which is not known"), SchemaError),
+        (ValueError("anything"), ValueError),
+    ],
+    ids=str,
+)
+def test_an_error_that_does_not_say_all_is_a_finding(
+    error: Exception, outcome: str | type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is a SchemaError of a table that is as its log has it."""
+
+    def fails(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(reading, "changes_of", fails)
+    one = Mutant("mysql9", (), (SEEDS / "mysql9.binlog").read_bytes(), verify=True)
+    if isinstance(outcome, str):
+        assert outcome_of(one) == outcome
+        return
+    with pytest.raises(outcome):
+        outcome_of(one)
+
+
+def test_payloads_lie_and_rows_come_in_fragments() -> None:
+    some = [mutant(_SEED, number) for number in range(1500)]
+    assert len([one for one in some if "misdeclare" in one.what and "compressed" in one.log]) > 20
+    assert len([one for one in some if "in_fragments" in one.what]) > 20
 
 
 def test_mutants_can_be_made_again_and_differ() -> None:

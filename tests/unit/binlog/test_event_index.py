@@ -8,13 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.index import EventArrays, IndexState, Slot, Stop, index_events
+from penstock.binlog.events.event_arrays import EventArrays
+from penstock.binlog.events.index import index_events
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.state import CHECKSUM_BYTES, IN_TRANSACTION, POSITION, TRANSACTION, IndexState
+from penstock.binlog.events.stop import Stop
+from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins import event as ev
 from tests.twins.event import Header, event
 from tests.twins.index import Indexed, State, index
 from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
 from tests.twins.strategy import broken, examples, logs
 
+NUMBERS = TableSchema(TableName("d", "numbers"), (Column("a", WireType.LONG),))
 _FIELDS = tuple(Indexed.__dataclass_fields__)
 
 
@@ -22,7 +29,7 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
     """Run kernel and twin; they must agree in everything, also in what they remember."""
     kernel_state, arrays = IndexState.start(verify=state.is_verified), EventArrays.of(capacity)
     kernel_state.seek(state.position)
-    kernel_state.slots[Slot.CHECKSUM] = state.checksum
+    kernel_state.slots[CHECKSUM_BYTES] = state.checksum
     buffer = np.frombuffer(data, np.uint8)
     at, count, expected = 0, 0, list[Indexed]()
     while True:
@@ -39,9 +46,9 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
     assert found == expected
     assert [tag.encode() for tag in kernel_state.tag_names] == state.tags
     if why in {Stop.STARVED, Stop.FULL, Stop.ATTENTION}:
-        assert kernel_state.slots[Slot.POSITION] == state.position
-        assert (kernel_state.slots[Slot.TRANSACTION] < 0) == (state.transaction is None)
-        assert bool(kernel_state.slots[Slot.IN_TRANSACTION]) == state.in_transaction
+        assert kernel_state.slots[POSITION] == state.position
+        assert (kernel_state.slots[TRANSACTION] < 0) == (state.transaction is None)
+        assert bool(kernel_state.slots[IN_TRANSACTION]) == state.in_transaction
     return why, where, found
 
 
@@ -104,7 +111,15 @@ def test_statements_outside_a_transaction(statement: bytes, entry: int, is_bound
 
 @pytest.mark.parametrize(
     ("statement", "entry", "is_boundary"),
-    [(b"COMMIT", 4, True), (b"rollback", 4, True), (b"SAVEPOINT a", 0, False), (b"ROLLBACK TO a", 0, False)],
+    [
+        (b"COMMIT", 4, True),
+        (b"rollback", 4, True),
+        (b"SAVEPOINT a", 0, False),
+        (b"ROLLBACK TO a", 0, False),
+        (b"XA END X'61',X'',1", 1, False),
+        (b"xa end 'a'", 1, False),
+        (b"XA ENABLE", 0, False),
+    ],
 )
 def test_statements_inside_a_transaction(statement: bytes, entry: int, is_boundary: bool) -> None:
     first = event(ev.QUERY, ev.query(b"BEGIN"), Header())
@@ -148,3 +163,47 @@ def test_events_of_a_transaction_carry_its_start_gtid_and_time() -> None:
     assert found[0].transaction == found[0].position
     assert found[0].commit_us % 1_000_000 == 123_456
     assert astuple(found[0])[-1][0] == 1
+
+
+def xa(log: LogWriter, outcome: bytes | None, *, one_phase: bool = False) -> None:
+    """As MySQL and MariaDB write it: prepared, and decided by a transaction of its own."""
+    log.begin(statement=b"XA START X'61',X'',1")
+    log.map(7, NUMBERS)
+    log.rows(INSERT, 7, NUMBERS, [[1]])
+    log.add(ev.QUERY, ev.query(b"XA END X'61',X'',1"))
+    log.add(ev.XA_PREPARE, bytes([one_phase, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]) + b"a")
+    if outcome:
+        log.statement(outcome.decode())
+
+
+@pytest.mark.parametrize("is_mariadb", [True, False])
+@pytest.mark.parametrize("outcome", [b"XA COMMIT X'61',X'',1", b"XA ROLLBACK X'61',X'',1", None])
+def test_xa_transactions(is_mariadb: bool, outcome: bytes | None) -> None:
+    log = LogWriter(is_mariadb=is_mariadb).open()
+    xa(log, outcome, one_phase=outcome is None)
+    data, state = after_format(log)
+    _, _, found = both(data, state)
+    frame = [Entry.BEGIN] if is_mariadb else [Entry.OTHER, Entry.BEGIN]
+    decided = [Entry.OTHER, Entry.DDL] if outcome else []
+    assert [one.entry for one in found] == [*frame, Entry.OTHER, Entry.ROWS, Entry.BEGIN, Entry.END, *decided]
+    assert [one.entry for one in found if one.boundary] == [Entry.END, Entry.DDL][: 2 if outcome else 1]
+    assert len({one.transaction for one in found}) == (2 if outcome else 1)
+
+
+def test_more_tags_than_a_block_can_have_stop_the_index() -> None:
+    log = LogWriter().open()
+    for number in range(254):
+        log.begin_tagged(f"tag_{number}")
+        log.commit()
+    data, state = after_format(log)
+    why, _, found = both(data, state, capacity=1000)
+    assert (why, len(found)) == (Stop.TAGS_FULL, 3 * 252)
+
+
+def test_rows_without_a_table_map_are_not_indexed() -> None:
+    log = LogWriter().open()
+    log.begin()
+    log.rows(INSERT, 7, NUMBERS, [[1]])
+    data, state = after_format(log)
+    why, where, found = both(data, state)
+    assert (why, where, len(found)) == (Stop.NO_TABLE_MAP, 42, 1)

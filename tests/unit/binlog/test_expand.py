@@ -1,5 +1,6 @@
 """What was compressed or cut in the log reads like what was not."""
 
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.binlog.events import fragments as fragments_module
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError
-from penstock.model import Column, TableName, TableSchema, WireType
+from penstock.model import Column, Position, TableName, TableSchema, WireType
 from tests.twins.feed import START, feed, read, rows_in, tables_of
 from tests.twins.hold import PARTIAL_ROW_DATA, TRANSACTION_PAYLOAD, compressed, fragments, payload, split
 from tests.twins.log import LogWriter
@@ -152,3 +154,112 @@ def test_a_payload_that_lies_about_its_size_is_refused() -> None:
         into.add(TRANSACTION_PAYLOAD, body.replace(said, lie))
         with pytest.raises(BinlogError, match=r"^binlog\.000001:\d+ "):
             read(into)
+
+
+def in_fragments(*, size: int = 40) -> tuple[LogWriter, list[bytes]]:
+    """A log up to the rows event of a transaction, and the bodies of that event's fragments."""
+    log, plain = LogWriter().open(), LogWriter().open()
+    for one in (log, plain):
+        one.begin()
+        one.map(7, NOTES)
+    plain.rows(INSERT, 7, NOTES, [[b"x" * 100]])
+    return log, fragments(bytes(plain.data[len(log.data) : -4]), size)
+
+
+@pytest.mark.parametrize("kind", [16, 2, 23, 40])
+def test_an_event_in_the_place_of_a_fragment_is_refused(kind: int) -> None:
+    log, bodies = in_fragments()
+    log.add(PARTIAL_ROW_DATA, bodies[0])
+    at = log.add(kind, bytes(20))
+    blocks = feed(BlockReader(START), bytes(log.data))
+    assert next(blocks).column("kind").tolist() == [162, 19]
+    says = r"\w+: fragment 2 of 4 of the event at \d+ belongs here, and is missing; bytes there: "
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{at} {says}"):
+        next(blocks)
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        ((0, 2), "it is fragment 3 of 4, but fragment 2 of 4 is next"),
+        ((1,), "it is fragment 2 of 4, but fragment 1 is next"),
+        ((0, 0), "it is fragment 1 of 4, but fragment 2 of 4 is next"),
+    ],
+)
+def test_fragments_out_of_order_are_refused(order: tuple[int, ...], says: str) -> None:
+    log, bodies = in_fragments()
+    at = [log.add(PARTIAL_ROW_DATA, bodies[number]) for number in order][-1]
+    with pytest.raises(BinlogError, match=rf"^binlog\.000001:{at + 19} MARIADB_PARTIAL_ROW_DATA: {says}; bytes there"):
+        read(log)
+
+
+def test_fragments_of_another_number_are_refused() -> None:
+    log, bodies = in_fragments()
+    log.add(PARTIAL_ROW_DATA, bodies[0])
+    log.add(PARTIAL_ROW_DATA, b"\x05" + bodies[1][1:])
+    with pytest.raises(BinlogError, match=r"it is fragment 2 of 5, but fragment 2 of 4 is next"):
+        read(log)
+
+
+@pytest.mark.parametrize("is_rotated", [True, False])
+def test_fragments_end_with_their_file(is_rotated: bool) -> None:
+    """A server that was killed between two of them does not go on with them."""
+    log, bodies = in_fragments()
+    log.add(PARTIAL_ROW_DATA, bodies[0])
+    log.rotate("binlog.000002") if is_rotated else None
+    log.open()
+    log.begin()
+    log.map(7, NOTES)
+    log.rows(INSERT, 7, NOTES, [[b"y"]])
+    log.commit()
+    assert [row["text"] for row in rows_in(read(log), NOTES)] == [b"y"]
+
+
+def test_heartbeats_may_come_between_fragments() -> None:
+    log, bodies = in_fragments()
+    for body in bodies:
+        log.add(PARTIAL_ROW_DATA, body)
+        log.add_made_up(27, b"binlog.000001")
+    log.commit()
+    assert [row["text"] for row in rows_in(read(log), NOTES)] == [b"x" * 100]
+
+
+def test_fragments_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragments_module, "LARGEST_EVENT", 80)
+    log, bodies = in_fragments()
+    for body in bodies:
+        log.add(PARTIAL_ROW_DATA, body[:8] + b"\0" + body[17 if body[8] else 9 :])
+    with pytest.raises(BinlogError, match=r"MARIADB_PARTIAL_ROW_DATA: its event has 120 bytes, more than the 80"):
+        read(log)
+
+
+def test_a_payload_is_not_copied() -> None:
+    """Beside the bytes that came and the blocks that go, a payload takes no memory of its own."""
+    row = _plain(2, b"\0" * 14 + b"x" * (1 << 20))
+    log = LogWriter(is_mariadb=False).open()
+    log.add(TRANSACTION_PAYLOAD, b"\x03\x09\xfe" + (40 * len(row)).to_bytes(8, "little") + b"\0" + 40 * row)
+    data = bytes(log.data)
+    reader = BlockReader(START, block_bytes=1 << 20)
+    reader.room(len(data))[: len(data)] = memoryview(data)
+    reader.filled(len(data))
+    tracemalloc.start()
+    try:
+        assert sum(map(len, reader.blocks(flush=True))) == 40
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_payload_beyond_4_gib_has_its_place() -> None:
+    """Also where a part of the file before it was left out of the stream."""
+    start = (1 << 32) - 500
+    log = LogWriter(is_mariadb=False, position=start)
+    log.begin()
+    log.position += 1000
+    at = log.add(TRANSACTION_PAYLOAD, payload(_plain(2, b"\0" * 14 + b"XA END")))
+    reader = BlockReader(Position("binlog.000001", start))
+    reader.expect_checksum(is_on=True)
+    *_, last = feed(reader, bytes(log.data))
+    assert at > 1 << 32
+    assert last.column("position").tolist()[-1] == at
+    assert last.end.offset == log.position

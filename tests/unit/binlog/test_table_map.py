@@ -102,7 +102,8 @@ def test_another_shape_does_not_complete_a_table(now: tuple[Column, ...]) -> Non
     ids=str,
 )
 def test_sizes_that_no_column_has_are_refused(column: Column) -> None:
-    with pytest.raises(BinlogError, match=r"d\.t has a"):
+    expected = r"^TABLE_MAP of d\.t: column a is a \w+ with the metadata [0-9a-f ]+; bytes there: "
+    with pytest.raises(BinlogError, match=expected):
         parsed(TableSchema(TableName("d", "t"), (column,)))
 
 
@@ -136,7 +137,7 @@ def test_garbage_is_refused(body: bytes) -> None:
 @pytest.mark.parametrize("field", [8, 9])
 def test_a_key_on_a_column_that_is_not_there_is_refused(field: int) -> None:
     table = TableSchema(TableName("d", "t"), (Column("abc", WireType.LONG),))
-    with pytest.raises(BinlogError, match=r"d\.t has a key on column 5 of 1"):
+    with pytest.raises(BinlogError, match=r"^TABLE_MAP of d\.t: it has a key on column 5 of 1; bytes there: "):
         parse_table_map(table_map(7, table) + bytes([field, 2, 5, 0]), MARIADB)
 
 
@@ -178,3 +179,38 @@ def test_labels_that_a_catalogue_cannot_say_are_left_out(label: str, charset: st
     assert found.labels == ((label,) if is_kept else ())
     whole = replace(logged, columns=(replace(logged.columns[0], labels=("x",)),))
     assert whole.completed(TableSchema(logged.name, (now,))).columns[0].labels == ("x",)
+
+
+def arrays(*metadata: bytes) -> bytes:
+    """A table map of an INT and typed arrays, without optional fields."""
+    names = b"\x01d\0\x01t\0"
+    types = bytes([1 + len(metadata), WireType.LONG]) + bytes([20]) * len(metadata)
+    return bytes(8) + names + types + bytes([len(b"".join(metadata))]) + b"".join(metadata) + b"\0"
+
+
+def test_the_hidden_column_of_a_multi_valued_index_is_json() -> None:
+    """Its elements: BIGINT, CHAR(20), DECIMAL(10, 2), DATE, TIME(3)."""
+    found = parse_table_map(arrays(b"\x08", b"\x0f\x50\0\0", b"\xf6\x0a\x02", b"\x0e", b"\x13\x03"), MYSQL).columns
+    assert [column.name for column in found] == [f"@{i}" for i in range(1, 7)]
+    assert {(column.type, column.size, column.is_visible) for column in found[1:]} == {(WireType.JSON, 4, False)}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error", "says"),
+    [
+        (b"\x14", BinlogError, r"^TABLE_MAP of d\.t: column @2 is an array of arrays; bytes there: 14"),
+        (b"\x0f\x50", BinlogError, r"^TABLE_MAP of d\.t: it ends early"),
+        (b"\xf6\x63\x02", BinlogError, r"^TABLE_MAP of d\.t: column @2 is a NEWDECIMAL with the metadata 63 02"),
+        (b"\x80", SchemaError, r"^column d\.t\.@2 is of type 128, which is not known"),
+    ],
+)
+def test_arrays_that_cannot_be_are_refused_by_name(metadata: bytes, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        parse_table_map(arrays(metadata), MYSQL)
+
+
+def test_a_type_that_is_not_known_is_refused_by_the_columns_name() -> None:
+    body = bytearray(table_map(7, TableSchema(TableName("d", "t"), (Column("abc", WireType.LONG),))))
+    body[body.index(b"\x01t\0") + 4] = 99
+    with pytest.raises(SchemaError, match=r"^column d\.t\.abc is of type 99, which is not known"):
+        parse_table_map(bytes(body), MARIADB)

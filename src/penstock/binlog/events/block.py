@@ -17,8 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import flags, numbers, view
-from penstock.binlog.events.index import GTID_BYTES, EventArrays
-from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.event_arrays import EventArrays
+from penstock.binlog.events.layout import Entry, event_name
+from penstock.binlog.events.state import GTID_BYTES
 from penstock.binlog.events.table_map import parse_table_map, table_name
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Position, TableName, TableSchema
@@ -124,9 +125,10 @@ class Block:
         try:
             return parse_table_map(self.tables[table_id], self.server_version)
         except (BinlogError, SchemaError) as error:
-            first = int(np.argmax(self.column("table_id") == table_id))
+            first = int(np.argmax((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS)))
             where = Position(self.file, int(self.column("position")[first]))
-            raise type(error)(f"{where} rows of table id {table_id}: {error}") from None
+            kind = event_name(int(self.column("kind")[first]))
+            raise type(error)(f"{where} {kind} of table id {table_id}: {error}") from None
 
     def describe(self) -> bytes:
         """What the record batch does not say, for the wire."""

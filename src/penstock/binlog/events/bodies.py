@@ -11,13 +11,13 @@ GTID_LIST       count 4 (lowest 28 bits) | (domain 4, server 4, number 8)*
 
 import struct
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from penstock.binlog.events.layout import EventType
+from penstock.binlog.events.problem import broken
 from penstock.binlog.values.charset import charset_of
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
-from penstock.errors import BinlogError
 
 _STATEMENT_AT = 13
 _CHARSET_NUMBERS = 3
@@ -74,13 +74,14 @@ class Gtids:
 
 @dataclass(slots=True)
 class _Bytes:
+    kind: int
     data: bytes
     at: int = 0
-    what: str = field(default="event")
 
     def take(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):
-            raise BinlogError(f"{self.what} ends early: {size} bytes wanted at {self.at} of {len(self.data)}")
+            what = f"it ends early: {size} bytes wanted at {self.at} of {len(self.data)}"
+            raise broken(self.kind, what, self.data[self.at :])
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -96,8 +97,8 @@ Body = Statement | Variable | Note | Gtids | None
 
 
 def parse_body(kind: int, body: bytes) -> Body:
-    """Of the events above; None for others. `body` is without header and checksum."""
-    data = _Bytes(body, what=EventType(kind).name if kind in set(EventType) else f"event type {kind}")
+    """Of the events above; None for others. `body` is without header and checksum. Errors do not know the place."""
+    data = _Bytes(kind, body)
     match kind:
         case EventType.QUERY:
             return _statement(data)
@@ -132,7 +133,7 @@ def parse_body(kind: int, body: bytes) -> Body:
 
 def _statement(data: _Bytes) -> Statement:
     thread, seconds, length, error, size = struct.unpack("<IIBHH", data.take(_STATEMENT_AT))
-    variables = _variables(_Bytes(data.take(size), what=data.what))
+    variables = _variables(_Bytes(data.kind, data.take(size)))
     database = data.take(length + 1)[:-1].decode("utf-8", "replace")
     charset, collation = "utf8mb4", None
     if _CHARSET in variables:

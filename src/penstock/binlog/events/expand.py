@@ -1,10 +1,9 @@
-"""Events that hold others: compressed transactions, compressed events, events in fragments.
+"""Events that hold others: compressed transactions and compressed events.
 
 TRANSACTION_PAYLOAD (MySQL 8.0.20): fields (type, length, value, all packed integers) until type 0, then the events of a
     transaction without their checksums: 1 payload size | 2 compression (0 zstd, 255 none) | 3 size when expanded
 *_COMPRESSED (MariaDB): as the plain event up to the statement or the first row, then
     1 byte 0x80 | method << 4 | n,  size when expanded n bytes big-endian,  a zlib stream
-PARTIAL_ROW_DATA (MariaDB 12.3): fragments 4 | number 4, from 1 | flags 1 | the first: size of the whole 8 | a piece
 """
 
 import zlib
@@ -12,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.binlog.events.layout import HEADER, LARGEST_EVENT, EventType
+from penstock.binlog.events.layout import HEADER, LARGEST_EVENT, SIZE_AT, TYPE_AT, EventType
+from penstock.binlog.events.problem import Bytes, EventProblemError
 
 _ZSTD, _PLAIN = 0, 255
 _PAYLOAD_SIZE, _COMPRESSION, _EXPANDED_SIZE = 1, 2, 3
@@ -22,65 +22,60 @@ _PLAIN_KIND = {EventType.MARIADB_QUERY_COMPRESSED: EventType.QUERY} | {
     for compressed, plain in zip(range(first, first + 3), range(plain_first, plain_first + 3), strict=True)
 }
 COMPRESSED_KINDS = frozenset(_PLAIN_KIND)
-_ROWS_KINDS = {*range(23, 26), *range(30, 33), *range(166, 172)}
-_HAS_SIZE = 1
 _LARGEST_PAYLOAD = 1 << 40  # a transaction of a terabyte; more is a broken number
 
 
-class ExpandError(ValueError):
-    """What is wrong; the reader adds where."""
-
-
-def _packed(data: bytes, at: int) -> tuple[int, int]:
+def _packed(data: Bytes, at: int) -> tuple[int, int]:
     """Length-encoded integer and where it ends."""
     if at >= len(data):
-        raise ExpandError("it ends early")
+        raise EventProblemError("it ends early")
     first = data[at]
     if first < 251:
         return first, at + 1
     width = {252: 2, 253: 3, 254: 8}.get(first, 0)
     if not width or at + 1 + width > len(data):
-        raise ExpandError("it holds no length where one belongs")
+        raise EventProblemError("it holds no length where one belongs", at)
     return int.from_bytes(data[at + 1 : at + 1 + width], "little"), at + 1 + width
 
 
-def open_payload(body: bytes) -> tuple[Any, int]:
-    """A stream of the events in a TRANSACTION_PAYLOAD, and how many bytes it will give."""
-    at, fields = 0, dict[int, int]()
+def open_payload(event: memoryview) -> tuple[Any, int]:
+    """A stream of the events in a TRANSACTION_PAYLOAD without its checksum, and how many bytes it will give."""
+    at, fields = HEADER, dict[int, int]()
     while True:
-        field, at = _packed(body, at)
+        field, at = _packed(event, at)
         if field == 0:
             break
-        size, at = _packed(body, at)
-        fields[field], _ = _packed(body[at : at + size], 0)
+        size, at = _packed(event, at)
+        fields[field], _ = _packed(event[: at + size], at)
         at += size
-    packed = body[at : at + fields.get(_PAYLOAD_SIZE, len(body) - at)]
+    packed = event[at : at + fields.get(_PAYLOAD_SIZE, len(event) - at)]
     total = fields.get(_EXPANDED_SIZE, len(packed))
     if total > _LARGEST_PAYLOAD:
-        raise ExpandError(f"it says that it holds {total} bytes")
+        raise EventProblemError(f"it says that it holds {total} bytes", HEADER)
     match fields.get(_COMPRESSION, _PLAIN):
         case 0:  # zstd
             return pa.CompressedInputStream(pa.BufferReader(packed), "zstd"), total
         case 255:  # none
             return pa.BufferReader(packed), total
         case other:
-            raise ExpandError(f"its events are compressed by method {other}, which is not known")
+            raise EventProblemError(f"its events are compressed by method {other}, which is not known", HEADER)
 
 
-def plain_event(event: bytes, checksum: int) -> bytes:
-    """The event as the server would have written it without compression; it has no checksum."""
-    stop = len(event) - checksum
-    at = _compressed_part(event[:stop])
-    whole = event[HEADER:at] + _inflate(event[at:stop])
-    size = (HEADER + len(whole)).to_bytes(4, "little")
-    return event[:4] + bytes([_PLAIN_KIND[EventType(event[4])]]) + event[5:9] + size + event[13:HEADER] + whole
+def plain_event(event: Bytes) -> bytearray:
+    """A compressed event without its checksum, as the server would have written it without compression."""
+    at = _compressed_part(event)
+    plain = bytearray(event[:at])
+    plain += _inflate(event, at)
+    plain[TYPE_AT] = _PLAIN_KIND[EventType(event[TYPE_AT])]
+    plain[SIZE_AT : SIZE_AT + 4] = len(plain).to_bytes(4, "little")
+    return plain
 
 
-def _compressed_part(event: bytes) -> int:
+def _compressed_part(event: Bytes) -> int:
     """Where it begins: after the database's name of a statement, after the bitmaps of a rows event."""
     if len(event) < HEADER + 13:
-        raise ExpandError("it ends early")
-    kind = event[4]
+        raise EventProblemError("it ends early")
+    kind = event[TYPE_AT]
     if kind == EventType.MARIADB_QUERY_COMPRESSED:
         return HEADER + 13 + int.from_bytes(event[HEADER + 11 : HEADER + 13], "little") + event[HEADER + 8] + 1
     at = HEADER + 8
@@ -91,46 +86,17 @@ def _compressed_part(event: bytes) -> int:
     return at + (columns + 7) // 8 * (2 if is_update else 1)
 
 
-def _inflate(part: bytes) -> bytes:
-    if not part or not part[0] & 0x80 or part[0] >> 4 & 7:
-        raise ExpandError("its compressed part has no header that is known")
-    width = part[0] & 7
-    size = int.from_bytes(part[1 : 1 + width], "big")
+def _inflate(event: Bytes, at: int) -> bytes:
+    if at >= len(event) or not event[at] & 0x80 or event[at] >> 4 & 7:
+        raise EventProblemError("its compressed part has no header that is known", min(at, len(event)))
+    width = event[at] & 7
+    size = int.from_bytes(event[at + 1 : at + 1 + width], "big")
     if not 0 < size <= LARGEST_EVENT:
-        raise ExpandError(f"it says that it holds {size} bytes")
+        raise EventProblemError(f"it says that it holds {size} bytes", at)
     try:
-        whole = zlib.decompressobj().decompress(part[1 + width :], size)
+        whole = zlib.decompressobj().decompress(memoryview(event)[at + 1 + width :], size)
     except zlib.error as error:
-        raise ExpandError(f"it cannot be expanded: {error}") from None
+        raise EventProblemError(f"it cannot be expanded: {error}", at) from None
     if len(whole) != size:
-        raise ExpandError(f"it holds {len(whole)} bytes instead of {size}")
+        raise EventProblemError(f"it holds {len(whole)} bytes instead of {size}", at)
     return whole
-
-
-class Fragments:
-    """The pieces of one large event."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self.start = 0  # file offset of the first
-
-    @property
-    def is_open(self) -> bool:
-        return bool(self._pieces)
-
-    def add(self, body: bytes, position: int) -> bytes | None:
-        """Gives the whole event with the last piece."""
-        count, number = int.from_bytes(body[:4], "little"), int.from_bytes(body[4:8], "little")
-        if len(body) < 9 or number != len(self._pieces) + 1 or number > count:
-            raise ExpandError(f"it is fragment {number} of {count}, but fragment {len(self._pieces) + 1} is next")
-        if number == 1:
-            self.start = position
-        self._pieces.append(body[17 if body[8] & _HAS_SIZE else 9 :])
-        if number < count:
-            return None
-        whole = b"".join(self._pieces)
-        self._pieces = []
-        size = int.from_bytes(whole[9:13], "little")
-        if len(whole) < HEADER or whole[4] not in _ROWS_KINDS or not 0 <= size - len(whole) <= 4:
-            raise ExpandError("its fragments make no rows event")
-        return whole[:9] + len(whole).to_bytes(4, "little") + whole[13:]

@@ -7,11 +7,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.events.index import TAG_BYTES
+from penstock.binlog.events.state import (
+    DOMAIN_AT,
+    MARIADB,
+    MYSQL,
+    NUMBER_AT,
+    ORIGIN_AT,
+    TAG_BYTES,
+    TAGGED,
+    UUID_AT,
+    UUID_BYTES,
+)
 from penstock.binlog.kernel import I32S, I64, I64S, U8S, U8S_2D, kernel, little, shared
 
 _LONGEST = 92
 _TEN = np.uint64(10)
+_HYPHEN, _COLON = 45, 58
 
 
 @shared
@@ -37,30 +48,31 @@ def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
     for i in range(gtids.shape[0]):
         one = gtids[i]
         lengths[i] = 0
-        if one[0] == 1 or one[0] > 2:
-            for k in range(16):
+        tag = np.int64(one[0]) - TAGGED
+        if one[0] == MYSQL or 0 <= tag < tags.shape[0]:
+            for k in range(UUID_BYTES):
                 if k in (4, 6, 8, 10):
-                    out[at] = 45
+                    out[at] = _HYPHEN
                     at += 1
-                out[at] = hexes[one[1 + k] >> 4]
-                out[at + 1] = hexes[one[1 + k] & 15]
+                byte = one[UUID_AT + k]
+                out[at] = hexes[byte >> 4]
+                out[at + 1] = hexes[byte & 15]
                 at += 2
-            out[at] = 58
+            out[at] = _COLON
             at += 1
-            if one[0] > 2:
-                tag = tags[one[0] - 3]
-                for k in range(tag[0]):
-                    out[at] = tag[1 + k]
+            if tag >= 0:
+                for k in range(tags[tag, 0]):
+                    out[at] = tags[tag, 1 + k]
                     at += 1
-                out[at] = 58
+                out[at] = _COLON
                 at += 1
-            at = _write_number(little(one, 17, 8), out, at)
-        elif one[0] == 2:
-            at = _write_number(little(one, 1, 4), out, at)
-            out[at] = 45
-            at = _write_number(little(one, 5, 4), out, at + 1)
-            out[at] = 45
-            at = _write_number(little(one, 17, 8), out, at + 1)
+            at = _write_number(little(one, NUMBER_AT, 8), out, at)
+        elif one[0] == MARIADB:
+            at = _write_number(little(one, DOMAIN_AT, 4), out, at)
+            out[at] = _HYPHEN
+            at = _write_number(little(one, ORIGIN_AT, 4), out, at + 1)
+            out[at] = _HYPHEN
+            at = _write_number(little(one, NUMBER_AT, 8), out, at + 1)
         else:
             lengths[i] = -1
         bounds[i + 1] = at
@@ -70,7 +82,7 @@ def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
 def render_gtids(gtids: NDArray[np.uint8], tags: Sequence[str] = ()) -> pa.Array:
     """One line of GTID_BYTES per event."""
     count = gtids.shape[0]
-    raw = np.zeros((max(len(tags), 1), TAG_BYTES), np.uint8)
+    raw = np.zeros((len(tags), TAG_BYTES), np.uint8)
     for i, tag in enumerate(tags):
         raw[i, : len(tag) + 1] = np.frombuffer(bytes([len(tag)]) + tag.encode("ascii"), np.uint8)
     out = np.empty(count * _LONGEST, np.uint8)

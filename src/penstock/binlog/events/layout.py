@@ -14,6 +14,7 @@ from typing import Final
 MAGIC: Final = b"\xfebin"
 ENCRYPTED_MAGIC: Final = b"\xfdbin"  # of MySQL
 HEADER: Final = 19
+TYPE_AT, SERVER_AT, SIZE_AT, END_AT, FLAGS_AT = 4, 5, 9, 13, 17  # in the header
 CHECKSUM: Final = 4
 ARTIFICIAL: Final = 0x20
 IN_USE: Final = 0x01  # of the format event while its file is being written; its checksum leaves the mark out
@@ -75,13 +76,18 @@ class EventType(IntEnum):
 
 
 class Entry(IntEnum):
-    """What an event means to the store."""
+    """What an event is in its transaction.
 
-    OTHER = 0
-    BEGIN = 1
+    An XA transaction is XA START, its rows, XA END and XA_PREPARE. It ends there in the log, decided or not: the first
+    byte of the XA_PREPARE is 1 where it was committed at once (ONE PHASE). Otherwise XA COMMIT or XA ROLLBACK comes
+    later, as a transaction of its own that names the same id.
+    """
+
+    OTHER = 0  # all that is none of these: MySQL's GTID, table maps, notes, variables, statements inside (SAVEPOINT)
+    BEGIN = 1  # frames the rows: MariaDB's GTID unless it stands alone, BEGIN, XA START, XA END
     ROWS = 2
-    DDL = 3
-    END = 4
+    DDL = 3  # a statement that is a transaction of its own; XA COMMIT and XA ROLLBACK are
+    END = 4  # XID, COMMIT, ROLLBACK, XA_PREPARE
 
 
 def event_name(code: int) -> str:

@@ -10,14 +10,15 @@ called @1, @2 … by its place, as the servers' own tools do.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
-from penstock.binlog.events.layout import HEADER
+from penstock.binlog.events.layout import HEADER, EventType
+from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.binlog.values.charset import charset_of
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
-from penstock.errors import BinlogError, SchemaError
+from penstock.errors import SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
 
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _NAMES, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
@@ -38,20 +39,31 @@ _ONE_BYTE = {
 }  # fmt: skip
 _LENGTH_FIRST = {WireType.BLOB, WireType.BLOB_COMPRESSED, WireType.JSON, WireType.GEOMETRY, WireType.VECTOR}
 _FRACTION = {WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2}
-_VAR_STRING, _NEWDATE = 253, 14
+_VAR_STRING, _NEWDATE, _TYPED_ARRAY = 253, 14, 20
+_NAMES_AT = 8
 _LAST_WITHOUT_YEAR_SIGN = 15
 
 
-@dataclass(slots=True)
 class _Reader:
-    data: bytes
-    at: int = 0
+    """A window of the body; problems name the byte of the body that they are at."""
+
+    def __init__(self, body: bytes, at: int = 0, stop: int | None = None) -> None:
+        self.body, self.at = body, at
+        self.stop = len(body) if stop is None else stop
 
     def take(self, size: int) -> bytes:
-        if self.at + size > len(self.data):
-            raise BinlogError(f"TABLE_MAP event ends early: {size} bytes wanted at {self.at} of {len(self.data)}")
+        if self.at + size > self.stop:
+            raise EventProblemError(f"it ends early: {size} bytes wanted at {self.at} of {self.stop}", self.at)
         self.at += size
-        return self.data[self.at - size : self.at]
+        return self.body[self.at - size : self.at]
+
+    def rest(self) -> bytes:
+        return self.take(self.stop - self.at)
+
+    def window(self, size: int) -> "_Reader":
+        """The next bytes, to be read apart."""
+        self.take(size)
+        return _Reader(self.body, self.at - size, self.at)
 
     def packed(self) -> int:
         """Length-encoded integer."""
@@ -60,68 +72,117 @@ class _Reader:
             return first
         if first in (252, 253, 254):
             return int.from_bytes(self.take({252: 2, 253: 3, 254: 8}[first]), "little")
-        raise BinlogError(f"TABLE_MAP event holds no length at {self.at}: byte {first}")
+        raise EventProblemError(f"it holds no length at {self.at - 1}", self.at - 1)
 
     def text(self, charset: str = "utf8mb4") -> str:
         return decode_text(charset, self.take(self.packed()))
 
     @property
     def is_done(self) -> bool:
-        return self.at >= len(self.data)
+        return self.at >= self.stop
 
     def numbers(self) -> Iterator[int]:
         while not self.is_done:
             yield self.packed()
 
 
+_Fields = dict[int, _Reader]
+_NOTHING = _Reader(b"")
+
+
 def table_name(body: bytes) -> TableName:
     """Of a TABLE_MAP body, without parsing the rest."""
-    return _table_name(_Reader(body, 8))
+    try:
+        return _table_name(_Reader(body, _NAMES_AT))
+    except EventProblemError as problem:
+        raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :]) from None
+
+
+def check_names(body: bytes) -> None:
+    """For a reader, which knows the place: a problem's byte is one of the event."""
+    try:
+        _table_name(_Reader(body, _NAMES_AT))
+    except EventProblemError as problem:
+        raise EventProblemError(problem.what, HEADER + problem.byte) from None
 
 
 def _table_name(reader: _Reader) -> TableName:
+    at = reader.at
     schema, table = (reader.take(reader.take(1)[0] + 1)[:-1] for _ in range(2))
     try:
         return TableName(schema.decode(), table.decode())
     except UnicodeDecodeError:
-        raise BinlogError(f"TABLE_MAP event has no readable names: {schema!r}, {table!r}") from None
+        raise EventProblemError(f"it has no readable names: {schema!r}, {table!r}", at) from None
 
 
 @lru_cache(maxsize=12_000)
 def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     """The event's bytes without the common header and checksum, table id first."""
-    reader = _Reader(body, 8)
-    name = _table_name(reader)
+    name = table_name(body)
+    try:
+        return _schema(name, _Reader(body, _NAMES_AT), server_version)
+    except EventProblemError as problem:
+        raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :], table=name) from None
+
+
+def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchema:
+    _table_name(reader)
     types = reader.take(reader.packed())
     if not types:
-        raise BinlogError(f"TABLE_MAP event of {name} has no columns")
-    metadata = _Reader(reader.take(reader.packed()))
+        raise EventProblemError("it has no columns", reader.at - 1)
+    metadata = reader.window(reader.packed())
     nullable = reader.take((len(types) + 7) // 8)
-    columns = [
-        replace(_column(code, metadata, name), nullable=bool(nullable[i >> 3] >> (i & 7) & 1))
-        for i, code in enumerate(types)
-    ]
-    fields: dict[int, bytes] = {}
+    fields: _Fields = {}
+    first = reader.at
     while not reader.is_done:
         field = reader.take(1)[0]
-        fields[field] = reader.take(reader.packed())
-    return _with_fields(name, columns, fields, server_version)
+        fields[field] = reader.window(reader.packed())
+    names = _names(len(types), fields)
+    columns = [
+        replace(_column(code, metadata, names[i], name), nullable=bool(nullable[i >> 3] >> (i & 7) & 1))
+        for i, code in enumerate(types)
+    ]
+    return _with_fields(name, columns, fields, server_version, first)
 
 
-def _column(code: int, metadata: _Reader, table: TableName) -> Column:
+def _names(count: int, fields: _Fields) -> list[str]:
+    if _NAMES not in fields:
+        return [f"@{i}" for i in range(1, count + 1)]
+    return [fields[_NAMES].text() for _ in range(count)]
+
+
+def _column(code: int, metadata: _Reader, name: str, table: TableName) -> Column:
     """One column from its type byte and its share of the metadata block."""
+    if code == _TYPED_ARRAY:
+        return _typed_array(metadata, name, table)
     code = {_VAR_STRING: WireType.VARCHAR, _NEWDATE: WireType.DATE}.get(code, code)
     if 249 <= code <= 251:
         code = WireType.BLOB
     try:
         wire = WireType(code)
     except ValueError:
-        raise SchemaError(f"table {table} has a column of the unknown type {code}") from None
+        raise SchemaError(f"column {table}.{name} is of type {code}, which is not known") from None
+    at = metadata.at
     raw = metadata.take(1 if wire in _ONE_BYTE else 2 if wire in _TWO_BYTES else 0)
     column = _sized(wire, raw)
     if not _is_possible(column):
-        raise BinlogError(f"TABLE_MAP event of {table} has a {wire.name} column with the metadata {raw.hex(' ')}")
-    return column
+        raise EventProblemError(f"column {name} is a {wire.name} with the metadata {raw.hex(' ')}", at)
+    return replace(column, name=name)
+
+
+def _typed_array(metadata: _Reader, name: str, table: TableName) -> Column:
+    """The hidden column of an index over the values of an array: type of the elements 1 | their metadata.
+
+    Early releases of MySQL 8.0 list it in the table map, behind all others; its values are JSON.
+    """
+    at, element = metadata.at, metadata.take(1)[0]
+    if element == _TYPED_ARRAY:
+        raise EventProblemError(f"column {name} is an array of arrays", at)
+    if element == WireType.VARCHAR:
+        metadata.take(3)  # longer than any VARCHAR
+    else:
+        _column(element, metadata, name, table)
+    return Column(name, WireType.JSON, size=4, is_visible=False)
 
 
 def _sized(wire: WireType, raw: bytes) -> Column:
@@ -152,15 +213,12 @@ def _is_possible(column: Column) -> bool:
     return 0 <= column.size <= (6 if column.type in _FRACTION else 65535)
 
 
-def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes], server_version: str) -> TableSchema:
-    if _NAMES in fields:
-        names = _Reader(fields[_NAMES])
-        columns = [replace(column, name=names.text()) for column in columns]
-    else:
-        columns = [replace(column, name=f"@{i}") for i, column in enumerate(columns, 1)]
-
+def _with_fields(
+    name: TableName, columns: list[Column], fields: _Fields, server_version: str, first: int
+) -> TableSchema:
+    """`first` is the byte at which the fields begin."""
     signed = _NUMERIC | {WireType.YEAR} if _year_has_sign(server_version) else _NUMERIC
-    for i in _marked(columns, signed, fields.get(_SIGNEDNESS, b"")):
+    for i in _marked(columns, signed, fields.get(_SIGNEDNESS, _NOTHING).rest()):
         columns[i] = replace(columns[i], unsigned=True)
 
     # To MariaDB a GEOMETRY is a kind of BLOB, to MySQL a VECTOR is, each with a charset in the list.
@@ -168,24 +226,24 @@ def _with_fields(name: TableName, columns: list[Column], fields: dict[int, bytes
     _set_charsets(columns, text, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
     _set_charsets(columns, _LABELLED, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
     for field, wire in ((_SET_LABELS, WireType.SET), (_ENUM_LABELS, WireType.ENUM)):
-        labels = _Reader(fields.get(field, b""))
+        labels = fields.get(field, _NOTHING)
         for i, column in enumerate(columns):
             if column.type is wire and not labels.is_done:
                 raw = [labels.take(labels.packed()) for _ in range(labels.packed())]
                 columns[i] = replace(column, labels=_labels(raw, column.charset))
-    _set_numbers(columns, WireType.GEOMETRY, "geometry", fields.get(_GEOMETRY_KINDS, b""))
-    _set_numbers(columns, WireType.VECTOR, "dimension", fields.get(_DIMENSIONS, b""))
+    _set_numbers(columns, WireType.GEOMETRY, "geometry", fields.get(_GEOMETRY_KINDS, _NOTHING))
+    _set_numbers(columns, WireType.VECTOR, "dimension", fields.get(_DIMENSIONS, _NOTHING))
     if _VISIBILITY in fields:
-        visible = set(_marked(columns, set(WireType), fields[_VISIBILITY]))
+        visible = set(_marked(columns, set(WireType), fields[_VISIBILITY].rest()))
         columns = [replace(column, is_visible=i in visible) for i, column in enumerate(columns)]
 
-    key = list(_Reader(fields.get(_KEY, b"")).numbers())
+    key = list(fields.get(_KEY, _NOTHING).numbers())
     prefixes = [0] * len(key)
     if _KEY_WITH_PREFIX in fields:
-        pairs = list(_Reader(fields[_KEY_WITH_PREFIX]).numbers())
+        pairs = list(fields[_KEY_WITH_PREFIX].numbers())
         key, prefixes = pairs[::2], pairs[1::2]
     if any(i >= len(columns) for i in key):
-        raise BinlogError(f"TABLE_MAP event of {name} has a key on column {max(key)} of {len(columns)}")
+        raise EventProblemError(f"it has a key on column {max(key)} of {len(columns)}", first)
     shown = tuple(prefixes) if any(prefixes) else ()
     has_signs = _SIGNEDNESS in fields or not any(column.type in signed for column in columns)
     return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key), has_signs, shown)
@@ -208,10 +266,10 @@ def _marked(columns: list[Column], types: set[WireType], bits: bytes) -> list[in
     return [i for k, i in enumerate(indexes) if k >> 3 < len(bits) and bits[k >> 3] << (k & 7) & 0x80]
 
 
-def _set_numbers(columns: list[Column], wire: WireType, name: str, raw: bytes) -> None:
+def _set_numbers(columns: list[Column], wire: WireType, name: str, numbers: _Reader) -> None:
     """One number per column of that type."""
     indexes = [i for i, column in enumerate(columns) if column.type is wire]
-    for i, number in zip(indexes, _Reader(raw).numbers(), strict=False):
+    for i, number in zip(indexes, numbers.numbers(), strict=False):
         columns[i] = replace(columns[i], **{name: number})
 
 
@@ -221,16 +279,16 @@ def _year_has_sign(server_version: str) -> bool:
     return not numbers or "MariaDB" in server_version or int(numbers.group(1)) > _LAST_WITHOUT_YEAR_SIGN
 
 
-def _set_charsets(columns: list[Column], types: set[WireType], default: bytes | None, each: bytes | None) -> None:
+def _set_charsets(columns: list[Column], types: set[WireType], default: _Reader | None, each: _Reader | None) -> None:
     """Either one default with exceptions (index, collation)*, or one collation per column of these types."""
     indexes = [i for i, column in enumerate(columns) if column.type in types]
     collations: list[int] = []
     if each is not None:
-        collations = list(_Reader(each).numbers())
+        collations = list(each.numbers())
     elif default is not None:
-        numbers = list(_Reader(default).numbers())
+        at, numbers = default.at, list(default.numbers())
         if len(numbers) % 2 == 0:
-            raise BinlogError(f"TABLE_MAP event has a broken list of charsets: {default.hex(' ')}")
+            raise EventProblemError("it has a broken list of charsets", at)
         exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=True))
         collations = [exceptions.get(k, numbers[0]) for k in range(len(indexes))]
     for i, collation in zip(indexes, collations, strict=False):
@@ -238,5 +296,5 @@ def _set_charsets(columns: list[Column], types: set[WireType], default: bytes | 
             columns[i] = replace(columns[i], charset=charset_of(collation))
 
 
-def table_map_body(event: bytes, checksum: int) -> bytes:
-    return event[HEADER : len(event) - checksum]
+def table_map_body(event: memoryview, checksum: int) -> bytes:
+    return bytes(event[HEADER : len(event) - checksum])

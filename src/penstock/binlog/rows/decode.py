@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.layout import event_name
+from penstock.binlog.events.problem import broken
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
 from penstock.binlog.rows.locate import RowsProblemError, locate
 from penstock.binlog.rows.located import Layout, Located
@@ -17,9 +17,8 @@ from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.errors import BinlogError
-from penstock.model import ChangeKind, Column, TableSchema, WireType
+from penstock.model import ChangeKind, Column, Position, TableSchema, WireType
 
-_EXTRACT_BYTES = 24
 _OLD = {WireType.TIME, WireType.DATETIME, WireType.TIMESTAMP}
 
 
@@ -112,14 +111,9 @@ def _column(source: _Source, column: Column, found: Located, line: int) -> pa.Ar
 
 
 def _value_error(source: _Source, found: Located, problem: ValueProblemError) -> BinlogError:
-    block = source.block
-    event = int(source.events[found.event[problem.row]])
     at = problem.byte if problem.byte is not None else int(found.offsets(problem.line)[problem.row])
-    place, extract = _place(block, event, at), _extract(block, event, at)
-    kind, column = event_name(int(block.column("kind")[event])), source.chosen[problem.line].name
-    return BinlogError(
-        f"{place} {kind} of {source.schema.name}: column {column} {problem.what}; bytes there: {extract}"
-    )
+    what = f"column {source.chosen[problem.line].name} {problem.what}"
+    return _error(source.block, source.schema, int(source.events[found.event[problem.row]]), at, what)
 
 
 def _check_old_rows(block: Block, schema: TableSchema, found: Located) -> None:
@@ -136,26 +130,20 @@ def _check_old_rows(block: Block, schema: TableSchema, found: Located) -> None:
         raise RowsProblemError(ENDS_EARLY, int(found.start[row]), int(found.event[row]))
 
 
-def _place(block: Block, event: int, byte: int) -> str:
-    """File and offset of a byte of the block."""
-    _, starts, sizes = block.raw
-    inside = byte - int(starts[event])
-    position, span = int(block.column("position")[event]), int(block.column("span")[event])
-    return f"{block.file}:{position + inside * span // int(sizes[event])}"
-
-
-def _extract(block: Block, event: int, byte: int) -> str:
-    data, starts, sizes = block.raw
-    return bytes(data[byte : min(byte + _EXTRACT_BYTES, int(starts[event] + sizes[event]))]).hex(" ")
-
-
 def _rows_error(block: Block, events: NDArray[np.int64], schema: TableSchema, problem: RowsProblemError) -> BinlogError:
-    inside = int(events[problem.event])
     what = (
         f"the event has another number of columns than the {len(schema.columns)} of its table map"
         if problem.code == OTHER_COLUMN_COUNT
         else "a row reaches over the end of its event"
     )
-    kind = event_name(int(block.column("kind")[inside]))
-    place, extract = _place(block, inside, problem.byte), _extract(block, inside, problem.byte)
-    return BinlogError(f"{place} {kind} of {schema.name}: {what}; bytes there: {extract}")
+    return _error(block, schema, int(events[problem.event]), problem.byte, what)
+
+
+def _error(block: Block, schema: TableSchema, event: int, byte: int, what: str) -> BinlogError:
+    """About a byte of the block that lies in this event."""
+    data, starts, sizes = block.raw
+    start, size = int(starts[event]), int(sizes[event])
+    inside = byte - start
+    offset = int(block.column("position")[event]) + inside * int(block.column("span")[event]) // size
+    place = Position(block.file, offset)
+    return broken(block.column("kind")[event], what, data[byte : start + size].data, table=schema.name, place=place)

@@ -1,0 +1,49 @@
+"""Bytes on their way into blocks."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.layout import HEADER, LARGEST_EVENT, SIZE_AT
+
+
+class Feed:
+    """Up to `fill` bytes are there, up to `at` they are indexed. Bytes never move within their buffer: blocks are views
+    of it."""
+
+    def __init__(self, data: NDArray[np.uint8], fill: int = 0) -> None:
+        self.data = data
+        self.fill = fill
+        self.at = 0
+        self.run = 0  # from here on, what is indexed is in no piece of a block yet
+
+    @property
+    def rest(self) -> int:
+        """Bytes that are no whole event yet."""
+        return self.fill - self.at
+
+    @property
+    def event_size(self) -> int:
+        """Of the next event, as far as its bytes are there; 0 when that is not known, or not a size."""
+        if self.rest < HEADER:
+            return 0
+        size = int.from_bytes(self.data[self.at + SIZE_AT : self.at + SIZE_AT + 4].tobytes(), "little")
+        return size if size <= LARGEST_EVENT else 0
+
+    @property
+    def event(self) -> memoryview:
+        """The next one, which is whole; a view."""
+        return self.data[self.at : self.at + self.event_size].data.toreadonly()
+
+    def take(self) -> NDArray[np.uint8]:
+        """What is indexed and in no piece yet."""
+        piece = self.data[self.run : self.at]
+        self.run = self.at
+        return piece
+
+    def move(self, size: int, more: int = 0) -> None:
+        """Into a new buffer of this size, or for the next event and `more` bytes after it, whatever is larger."""
+        kept = self.data[self.run : self.fill]
+        data = np.empty(max(size, self.at - self.run + self.event_size + more), np.uint8)
+        data[: kept.size] = kept
+        self.data, self.fill = data, kept.size
+        self.at, self.run = self.at - self.run, 0

@@ -1,0 +1,55 @@
+"""FORMAT_DESCRIPTION: how the events of a file are written.
+
+version 2 | server version 50 | created 4 | header length 1 | length of each type's head 1 | checksum algorithm 1
+| CRC32 4
+"""
+
+import re
+import zlib
+from dataclasses import dataclass
+
+from penstock.binlog.events.layout import CHECKSUM, FLAGS_AT, HEADER, IN_USE, TYPE_AT, EventType, event_name
+from penstock.binlog.events.problem import EventProblemError
+
+_VERSION, _HEADER_LENGTH, _LENGTHS = slice(HEADER + 2, HEADER + 52), HEADER + 56, HEADER + 57
+_HEADS = {EventType.QUERY: 13, EventType.TABLE_MAP: 8}  # since 5.5
+_FIRST_WITH_CHECKSUM = (5, 6, 1)
+_CRC32 = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    server_version: str
+    checksum: int  # bytes at the end of each event
+
+
+def read_format(event: memoryview) -> Format:
+    if len(event) < _LENGTHS + EventType.DELETE_ROWS_V1:
+        raise EventProblemError("the event does not hold what its type asks for")
+    version = bytes(event[_VERSION]).rstrip(b"\0").decode("ascii", "replace")
+    for kind, length in _HEADS.items():
+        found = event[_LENGTHS + kind - 1]
+        if event[_HEADER_LENGTH] != HEADER or found != length:
+            raise EventProblemError(
+                f"{event_name(kind)} events of server {version} have a head of {found} bytes instead of {length}: logs"
+                " of servers before 5.5 are not read",
+                _HEADER_LENGTH,
+            )
+    is_on = _knows_checksums(version) and event[-CHECKSUM - 1] == _CRC32
+    return Format(version, CHECKSUM if is_on else 0)
+
+
+def is_sound(event: memoryview) -> bool:
+    """Does it match its checksum? The mark of a file in use was not there when that was made."""
+    stop = len(event) - CHECKSUM
+    mark = IN_USE if event[TYPE_AT] == EventType.FORMAT_DESCRIPTION else 0
+    found = zlib.crc32(event[:FLAGS_AT])
+    found = zlib.crc32(bytes([event[FLAGS_AT] & ~mark]), found)
+    found = zlib.crc32(event[FLAGS_AT + 1 : stop], found)
+    return found == int.from_bytes(event[stop:], "little")
+
+
+def _knows_checksums(server_version: str) -> bool:
+    """MySQL before 5.6.1 did not; its format event ends without the algorithm."""
+    numbers = tuple(map(int, re.findall(r"\d+", server_version)[:3]))
+    return "MariaDB" in server_version or numbers >= _FIRST_WITH_CHECKSUM

@@ -1,0 +1,31 @@
+"""Why the index stopped at an event."""
+
+from enum import IntEnum
+
+# Plain numbers, because kernels use them.
+STARVED, FULL, ATTENTION, NEW_TABLE, TAGS_FULL = range(5)
+BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION, NO_TABLE_MAP = range(5, 10)
+NO_REASON = -1
+
+
+class Stop(IntEnum):
+    STARVED = STARVED  # the rest of the buffer is no whole event
+    FULL = FULL  # the arrays are full
+    ATTENTION = ATTENTION  # the next event is for Python
+    NEW_TABLE = NEW_TABLE  # the next event is a table map that is not known yet
+    TAGS_FULL = TAGS_FULL  # the next event has one tag more than a block can have
+    BAD_SIZE = BAD_SIZE
+    BAD_CHECKSUM = BAD_CHECKSUM
+    BAD_EVENT = BAD_EVENT
+    BAD_POSITION = BAD_POSITION
+    NO_TABLE_MAP = NO_TABLE_MAP  # rows of a table that no table map has described
+
+
+PROBLEMS = {
+    Stop.BAD_SIZE: "the event's size is not one that an event can have",
+    Stop.BAD_CHECKSUM: "the event does not match its checksum",
+    Stop.BAD_EVENT: "the event does not hold what its type asks for",
+    Stop.BAD_POSITION: "the event says that it lies before the one before it",
+    Stop.NO_TABLE_MAP: "rows of table id {table} came before its table map: reading did not start between two"
+    " transactions",
+}
