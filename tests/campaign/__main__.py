@@ -44,7 +44,8 @@ def main() -> int:
 
 def _checked_kernels() -> Path:
     """numba's cache sees neither the setting nor changed helpers, so each state of the sources has its own."""
-    sources = sorted(Path(penstock.__file__).parent.glob("binlog/**/*.py"))
+    rooms = Path(penstock.__file__).parent
+    sources = sorted(path for room in ("binlog", "inspect", "render") for path in (rooms / room).rglob("*.py"))
     state = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     folder = cache_folder() / "checked-kernels" / state
     for old in folder.parent.glob("*") if not folder.exists() else ():

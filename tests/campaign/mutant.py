@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from functools import cache
 
 from penstock.binlog.values.column import Decoding
+from tests.campaign.command import COMMANDS
+from tests.campaign.holding import ALL
 from tests.campaign.logs import HEADER, SourceLog, assembled, sized, source_logs
-from tests.campaign.mutation import ALL, Events
+from tests.campaign.mutation import Events
 from tests.twins.event import MAGIC
+
+_COMMANDED = 0.15  # share of the mutants, so that a run stays affordable
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """`pieces` are the bytes given at a time; none reads it as a file."""
+    """`pieces` are the bytes given at a time; none reads it as a file. `command` is what a user does with it."""
 
     log: str
     what: tuple[str, ...]
@@ -22,6 +26,7 @@ class Mutant:
     pieces: tuple[int, ...] = ()
     block_bytes: int = 1 << 20
     choice: Decoding = Decoding()  # noqa: RUF009 - frozen
+    command: str | None = None
 
     @property
     def is_file(self) -> bool:
@@ -57,6 +62,7 @@ def mutant(seed: int, number: int) -> Mutant:
         pieces=pieces,
         block_bytes=block_bytes,
         choice=Decoding() if plain else choice,
+        command=dice.choice(COMMANDS) if dice.random() < _COMMANDED else None,
     )
 
 

@@ -1,4 +1,7 @@
-"""What is done to the events of a log. A mutation changes the list of events in place; sizes are corrected later."""
+"""What is done to the events of a log. A mutation changes the list of events in place; sizes are corrected later.
+
+`holding` has those for events that hold others.
+"""
 
 import random
 from collections.abc import Callable, Sequence
@@ -6,13 +9,12 @@ from collections.abc import Callable, Sequence
 from penstock.model import WireType
 from tests.campaign.landmark import Landmark, landmarks
 from tests.campaign.logs import HEADER, ROWS, TABLE_MAP
-from tests.campaign.payload import closed, deflated, inflated, opened
 
 Events = list[bytearray]
 Mutation = Callable[[random.Random, Events, Sequence[bytes]], None]
 
 _BYTES = (0, 1, 2, 7, 8, 0x10, 0x3F, 0x40, 0x7E, 0x7F, 0x80, 0x81, 0xC0, 0xF0, 0xFA, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
-_KINDS = (*range(43), *range(160, 172), 200, 255)
+_KINDS = (*range(43), *range(160, 173), 200, 255)
 _TYPES = (*(kind.value for kind in WireType), 0, 6, 14, 20, 128, 243, 244, 249, 250, 251, 253)
 _LONGEST_SPLICE = 40
 
@@ -163,40 +165,7 @@ def exchange(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None
         event[HEADER + 6 :] = other[HEADER + 6 :]
 
 
-def inside(dice: random.Random, events: Events, pool: Sequence[bytes]) -> None:
-    """Mutate what a compressed event holds, and compress it again."""
-    holders = [(i, found) for i, event in enumerate(events) if (found := _held(event)) is not None]
-    if not holders:
-        return dice.choice(PLAIN)(dice, events, pool)
-    i, (at, held) = dice.choice(holders)
-    # The first is spared by some mutations, as the one that opens a file.
-    inner = [bytearray(HEADER), *held]
-    for _ in range(dice.choice((1, 1, 2))):
-        dice.choice(PLAIN)(dice, inner, pool)
-    if at:
-        events[i] = deflated(events[i], at, b"".join(event[HEADER:] for event in inner[1:]))
-        return None
-    if dice.random() < 0.9:
-        for event in inner[1:]:
-            event[9:13] = len(event).to_bytes(4, "little")
-    events[i] = closed(events[i], inner[1:])
-    return None
-
-
-def _held(event: bytearray) -> tuple[int, Events] | None:
-    """Events inside, and where the compressed part begins when it is rows that are."""
-    if rows := inflated(event):
-        # As a rows event of its own, for mutations that look for one.
-        return rows[0], [bytearray(event[:4]) + bytes([23]) + bytes(HEADER - 5) + rows[1]]
-    try:
-        found = opened(event)
-    except (OSError, ValueError, IndexError, KeyError, AssertionError):
-        return None  # it was mutated before
-    return (0, found) if found else None
-
-
 PLAIN: tuple[Mutation, ...] = (
     flip, flip, flip, poke, poke, value, value, value, value, cut, take_out, put_in, splice, lie, lie, lie,
     retype, retype, describe_otherwise, describe_otherwise, rename, reorder, exchange,
 )  # fmt: skip
-ALL: tuple[Mutation, ...] = (*PLAIN, inside, inside, inside, inside)

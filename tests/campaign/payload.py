@@ -1,13 +1,14 @@
 """Compressed events opened and closed again, so that mutations reach the parsers behind the compression."""
 
-import struct
 import zlib
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tests.campaign.logs import HEADER, PAYLOAD, events_in
 from tests.twins.row import packed
 
+_LARGEST = 1 << 24
 _MARIADB_ROWS = frozenset(range(166, 169))
 
 
@@ -21,18 +22,39 @@ def opened(event: bytes | bytearray) -> list[bytearray] | None:
         value = bytes(event[at + 2 : at + 2 + size])
         fields[number] = int.from_bytes(value[1:] if value[0] >= 252 else value, "little")
         at += 2 + size
+    assert fields[3] <= _LARGEST, "it was mutated before"
     whole = pa.Codec("zstd").decompress(bytes(event[at + 1 :]), fields[3], asbytes=True)
     return [bytearray(inner) for inner in events_in(whole)]
 
 
-def closed(event: bytes | bytearray, inner: list[bytearray]) -> bytearray:
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Of a payload: 1 its size, 2 the method (0 zstd, 255 none), 3 the size of what it holds."""
+
+    number: int
+    value: int
+
+
+def fields_of(inner: list[bytearray], *, is_compressed: bool = True) -> list[Field]:
+    """True ones."""
     whole = b"".join(inner)
-    body = pa.Codec("zstd").compress(whole, asbytes=True)
-    fields = b"".join(
-        bytes([number, len(value)]) + value
-        for number, value in ((2, packed(0)), (3, packed(len(whole))), (1, packed(len(body))))
-    )
-    return bytearray(event[:HEADER]) + fields + b"\x00" + body
+    return [Field(2, 0 if is_compressed else 255), Field(3, len(whole)), Field(1, len(_body(whole, is_compressed)))]
+
+
+def closed(event: bytes | bytearray, inner: list[bytearray], fields: list[Field] | None = None) -> bytearray:
+    """The events in the payload again; with these fields, whether they are true or not."""
+    fields = fields_of(inner) if fields is None else fields
+    said = b"".join(_packed(one.number) + _packed(len(_packed(one.value))) + _packed(one.value) for one in fields)
+    is_compressed = next((one.value for one in fields if one.number == 2), 255) != 255
+    return bytearray(event[:HEADER]) + said + b"\x00" + _body(b"".join(inner), is_compressed)
+
+
+def _body(whole: bytes, is_compressed: bool) -> bytes:
+    return pa.Codec("zstd").compress(whole, asbytes=True) if is_compressed else whole
+
+
+def _packed(value: int) -> bytes:
+    return packed(value) if value < 1 << 16 else b"\xfe" + value.to_bytes(8, "little")
 
 
 def inflated(event: bytes | bytearray) -> tuple[int, bytearray] | None:
@@ -47,6 +69,10 @@ def inflated(event: bytes | bytearray) -> tuple[int, bytearray] | None:
         return None  # it was mutated before
 
 
-def deflated(event: bytes | bytearray, at: int, rows: bytes | bytearray) -> bytearray:
-    head = b"\x84" + struct.pack(">I", len(rows))
+def deflated(
+    event: bytes | bytearray, at: int, rows: bytes | bytearray, *, said: int | None = None, width: int = 4
+) -> bytearray:
+    """`said` is the size that it speaks of, in so many bytes."""
+    size = len(rows) if said is None else said & (1 << 8 * width) - 1
+    head = bytes([0x80 | width]) + size.to_bytes(width, "big")
     return bytearray(event[:at]) + head + zlib.compress(bytes(rows))

@@ -1,21 +1,36 @@
-"""A mutant read to its end by the public ways in: only `BinlogError` and `SchemaError` may come out of it."""
+"""A mutant read to its end by all ways in: only `BinlogError` may come out of it, and it must say where and what.
 
+A `SchemaError` is for tables that are not what somebody expects. It may only come where the mutation made a table
+another one, and from a command that cannot do without what the log does not say, such as names.
+"""
+
+import re
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.bodies import parse_body
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.reader import BlockReader
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import table_fields
 from penstock.errors import BinlogError, SchemaError
-from penstock.model import Position
+from penstock.model import Position, TableName
+from tests.campaign.command import run_command
+from tests.campaign.logs import HEADER, TABLE_MAP, source_logs
 from tests.campaign.mutant import Mutant
+from tests.campaign.payload import opened
 from tests.twins.event import MAGIC
 from tests.twins.feed import feed
+
+# File and offset, type, what is wrong, bytes. A mutant may have its own file name.
+_SAYS_ALL = re.compile(
+    r".*:\d+ (?:[A-Z_0-9]+|event type \d+)(?: of .+?)?: .+; bytes there: (?:[0-9a-f ]*|none)", re.DOTALL
+)
+_NO_BYTES = "has no `_seq`"  # it is not the bytes that are wrong there
 
 
 def outcome_of(mutant: Mutant) -> str:
@@ -23,22 +38,36 @@ def outcome_of(mutant: Mutant) -> str:
     outcome = "whole"
     try:
         for block in _blocks(mutant):
-            for error in _errors(block, mutant):
+            for error in (*_errors_of_events(block), *_errors_of_rows(block, mutant)):
                 outcome = error if outcome == "whole" else outcome
-    except (BinlogError, SchemaError) as error:
-        outcome = type(error).__name__ if outcome == "whole" else outcome
+    except BinlogError as error:
+        outcome = _checked(error) if outcome == "whole" else outcome
+    if mutant.command is not None:
+        try:
+            run_command(mutant.command, _written(mutant), verify=mutant.verify)
+        except (BinlogError, SchemaError) as error:
+            outcome = type(error).__name__ if outcome == "whole" else outcome
     return outcome
+
+
+def _checked(error: BinlogError) -> str:
+    assert _SAYS_ALL.fullmatch(str(error)) or _NO_BYTES in str(error), f"the error does not say all: {error}"
+    return type(error).__name__
 
 
 def _blocks(mutant: Mutant) -> Iterator[Block]:
     if mutant.is_file:
-        path = _folder() / "binlog.000001"
-        path.write_bytes(mutant.data)
-        yield from LogFile(path, verify=mutant.verify)
+        yield from LogFile(_written(mutant), verify=mutant.verify)
         return
     start = Position("binlog.000001", len(MAGIC))
     reader = BlockReader(start, verify=mutant.verify, block_bytes=mutant.block_bytes)
     yield from feed(reader, mutant.data[len(MAGIC) :], mutant.pieces)
+
+
+def _written(mutant: Mutant) -> Path:
+    path = _folder() / "binlog.000001"
+    path.write_bytes(mutant.data)
+    return path
 
 
 @cache
@@ -51,12 +80,41 @@ def _folder() -> Path:
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _errors(block: Block, mutant: Mutant) -> Iterator[str]:
+def _errors_of_events(block: Block) -> Iterator[str]:
+    data, starts, sizes = block.raw
+    ends = starts + sizes - block.column("checksum")
+    for i, kind in enumerate(block.column("kind").tolist()):
+        try:
+            parse_body(kind, data[starts[i] + HEADER : ends[i]].tobytes())
+        except BinlogError as error:
+            yield _checked(BinlogError(f"{block.end_of(i)} {error}"))
+
+
+def _errors_of_rows(block: Block, mutant: Mutant) -> Iterator[str]:
     """Decode all tables of the block; one that cannot be decoded does not spare the others."""
     for number, body in block.tables.items():
+        name = table_name(body)
         try:
             fields = table_fields(block.schema_of(number), choice=mutant.choice)
-            for batch in changes_of(block, table_name(body), fields, 0, mutant.choice):
+            for batch in changes_of(block, name, fields, 0, mutant.choice):
                 batch.validate(full=True)
-        except (BinlogError, SchemaError) as error:
+        except BinlogError as error:
+            yield _checked(error)
+        except SchemaError as error:
+            if not _is_another_table(block, name):
+                raise
             yield type(error).__name__
+
+
+def _is_another_table(block: Block, name: TableName) -> bool:
+    """Is it described otherwise than in its log, or twice?"""
+    bodies = {body[6:] for body in block.tables.values() if table_name(body) == name}
+    return len(bodies) > 1 or not bodies <= _table_maps()
+
+
+@cache
+def _table_maps() -> frozenset[bytes]:
+    """Those of the logs, without their table ids."""
+    events = [event for log in source_logs() for one in log.transactions for event in one]
+    events += [bytes(inner) for event in events for inner in opened(event) or ()]
+    return frozenset(event[HEADER + 6 :] for event in events if event[4] == TABLE_MAP)
