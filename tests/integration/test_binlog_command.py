@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -446,3 +447,160 @@ def test_statistics_and_files_agree_with_the_server(
     newest = {row["id"]: (row["id"], row["v"], row["n"]) for row in table.to_pylist()}
     assert [newest[row[0]] for row in expected] == list(expected)
     assert "whole, checksums match" in lines_of(str(log), "--verify")
+
+
+def xa(name: str, xid: str, number: int, *outcome: str) -> list[str]:
+    return [
+        f"XA START {xid}",
+        f"INSERT INTO {name}.t VALUES ({number}, 'row {number}')",
+        f"UPDATE {name}.t SET a = CONCAT(a, '!') WHERE id = {number}",
+        f"XA END {xid}",
+        *outcome,
+    ]
+
+
+def test_xa_transactions_are_done_again_and_undone_as_they_ended(
+    server: DatabaseServer, database: NewDatabase, request: pytest.FixtureRequest
+) -> None:
+    """One is committed, one rolled back, one committed in one phase."""
+    name = database(server)
+    source = request.node.callspec.params["server"]
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, a VARCHAR(20)) DEFAULT CHARSET utf8mb4")
+    log = new_log(server)
+    execute(
+        server,
+        *xa(name, "'one','branch',7", 1, "XA PREPARE 'one','branch',7", "XA COMMIT 'one','branch',7"),
+        *xa(name, "'two'", 2, "XA PREPARE 'two'", "XA ROLLBACK 'two'"),
+        *xa(name, "'three'", 3, "XA COMMIT 'three' ONE PHASE"),
+    )
+    new_log(server)
+    options, environment = live(server)
+    chosen = [str(log), "--table", rf"{name}\.t", *(options if source == "mysql57" else [])]
+    after = rows_of(server, f"{name}.t")
+    assert len(after) == 2
+    redo = lines_of(*chosen, "--format", "sql", **environment)
+    undo = lines_of(*chosen, "--flashback", **environment)
+    assert "XA START X'6f6e65',X'6272616e6368',7;\n" in redo
+    assert "XA ROLLBACK X'74776f',X'',1;\n" in redo
+    apply(server, undo)
+    assert rows_of(server, f"{name}.t") == []
+    apply(server, redo)
+    assert rows_of(server, f"{name}.t") == after
+    changes = [json.loads(line) for line in lines_of(*chosen, **environment).splitlines()]
+    decided = {change["xa"]: change["type"] for change in changes if change["type"] in {"commit", "rollback"}}
+    assert decided["X'6f6e65',X'6272616e6368',7"] == "commit"
+    assert decided["X'74776f',X'',1"] == "rollback"
+
+
+def test_what_is_only_prepared_is_not_undone(server: DatabaseServer, database: NewDatabase) -> None:
+    name = database(server)
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, a VARCHAR(20)) DEFAULT CHARSET utf8mb4")
+    log = new_log(server)
+    xid = f"'{name}'"
+    # The session ends here, and the transaction lives on.
+    execute(server, *xa(name, xid, 1, f"XA PREPARE {xid}"))
+    try:
+        options, environment = live(server)
+        chosen = [str(log), "--table", rf"{name}\.t", *options]
+        refused = run(*chosen, "--flashback", **environment)
+        assert refused.returncode == 1
+        assert f"prepares the XA transaction X'{name.encode().hex()}',X'',1" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+        assert not refused.stdout
+    finally:
+        assert poll(lambda: is_done(server, f"XA ROLLBACK {xid}"), 30)
+    # What was rolled back leaves nothing to undo.
+    assert "`t`" not in lines_of(*chosen, "--flashback", **environment)
+
+
+def is_done(server: DatabaseServer, statement: str) -> bool:
+    """A session that has gone may still hold the transaction for a moment."""
+    try:
+        execute(server, statement)
+    except Exception:  # noqa: BLE001 - each server says it in another way
+        return False
+    return True
+
+
+@pytest.mark.parametrize("source", ["mariadb", "mysql9"])
+def test_the_statements_behind_rows(source: str, database: NewDatabase, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue(source)
+    name = database(server)
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, a VARCHAR(20)) DEFAULT CHARSET utf8mb4")
+    log = new_log(server)
+    statement = f"INSERT INTO {name}.t\nVALUES (1, 'ü'), (2, '')"
+    switch = "binlog_annotate_row_events" if source == "mariadb" else "binlog_rows_query_log_events"
+    execute(server, f"SET SESSION {switch} = ON", statement)
+    new_log(server)
+    chosen = [str(log), "--table", rf"{name}\.t"]
+    first, second = statement.splitlines()
+    assert f"BEGIN;\n-- {first}\n-- {second}\nINSERT INTO" in lines_of(*chosen, "--format", "sql")
+    query, *rows = [json.loads(line) for line in lines_of(*chosen, "--statements").splitlines()]
+    assert (query["type"], query["sql"]) == ("query", statement)
+    assert [row["after"]["id"] for row in rows] == [1, 2]
+
+
+def test_types_that_the_log_of_mariadb_does_not_tell(
+    mariadb: DatabaseServer, database: NewDatabase, tmp_path: Path
+) -> None:
+    name = database(mariadb)
+    execute(
+        mariadb,
+        f"CREATE TABLE {name}.t (id UUID PRIMARY KEY, six INET6, four INET4, plain BINARY(16), n INT)"
+        " DEFAULT CHARSET utf8mb4",
+    )
+    log = new_log(mariadb)
+    uuid = "123e4567-e89b-12d3-a456-426655440000"
+    execute(
+        mariadb,
+        f"INSERT INTO {name}.t VALUES ('{uuid}', '2001:db8::1', '10.0.0.7', REPEAT('x', 16), 1)",
+        f"UPDATE {name}.t SET n = 2",
+    )
+    new_log(mariadb)
+    options, environment = live(mariadb)
+    chosen = [str(log), "--table", rf"{name}\.t"]
+    row = json.loads(lines_of(*chosen, *options, **environment).splitlines()[0])["after"]
+    assert row == {
+        "id": uuid,
+        "six": "2001:db8::1",
+        "four": "10.0.0.7",
+        "plain": "eHh4eHh4eHh4eHh4eHh4eA==",
+        "n": 1,
+    }
+    alone = json.loads(lines_of(*chosen).splitlines()[0])["after"]
+    assert alone["id"] == "Ej5FZ+ibEtOkVkJmVUQAAA=="
+    lines_of(*chosen, *options, "--format", "parquet", "--output", str(tmp_path / "t.parquet"), **environment)
+    assert pq.read_table(tmp_path / "t.parquet").to_pylist()[0]["id"] == uuid
+    # The SQL finds and restores such values.
+    after = rows_of(mariadb, f"{name}.t")
+    undo, redo = (lines_of(*chosen, *options, *way, **environment) for way in (["--flashback"], ["--format", "sql"]))
+    apply(mariadb, undo)
+    assert rows_of(mariadb, f"{name}.t") == []
+    apply(mariadb, redo)
+    assert rows_of(mariadb, f"{name}.t") == after
+
+
+def test_a_time_inside_a_transaction_takes_it_whole_or_not(server: DatabaseServer, database: NewDatabase) -> None:
+    name = database(server)
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    with server.connect() as connection, connection.cursor() as cursor:
+        begun = second_of(server)
+        assert poll(lambda: second_of(server) > begun)
+        cursor.execute("BEGIN")
+        cursor.execute(f"INSERT INTO {name}.t VALUES (1)")
+        inside = second_of(server) + 1
+        assert poll(lambda: second_of(server) > inside)
+        cursor.execute(f"INSERT INTO {name}.t VALUES (2)")
+        cursor.execute("COMMIT")
+    options, environment = live(server)
+    options += ["--table", rf"{name}\.t", "--format", "json"]
+
+    def numbers(since: str) -> list[int]:
+        lines = map(json.loads, lines_of(*options, "--since", since, **environment).splitlines())
+        found = [change for change in lines if change["type"] == "insert"]
+        assert all(change["gtid"] for change in found)
+        return [next(iter(change["after"].values())) for change in found]
+
+    moment = datetime.fromtimestamp(inside, UTC).isoformat()
+    assert numbers(moment) in ([1, 2], [])
+    assert numbers(datetime.fromtimestamp(begun, UTC).isoformat()) == [1, 2]

@@ -100,7 +100,8 @@ class _Reading:
             batch if own == fields else _with_all(batch, own, fields)
             for batch, own in zip(self.batches, self._fields, strict=True)
         ]
-        return pa.Table.from_batches(batches, whole).rename_columns([*fields.names, *own_names(fields.names)])
+        ours = own_names(CHANGE_FIELDS.names, fields.names)
+        return pa.Table.from_batches(batches, whole).rename_columns([*fields.names, *ours])
 
     def _unified(self) -> pa.Schema:
         """Fields of all versions; the newest says the order."""

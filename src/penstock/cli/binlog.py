@@ -40,6 +40,9 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         Path | None,
         typer.Option(help="A file; for csv, arrow and parquet also a folder that gets one file per table."),
     ] = None,
+    statements: Annotated[
+        bool, typer.Option("--statements", help="Also the statements behind rows, where the log has them; sql always.")
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Count instead: tables, largest transactions, rate.")] = False,
     flashback: Annotated[bool, typer.Option("--flashback", help="The SQL that undoes it, last change first.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Only check that files are whole and sound.")] = False,
@@ -61,10 +64,15 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
 
         PENSTOCK_PASSWORD=… penstock binlog --host db1 --user penstock --follow
     """
-    from penstock.cli.binlog_work import Request, run  # noqa: PLC0415 - numba takes a second to load
+    from penstock.cli.binlog_request import Request  # noqa: PLC0415
+    from penstock.cli.binlog_work import run  # noqa: PLC0415 - numba takes a second to load
 
+    if stats + flashback + verify > 1:
+        raise ConfigurationError("--stats, --flashback and --verify exclude each other")
     if not files and host is None:
         raise ConfigurationError("name log files, or a server with --host; see penstock binlog --help")
+    if host is not None and not host.strip():
+        raise ConfigurationError("--host is empty: name a server")
     server = source_settings(host, port, user, password) if host is not None else None
     request = Request(
         files=tuple(files or ()),
@@ -80,9 +88,8 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         output=output,
         mode="stats" if stats else "flashback" if flashback else "verify" if verify else "show",
         has_checks=not no_verify,
+        statements=statements,
     )
-    if stats + flashback + verify > 1:
-        raise ConfigurationError("--stats, --flashback and --verify exclude each other")
     raise typer.Exit(run(request))
 
 

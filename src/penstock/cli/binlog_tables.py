@@ -1,5 +1,6 @@
 """Picked blocks → CSV, Arrow and Parquet, table by table, up to a limit of changes."""
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 import numpy as np
@@ -7,11 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, texts, view
+from penstock.binlog.arrays import flags, numbers, texts, view
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
-from penstock.inspect.changes import ColumnChoice, changes_in
+from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
+from penstock.inspect.changes import Changes, ColumnChoice, changes_in
 from penstock.inspect.gtid_set import truths
 from penstock.inspect.shapes import Shapes
 from penstock.model import ChangeKind, TableName
@@ -20,6 +22,10 @@ from penstock.render.table_files import BatchFiles, CsvFiles, Kind, Targets
 Batches = list[tuple[TableName, pa.RecordBatch]]
 _FAR = (1 << 63) - 1
 _PREIMAGE = texts([ChangeKind.UPDATE_PREIMAGE.text])[0]
+# Where ours are among the columns of a batch, counted from its end: a table may have columns of these names.
+_CHANGE_TYPE, _SEQ, _ROW = (
+    CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_change_type", "_seq", "_row")
+)
 
 
 def table_files(kind: Kind, targets: Targets) -> CsvFiles | BatchFiles:
@@ -35,48 +41,69 @@ class TableOutput:
         if isinstance(self._files, CsvFiles):
             self._write_csv(self._files, block)
         else:
-            self._write_batches(self._files, block)
+            for table, batch in self._first_of(self._batches(block)):
+                self._files.write(table, batch)
 
     def _write_csv(self, files: CsvFiles, block: Block) -> None:
-        found = list(changes_in(block, self._choice, self._shapes))
-        order = np.sort(np.concatenate([changes.order for changes in found])) if found else np.empty(0, np.int64)
-        last = self._last_of(order)
+        found: Iterable[Changes] = changes_in(block, self._choice, self._shapes)
+        last = _FAR
+        if self.left is not None:
+            found = list(found)
+            orders = [changes.order for changes in found]
+            last = self._last_of(np.sort(np.concatenate(orders))) if orders else _FAR
         for _, group in groupby(found, key=lambda changes: (changes.table.name, changes.shown)):
             changes = list(group)
-            files.write(block, changes, sum(int(np.count_nonzero(some.order <= last)) for some in changes))
+            if count := sum(int(np.count_nonzero(some.order <= last)) for some in changes):
+                files.write(block, changes, count)
 
-    def _last_of(self, order: NDArray[np.int64]) -> int:
+    def _last_of(self, ordered: NDArray[np.int64]) -> int:
         """Where the limit is reached, in the sorted numbers of a block's changes."""
-        if self.left is None or not order.size:
-            return _FAR
-        count = min(self.left, order.size)
-        self.left -= count
-        return int(order[count - 1])
+        count = self._take(ordered.size)
+        return int(ordered[count - 1])
 
-    def _write_batches(self, files: BatchFiles, block: Block) -> None:
-        found: Batches = []
-        for number in block.tables:
+    def _take(self, count: int) -> int:
+        """So many of these changes may still come."""
+        count = count if self.left is None else min(self.left, count)
+        self.left = None if self.left is None else self.left - count
+        return count
+
+    def _batches(self, block: Block) -> Iterator[tuple[TableName, pa.RecordBatch]]:
+        rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
+        ids = block.column("table_id")[rows]
+        order = np.argsort(ids, kind="stable")
+        for events in np.split(rows[order], np.flatnonzero(np.diff(ids[order])) + 1) if rows.size else ():
+            number = int(block.column("table_id")[events[0]])
             table = block.schema_of(number)
-            known = self._shapes.known(table)
-            shape = table.completed(known) if known else table
-            names = self._choice.names(shape)
-            own = block.events.filter(flags(block.column("table_id") == number))
+            shape = self._shapes.of(table, block.server_version)
+            fields = table_fields(shape, self._choice.names(shape))
+            own = block.events.take(numbers(events))
             part = Block(block.file, block.server_version, block.tags, own, {number: block.tables[number]})
-            batches = changes_of(part, table.name, table_fields(shape, names), 0, known=known)
-            found += ((table.name, batch) for batch in batches)
-        for table, batch in self._first_of(found):
-            files.write(table, batch)
+            names = [*fields.names, *own_names(CHANGE_FIELDS.names, fields.names)]
+            for batch in changes_of(part, table.name, fields, 0, known=self._shapes.known(table)):
+                yield table.name, batch.rename_columns(names)
 
-    def _first_of(self, found: Batches) -> Batches:
-        """Up to the limit. A preimage has a lower number than the postimage that it belongs to."""
-        if self.left is None or not found:
+    def _first_of(
+        self, batches: Iterator[tuple[TableName, pa.RecordBatch]]
+    ) -> Iterable[tuple[TableName, pa.RecordBatch]]:
+        """Up to the limit. A preimage comes before the postimage that it belongs to. What was compressed shares places
+        in the file: there the number of the row in its transaction tells."""
+        if self.left is None:
+            return batches
+        found = list(batches)
+        if not found:
             return found
-        orders = [view(batch.column("_seq")) for _, batch in found]
-        ends = [
-            order[~truths(pc.equal(batch.column("_change_type"), _PREIMAGE))]
-            for order, (_, batch) in zip(orders, found, strict=True)
-        ]
-        last = self._last_of(np.sort(np.concatenate(ends)))
-        return [
-            (table, batch.filter(flags(order <= last))) for order, (table, batch) in zip(orders, found, strict=True)
-        ]
+        places, rows = (
+            np.concatenate([view(batch.column(batch.num_columns + which)) for _, batch in found])
+            for which in (_SEQ, _ROW)
+        )
+        is_end = np.concatenate(
+            [~truths(pc.equal(batch.column(batch.num_columns + _CHANGE_TYPE), _PREIMAGE)) for _, batch in found]
+        )
+        order = np.lexsort((rows, places))
+        ends = order[is_end[order]]
+        keep = np.zeros(order.size, np.bool_)
+        last = ends[self._take(ends.size) - 1]
+        keep[order[: int(np.flatnonzero(order == last)[0]) + 1]] = True
+        bounds = np.cumsum([batch.num_rows for _, batch in found])[:-1]
+        parts = zip(found, np.split(keep, bounds), strict=True)
+        return [(table, batch.filter(flags(mask))) for (table, batch), mask in parts if mask.any()]

@@ -2,18 +2,18 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import numpy as np
 
 from penstock.binlog.events.block import Block
+from penstock.cli.binlog_request import Request, checked_format
 from penstock.cli.binlog_tables import TableOutput, table_files
+from penstock.cli.binlog_verify import verify_files
 from penstock.cli.interrupt import undisturbed
 from penstock.cli.progress import Progress
 from penstock.config import SourceSettings
@@ -21,14 +21,14 @@ from penstock.errors import ConfigurationError
 from penstock.inspect.changes import ColumnChoice, changes_in
 from penstock.inspect.file_log import FileLog
 from penstock.inspect.log import Log
+from penstock.inspect.note import Notes
 from penstock.inspect.place import parse_place
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.shapes import Shapes
 from penstock.inspect.statistics import Statistics
-from penstock.inspect.verify import verify_file
+from penstock.inspect.unsettled import Unsettled
 from penstock.model import TableName, TableSchema
 from penstock.render import text
-from penstock.render.bars import size_text
 from penstock.render.flashback import FlashbackLines, Spool
 from penstock.render.json_lines import JsonLines
 from penstock.render.page import LineFormat, Page, Role, compose
@@ -37,41 +37,34 @@ from penstock.render.statistics import statistics_json, statistics_text
 from penstock.render.table_files import Kind, Targets
 from penstock.render.terminal import TerminalLines
 
-_LINES = ("table", "json", "sql")
-_FILES = ("csv", "arrow", "parquet")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The options, as they were typed."""
-
-    files: tuple[Path, ...]
-    server: SourceSettings | None
-    since: str | None
-    until: str | None
-    follow: bool
-    tables: tuple[str, ...]
-    columns: tuple[str, ...]
-    without: tuple[str, ...]
-    limit: int | None
-    format: str | None
-    output: Path | None
-    mode: Literal["show", "stats", "flashback", "verify"]
-    has_checks: bool
-
 
 def run(request: Request) -> int:
     """The exit code."""
+    if sys.stdout is None:
+        raise ConfigurationError("the standard output is closed: open it, even if --output names a file")
     try:
-        return _Work(request).run()
+        code = _Work(request).run()
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough; Python must not try to write the rest at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough.
+        _give_up_output()
         return 0
+    except OSError as error:
+        _give_up_output()
+        if error.filename is None and error.errno is not None:
+            error.filename = str(request.output or "the standard output")
+        raise
+    return code
+
+
+def _give_up_output() -> None:
+    """Python must not try to write the rest at its exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _ask(server: SourceSettings) -> Callable[[TableName], TableSchema]:
-    from penstock.inspect.server_log import ask_server  # noqa: PLC0415 - files need no driver
+    from penstock.inspect.live_server import ask_server  # noqa: PLC0415 - files need no driver
 
     return ask_server(server)
 
@@ -85,39 +78,19 @@ class _Work:
         self._request = request
         self._progress = Progress()
         self._files = tuple(Path("/dev/stdin") if str(path) == "-" else path for path in request.files)
-        self._format = self._checked_format()
+        self._format = checked_format(request)
         self._choice = ColumnChoice(request.columns, request.without)
         now = datetime.now(UTC)
-        self._since = parse_place(request.since, now) if request.since else None
-        until = parse_place(request.until, now) if request.until else None
-        self._selection = Selection(table_patterns(request.tables), self._since, until)
+        self._since = parse_place(request.since, now) if request.since is not None else None
+        until = parse_place(request.until, now) if request.until is not None else None
+        notes = Notes() if request.statements or (request.mode == "show" and self._format == "sql") else None
+        self._selection = Selection(table_patterns(request.tables), self._since, until, notes)
         self._left = request.limit
         self._shapes = Shapes(_ask(request.server) if request.server else None)
 
-    def _checked_format(self) -> str:
-        request = self._request
-        allowed = {"show": (*_LINES, *_FILES), "stats": ("table", "json"), "flashback": ("sql",), "verify": ()}
-        is_terminal = sys.stdout.isatty() and request.output is None
-        default = {"show": "table" if is_terminal else "json", "stats": "table", "flashback": "sql", "verify": ""}
-        chosen = request.format or default[request.mode]
-        if request.format and chosen not in allowed[request.mode]:
-            what = f"--{request.mode} " if request.mode != "show" else ""
-            known = ", ".join(allowed[request.mode]) or "no --format"
-            raise ConfigurationError(f"{what}--format {chosen} is not known: it takes {known}")
-        if chosen in {"arrow", "parquet"} and is_terminal:
-            raise ConfigurationError(f"{chosen} is not for a terminal: give a file with --output, or a pipe")
-        if request.mode == "flashback" and request.columns:
-            raise ConfigurationError(
-                "--flashback puts back whole rows: --columns would lose the others; leave out what cannot be set,"
-                " such as generated columns, with --without"
-            )
-        if request.follow and (request.mode != "show" or request.files):
-            raise ConfigurationError("--follow goes with --host and rows only")
-        return chosen
-
     def run(self) -> int:
         if self._request.mode == "verify":
-            return self._verify()
+            return 0 if verify_files(FileLog.checked(self._files), self._progress) else 1
         try:
             {"show": self._show, "stats": self._stats, "flashback": self._flashback}[self._request.mode]()
         finally:
@@ -137,9 +110,11 @@ class _Work:
             raise ConfigurationError(
                 "say where to begin with --since (a position, a time, a GTID), or --follow from now on"
             )
-        from penstock.inspect.server_log import ServerLog  # noqa: PLC0415 - files need no driver
+        from penstock.inspect.live_server import LiveServer  # noqa: PLC0415 - files need no driver
+        from penstock.inspect.server_log import ServerLog  # noqa: PLC0415
 
-        return ServerLog(request.server, self._since, follow=request.follow, verify=request.has_checks)
+        server = LiveServer(request.server, verify=request.has_checks)
+        return ServerLog(server, self._since, self._progress_safe_warn, follow=request.follow)
 
     def _progress_safe_warn(self, what: str) -> None:
         self._progress.clear()
@@ -181,12 +156,12 @@ class _Work:
     def _language(self) -> LineFormat:
         match self._format:
             case "json":
-                return JsonLines()
+                return JsonLines(self._selection.xa)
             case "sql":
-                return SqlLines()
+                return SqlLines(self._selection.xa)
             case _:
-                is_plain = self._request.output is not None or not sys.stdout.isatty() or "NO_COLOR" in os.environ
-                return TerminalLines(colours=not is_plain)
+                is_plain = not self._request.is_terminal or "NO_COLOR" in os.environ
+                return TerminalLines(self._selection.xa, colours=not is_plain)
 
     @contextmanager
     def _opened(self) -> Generator[BinaryIO, None, None]:
@@ -203,8 +178,10 @@ class _Work:
         targets = Targets(kind, self._request.output, sys.stdout.buffer)
         files = table_files(kind, targets)
         tables = TableOutput(files, self._choice, self._shapes, self._left)
+        unsettled = Unsettled()
         try:
             for block in self._picked():
+                unsettled.see(block, self._selection.xa)
                 with undisturbed():
                     tables.write(block)
                 self._left = tables.left
@@ -212,6 +189,8 @@ class _Work:
             with undisturbed():
                 files.close()
                 targets.close()
+        if str(unsettled):
+            self._progress_safe_warn(f"there are rows of {unsettled}; --format json says which")
 
     def _stats(self) -> None:
         found = Statistics()
@@ -221,33 +200,16 @@ class _Work:
             out.write((statistics_json(found) if self._format == "json" else statistics_text(found)).encode())
 
     def _flashback(self) -> None:
-        language = FlashbackLines()
+        language = FlashbackLines(self._selection.xa)
         with Spool() as spool:
             for page in self._pages(language):
-                spool.add(text.raw_bytes(language.frame(page)))
-            spool.add(language.closing().encode())
+                for tag, part in language.parts(page):
+                    spool.add(tag, part)
+            spool.add(None, language.closing().encode())
+            language.check()
             with self._opened() as out:
                 out.write(language.begin().encode())
-                for part in spool.backwards():
+                for part in spool.backwards(language.is_undone):
                     out.write(part)
         if language.statements:
             _warn(f"statements that cannot be undone: {language.statements}; comments in the output say which")
-
-    def _verify(self) -> int:
-        if not self._files:
-            raise ConfigurationError("--verify reads files: name them")
-        is_sound = True
-        for path in self._files:
-            begun = time.perf_counter()
-            total = path.stat().st_size
-            verdict = verify_file(path, lambda done, total=total: self._progress.show(done, total))
-            took = time.perf_counter() - begun
-            self._progress.clear()
-            sums = "checksums match" if verdict.has_checksums else "no checksums in this file"
-            speed = f"{size_text(verdict.bytes / took)}/s"
-            print(
-                f"{path}: {verdict.events:,} events, {size_text(verdict.bytes)}, {speed}:"
-                f" {verdict.problem or f'whole, {sums}'}"
-            )
-            is_sound &= not verdict.problem
-        return 0 if is_sound else 1

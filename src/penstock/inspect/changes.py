@@ -76,6 +76,7 @@ class Changes:
     event: NDArray[np.int64]  # index of each change's event in the block
     number: NDArray[np.int64]  # of its last image in that event
     offset: NDArray[np.int64]  # of its last image in the file
+    first_offset: NDArray[np.int64]  # and of its first
 
     def __len__(self) -> int:
         return self.event.size
@@ -95,7 +96,11 @@ class Changes:
 
     @property
     def sequence(self) -> NDArray[np.int64]:
-        return Position(self.block.file, 0).file_number << FILE_SHIFT | self.offset
+        """Of the last images."""
+        return self.sequence_of(self.offset)
+
+    def sequence_of(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
+        return Position(self.block.file, 0).file_number << FILE_SHIFT | offset
 
     @property
     def absent(self) -> list[str]:
@@ -146,6 +151,7 @@ def _split(
                 event[ends],
                 found.number[ends].astype(np.int64),
                 offset[ends],
+                offset[first[group]],
             )
 
 

@@ -1,6 +1,7 @@
 """Log files on disk."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.binlog.events.block import Block
@@ -18,16 +19,21 @@ class FileLog:
     with a warning."""
 
     def __init__(self, paths: Sequence[Path], since: Place | None, warn: Warn, *, verify: bool) -> None:
-        for path in paths:
-            if path.is_dir():
-                raise ConfigurationError(f"{path} is a folder: name the log files in it")
-            if not path.exists():
-                raise ConfigurationError(f"there is no file {path}")
-        self._paths = _from(list(paths), since)
+        self._paths = _from(list(self.checked(paths)), since)
         self._warn = warn
         self._verify = verify
         self.done = 0
         self.total = sum(path.stat().st_size for path in self._paths if path.is_file())
+
+    @staticmethod
+    def checked(paths: Sequence[Path]) -> Sequence[Path]:
+        """The same, if all of them are there."""
+        for path in paths:
+            if path.is_dir():
+                raise ConfigurationError(f"{printable(path)} is a folder: name the log files in it")
+            if not path.exists():
+                raise ConfigurationError(f"there is no file {printable(path)}")
+        return paths
 
     def __iter__(self) -> Iterator[Block]:
         before = 0
@@ -35,14 +41,20 @@ class FileLog:
             log = LogFile(path, verify=self._verify)
             for block in log:
                 self.done = before + int(block.column("position")[-1])
-                yield block
+                name = printable(block.file)
+                yield block if name == block.file else replace(block, file=name)
             before += path.stat().st_size if path.is_file() else 0
             if log.rest:
                 self._warn(
-                    f"{path} ends inside an event: the {log.rest} bytes after {log.end.offset} are no whole event;"
-                    " everything before is there"
+                    f"{printable(path)} ends inside an event: the {log.rest} bytes after {log.end.offset} are no whole"
+                    " event; everything before is there"
                 )
         self.done = self.total
+
+
+def printable(path: Path | str) -> str:
+    """A name of a file need not be text."""
+    return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _has_number(file: str) -> bool:

@@ -9,6 +9,7 @@ from penstock.inspect.gtid_set import GtidSet
 from penstock.model import Position
 
 _AGO = re.compile(r"-\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)", re.IGNORECASE)
+_LARGEST_OFFSET = (1 << 63) - 1
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800}
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
@@ -48,9 +49,12 @@ def parse_place(text: str, now: datetime) -> Place:  # noqa: PLR0911 - a branch 
     if GtidSet.looks_like(text):
         return GtidSet.parse(text)
     try:
-        return Position.parse(text)
+        position = Position.parse(text)
     except ConfigurationError:
         raise _unreadable(text) from None
+    if position.offset > _LARGEST_OFFSET:
+        raise _unreadable(text)
+    return position
 
 
 def _clock(text: str, today: date) -> Moment:

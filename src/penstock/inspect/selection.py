@@ -15,8 +15,10 @@ from penstock.binlog.events.table_map import table_name
 from penstock.errors import ConfigurationError
 from penstock.inspect.changes import gtids
 from penstock.inspect.gtid_set import GtidSet, truths
+from penstock.inspect.note import Notes
 from penstock.inspect.place import Moment, Place
 from penstock.inspect.statement import are_statements, statements_in
+from penstock.inspect.xa import XaTransactions
 from penstock.model import Position, TableName
 
 _NAMED = 20
@@ -31,36 +33,57 @@ def table_patterns(texts: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 @dataclass(slots=True)
 class Selection:
-    """Goes over a log block by block, in order: it remembers whether it has come to the GTID where it begins."""
+    """Goes over a log block by block, in order: it remembers whether it has come to the GTID where it begins, and what
+    the transaction that goes on in the next block is."""
 
     tables: tuple[re.Pattern[str], ...] = ()
     since: Place | None = None
     until: Place | None = None
+    notes: Notes | None = None  # for whom the statements behind rows are wanted too
+    xa: XaTransactions = field(default_factory=XaTransactions)
     seen: set[TableName] = field(default_factory=set[TableName])
     matched: set[TableName] = field(default_factory=set[TableName])
     is_over: bool = False  # nothing that comes after is wanted
     _has_begun: bool = False
+    _carried: tuple[str, int] = ("", -1)  # file and begin of a transaction that goes on, if something of it was wanted
 
     def __post_init__(self) -> None:
         if isinstance(self.until, GtidSet):
             raise ConfigurationError(f"--until takes a time or a position, not the GTID {self.until.text}")
+        if _is_after(self.since, self.until):
+            raise ConfigurationError("--until is not after --since: nothing is between them")
 
     def pick(self, block: Block, *, for_counting: bool = False) -> Block:
-        """The rows events and statements that are wanted, and the ends of transactions; all events, where they are
-        only to be counted and no table is named."""
+        """The rows events and statements that are wanted, and the ends of their transactions; all events, where they
+        are only to be counted and no table is named."""
         mask = self._in_range(block)
         entry, table_id = block.column("entry"), block.column("table_id")
-        is_rows, is_statement = entry == Entry.ROWS, are_statements(block)
-        ids = self._wanted_ids(block, np.unique(table_id[is_rows & mask]).tolist())
-        wanted = mask.copy()
-        if self.tables or not for_counting:
-            wanted &= (is_rows & np.isin(table_id, ids)) | is_statement | (entry == Entry.END)
-        if self.tables and (is_statement & mask).any():
-            wanted &= ~self._foreign_statements(block)
-        tables = {number: block.tables[number] for number in ids}
-        if wanted.all():
-            return replace(block, tables=tables)
-        return replace(block, events=block.events.filter(flags(wanted)), tables=tables)
+        rows = (entry == Entry.ROWS) & mask
+        ids = self._wanted_ids(block, np.unique(table_id[rows]).tolist())
+        rows &= np.isin(table_id, ids)
+        statements = are_statements(block) & mask
+        if self.tables and statements.any():
+            statements &= ~self._foreign_statements(block)
+        touched = self._touched(block, rows | statements)
+        wanted = rows | statements | self.xa.see(block, mask, touched)
+        if self.tables:
+            wanted |= mask & (entry == Entry.END) & np.isin(block.column("transaction"), touched)
+        else:
+            wanted |= mask if for_counting else mask & (entry == Entry.END)
+        block = replace(block, tables={number: block.tables[number] for number in ids})
+        if self.notes is not None:
+            return self.notes.pick(block, rows, wanted)
+        return block if wanted.all() else replace(block, events=block.events.filter(flags(wanted)))
+
+    def _touched(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """The transactions of which something is wanted, here or in an earlier block."""
+        transaction = block.column("transaction")
+        found = np.unique(transaction[wanted])
+        if self._carried == (block.file, int(transaction[0])):
+            found = np.union1d(found, transaction[:1])
+        last = int(transaction[-1])
+        self._carried = (block.file, last if last in found else -1)
+        return found
 
     def wants(self, table: TableName) -> bool:
         return not self.tables or any(pattern.fullmatch(str(table)) for pattern in self.tables)
@@ -129,6 +152,16 @@ class Selection:
         found = truths(pc.equal(_gtids(block), texts([first.text.lower()])[0]))
         self._has_begun = bool(found.any())
         return np.maximum.accumulate(found)
+
+
+def _is_after(since: Place | None, until: Place | None) -> bool:
+    match since, until:
+        case Moment(first), Moment(stop):
+            return first >= stop
+        case Position(), Position():
+            return since >= until
+        case _:
+            return False
 
 
 def _compare(block: Block, place: Position) -> NDArray[np.int64]:

@@ -1,64 +1,72 @@
-"""A server's own log, read as a replica reads it; and what the server knows of its tables."""
+"""A server's own log, read as a replica reads it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
+
+import numpy as np
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import MAGIC, EventType
-from penstock.config import SourceSettings
 from penstock.errors import BinlogError, PositionLostError
+from penstock.inspect.file_log import Warn
 from penstock.inspect.gtid_set import GtidSet
+from penstock.inspect.live_server import Server
 from penstock.inspect.place import Moment, Place
-from penstock.model import Position, TableName, TableSchema
-from penstock.schema import live_schema
-from penstock.source import BinlogStream, connect, current_position
-from penstock.source.connection import translated
+from penstock.model import Position
 
 _NEVER = 1 << 40
+_LAST_OFFSET = 0xFFFFFFFF  # that the protocol can ask for
+# Before these no transaction is under way. Not before a QUERY: it may be the BEGIN after a GTID, or a SAVEPOINT.
 _FIRST_EVENTS = [
     EventType.GTID,
     EventType.ANONYMOUS_GTID,
     EventType.GTID_TAGGED,
     EventType.MARIADB_GTID,
-    EventType.QUERY,
     EventType.PREVIOUS_GTIDS,
     EventType.MARIADB_GTID_LIST,
     EventType.MARIADB_BINLOG_CHECKPOINT,
     EventType.STOP,
-]  # fmt: skip - before which no transaction is under way
+]  # fmt: skip
 
 
 class ServerLog:
-    """A server's own log, from a place to its present end, or on and on."""
+    """A server's own log, from a place to its present end, or on and on. It begins between two transactions, at the
+    place or before it."""
 
-    def __init__(self, settings: SourceSettings, since: Place | None, *, follow: bool, verify: bool) -> None:
-        self._settings = settings
+    def __init__(self, server: Server, since: Place | None, warn: Warn, *, follow: bool) -> None:
+        self._server = server
+        self._warn = warn
         self._follow = follow
-        self._verify = verify
         self.done = self.total = 0
-        with closing(connect(settings)) as connection:
-            self.end = current_position(connection, settings)
-        self.files = self._list_files()
+        self.end = server.end()
+        self.files = [str(row[0]) for row in server.rows("SHOW BINARY LOGS")]
         self.start = self._find(since)
 
     def __iter__(self) -> Iterator[Block]:
         if self.start >= self.end and not self._follow:
             return
-        with BinlogStream(self._settings, self.start, verify=self._verify) as stream:
+        with self._server.stream(self._asked_for(self.start)) as stream:
             for block in stream:
-                if block is not None:
-                    yield block
+                if block is not None and (rest := self._after_start(block)):
+                    yield rest
                 if not self._follow and (block.end if block is not None else stream.position) >= self.end:
                     return
 
-    def _rows(self, sql: str) -> Sequence[tuple[object, ...]]:
-        with closing(connect(self._settings)) as connection, translated(self._settings), connection.cursor() as cursor:
-            cursor.execute(sql)
-            return cursor.fetchall()
+    def _asked_for(self, start: Position) -> Position:
+        """The protocol has 32 bits for an offset: beyond that the file is read from its beginning."""
+        if start.offset <= _LAST_OFFSET:
+            return start
+        self._warn(
+            f"the server cannot be asked for {start}, which is beyond 4 GiB: its file is read from the start,"
+            " and what is before that place is skipped"
+        )
+        return Position(start.file, len(MAGIC))
 
-    def _list_files(self) -> list[str]:
-        return [str(row[0]) for row in self._rows("SHOW BINARY LOGS")]
+    def _after_start(self, block: Block) -> Block | None:
+        if block.file != self.start.file or block.start >= self.start:
+            return block
+        first = int(np.searchsorted(block.column("position"), self.start.offset))
+        return block.slice(first, len(block)) if first < len(block) else None
 
     def _find(self, since: Place | None) -> Position:
         """Where to begin reading: before the place, at the beginning of the file that it is in."""
@@ -68,7 +76,7 @@ class ServerLog:
             case Position():
                 return self._checked(since)
             case Moment():
-                if since.us >= _now_us(self._rows):
+                if since.us >= _now_us(self._server.rows):
                     return self.end
                 at = _last(len(self.files), lambda i: since.is_after(self._opened_s(self.files[i])))
             case GtidSet() if since.is_single:
@@ -77,16 +85,17 @@ class ServerLog:
                 at = _last(len(self.files), lambda i: since.includes(self._previous(self.files[i])))
                 if not since.includes(self._previous(self.files[at])):
                     raise PositionLostError(
-                        f"{self._settings.address} no longer has all transactions after {since.text}:"
+                        f"{self._server.address} no longer has all transactions after {since.text}:"
                         f" its oldest file, {self.files[0]}, begins after {self._previous(self.files[0]).text}"
                     )
         return Position(self.files[at], len(MAGIC))
 
     def _checked(self, since: Position) -> Position:
         if since > self.end:
-            raise PositionLostError(
-                f"{since} is ahead of the log of {self._settings.address}, which ends at {self.end}"
-            )
+            raise PositionLostError(f"{since} is ahead of the log of {self._server.address}, which ends at {self.end}")
+        if since.offset > _LAST_OFFSET:
+            self._asked_for(since)
+            return Position(since.file, len(MAGIC))
         return since if self._is_between_transactions(since) else Position(since.file, len(MAGIC))
 
     def _is_between_transactions(self, position: Position) -> bool:
@@ -103,7 +112,7 @@ class ServerLog:
         return _NEVER if block is None else int(block.column("timestamp")[0])
 
     def _first_block(self, position: Position) -> Block | None:
-        with BinlogStream(self._settings, position, verify=self._verify) as stream:
+        with self._server.stream(position) as stream:
             for block in stream:
                 if block is not None or stream.position >= self.end:
                     return block
@@ -111,10 +120,10 @@ class ServerLog:
 
     def _previous(self, file: str) -> GtidSet:
         """What was committed before a file was opened, as its first events say."""
-        for row in self._rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
+        for row in self._server.rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
             if str(row[2]) in {"Previous_gtids", "Gtid_list"}:
                 return GtidSet.parse(str(row[5]).strip("[]"))
-        raise BinlogError(f"{file} of {self._settings.address} does not say which GTIDs it begins with")
+        raise BinlogError(f"{file} of {self._server.address} does not say which GTIDs it begins with")
 
 
 def _exactly(gtid: GtidSet) -> GtidSet:
@@ -139,13 +148,3 @@ def _last(count: int, holds: Callable[[int], bool]) -> int:
 def _now_us(rows: Callable[[str], Sequence[tuple[object, ...]]]) -> int:
     ((now,),) = rows("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
     return int(str(now))
-
-
-def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
-    """What a server knows of a table now."""
-
-    def ask(table: TableName) -> TableSchema:
-        with closing(connect(settings)) as connection, translated(settings), connection.cursor() as cursor:
-            return live_schema(cursor, table)
-
-    return ask

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ _TABLE = re.compile(
     rf"{_NAME}(?:\s*\.\s*{_NAME})?",
     re.IGNORECASE,
 )
+_BACK = re.compile(r"\s*ROLLBACK\s+(?:WORK\s+)?TO\b", re.IGNORECASE)
+_TEXT_AT = 13  # the variables, the database and the text of a QUERY
 _COMMENTS = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
 
 
@@ -30,6 +33,11 @@ class Statement:
     database: str
     text: str
     is_in_transaction: bool
+
+    @property
+    def goes_back(self) -> bool:
+        """To a savepoint: rows before it in the log did not take place."""
+        return bool(_BACK.match(self.text))
 
     @property
     def table(self) -> TableName | None:
@@ -45,31 +53,55 @@ class Statement:
 def are_statements(block: Block) -> NDArray[np.bool_]:
     """Which events of a block are statements of their own, not the frame of a transaction."""
     entry = block.column("entry")
-    return (block.column("kind") == EventType.QUERY) & ((entry == Entry.DDL) | (entry == Entry.OTHER))
+    found = (block.column("kind") == EventType.QUERY) & ((entry == Entry.DDL) | (entry == Entry.OTHER))
+    return found & ~begin_with(block, found, "XA ")
 
 
 def statements_in(block: Block) -> Iterator[Statement]:
-    data, starts, sizes = block.raw
-    sums = block.column("checksum")
     entry = block.column("entry")
     for i in np.flatnonzero(are_statements(block)).tolist():
-        body = data[starts[i] + HEADER : starts[i] + sizes[i] - sums[i]].tobytes()
-        try:
-            query = parse_body(EventType.QUERY, body)
-        except BinlogError as error:
-            raise BinlogError(f"{block.file}:{block.column('position')[i]} {error}") from None
+        query = query_at(block, i)
         # Servers put a comment in the place of events that a reader would not understand.
-        if isinstance(query, Query) and not query.text.startswith("#"):
+        if not query.text.startswith("#"):
             yield Statement(i, query.database, query.text, bool(entry[i] == Entry.OTHER))
+
+
+def query_at(block: Block, event: int) -> Query:
+    """What a QUERY event of the block holds."""
+    try:
+        return cast("Query", parse_body(EventType.QUERY, body_at(block, event)))
+    except BinlogError as error:
+        raise BinlogError(f"{block.file}:{block.column('position')[event]} {error}") from None
+
+
+def body_at(block: Block, event: int) -> bytes:
+    """Without header and checksum."""
+    data, starts, sizes = block.raw
+    return data[starts[event] + HEADER : starts[event] + sizes[event] - block.column("checksum")[event]].tobytes()
+
+
+def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
+    """Which of these QUERY events have a text that begins with a word, in any case."""
+    data, starts, sizes = block.raw
+    found = np.zeros(len(block), np.bool_)
+    which = np.flatnonzero(queries)
+    if which.size:
+        body = starts[which] + HEADER
+        variables = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
+        text = body + _TEXT_AT + variables + data[body + 8] + 1
+        is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
+        found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
+    return found
 
 
 def are_rolled_back(block: Block) -> NDArray[np.bool_]:
     """Which events end a transaction by ROLLBACK."""
-    word = np.frombuffer(b"ROLLBACK", np.uint8)
-    data, starts, sizes = block.raw
-    ends = (block.column("entry") == Entry.END) & (block.column("kind") == EventType.QUERY)
-    found = np.zeros(len(block), np.bool_)
-    which = np.flatnonzero(ends)
-    first = (starts + sizes - block.column("checksum"))[which] - word.size
-    found[which] = ((data[first[:, None] + np.arange(word.size)] & 0xDF) == word).all(axis=1) if which.size else False
-    return found
+    return begin_with(
+        block, (block.column("entry") == Entry.END) & (block.column("kind") == EventType.QUERY), "ROLLBACK"
+    )
+
+
+def _are_word(data: NDArray[np.uint8], places: NDArray[np.int64], word: str) -> NDArray[np.bool_]:
+    letters = np.frombuffer(word.encode(), np.uint8)
+    upper = np.where((letters >= ord("A")) & (letters <= ord("Z")), 0xDF, 0xFF).astype(np.uint8)
+    return ((data[places[:, None] + np.arange(letters.size)] & upper) == letters).all(axis=1)

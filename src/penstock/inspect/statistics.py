@@ -32,7 +32,8 @@ _KINDS = {ChangeKind.INSERT: Kind.INSERT, ChangeKind.UPDATE_POSTIMAGE: Kind.UPDA
 class TableCount:
     rows: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     bytes: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
-    transactions: int = 0
+    transactions: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    all_transactions: int = 0  # one may have changes of several kinds
 
     @property
     def all_rows(self) -> int:
@@ -41,6 +42,9 @@ class TableCount:
     @property
     def all_bytes(self) -> int:
         return sum(self.bytes.values())
+
+
+Touched = tuple[TableName, Kind | None]  # a table, and a table with changes of a kind
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -113,7 +117,7 @@ class Statistics:
     timeline: Timeline = field(default_factory=Timeline)
     _largest: list[Transaction] = field(default_factory=list[Transaction])  # a heap
     _carried: Transaction | None = None
-    _touched: set[TableName] = field(default_factory=set[TableName])  # by the carried transaction
+    _touched: set[Touched] = field(default_factory=set[Touched])  # by the carried transaction
 
     @property
     def rows(self) -> int:
@@ -150,7 +154,7 @@ class Statistics:
         events = np.flatnonzero(block.column("entry") == Entry.ROWS)
         ids = block.column("table_id")[events]
         goes_on = self._carried is not None and self._is_carried(block, int(transactions[0]))
-        touched: set[TableName] = set(self._touched) if goes_on and transactions.size == 1 else set()
+        touched: set[Touched] = set(self._touched) if goes_on and transactions.size == 1 else set()
         for number in np.unique(ids).tolist():
             own = events[ids == number]
             table = block.schema_of(number)
@@ -164,13 +168,36 @@ class Statistics:
                 counted[own] += rows
                 count.rows[kind] += int(rows.sum())
                 count.bytes[kind] += int(block.column("span")[own][rows > 0].sum())
-            of = np.unique(block.column("transaction")[own])
-            is_known = goes_on and int(of[0]) == int(transactions[0]) and table.name in self._touched
-            count.transactions += of.size - is_known
-            if int(of[-1]) == int(transactions[-1]):
-                touched.add(table.name)
+                count.transactions[kind] += self._new(
+                    (table.name, kind),
+                    block.column("transaction")[own[rows > 0]],
+                    transactions,
+                    touched,
+                    goes_on=goes_on,
+                )
+            count.all_transactions += self._new(
+                (table.name, None), block.column("transaction")[own], transactions, touched, goes_on=goes_on
+            )
         self._touched = touched
         return counted
+
+    def _new(
+        self,
+        what: Touched,
+        of: NDArray[np.int64],
+        transactions: NDArray[np.int64],
+        touched: set[Touched],
+        *,
+        goes_on: bool,
+    ) -> int:
+        """How many transactions touch it, but for the one that did so in an earlier block."""
+        if not of.size:
+            return 0
+        found = np.unique(of)
+        is_known = goes_on and int(found[0]) == int(transactions[0]) and what in self._touched
+        if int(found[-1]) == int(transactions[-1]):
+            touched.add(what)
+        return found.size - is_known
 
     def _is_carried(self, block: Block, transaction: int) -> bool:
         carried = self._carried

@@ -4,7 +4,7 @@ Knows nothing of what events mean, so it also goes through logs that cannot be d
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,15 @@ from penstock.binlog.events.layout import (
     IN_USE,
     LARGEST_EVENT,
     MAGIC,
+    EventType,
     event_name,
 )
 from penstock.binlog.kernel import BYTES, I64, TRIPLE, U32S_IN, kernel, u32
-from penstock.errors import BinlogError
+from penstock.inspect.file_log import printable
 
+_START_ENCRYPTION = int(EventType.MARIADB_START_ENCRYPTION)
 _PART_BYTES = 64 << 20
-_END, _PART, _FORMAT, _CUT, _BAD_SIZE, _BAD_CHECKSUM = range(6)
+_END, _PART, _FORMAT, _CUT, _BAD_SIZE, _BAD_CHECKSUM, _ENCRYPTED = range(7)
 
 
 @dataclass(slots=True)
@@ -58,38 +60,108 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
             return _BAD_CHECKSUM, at, count
         count += 1
         at += size
+        if data[at - size + 4] == _START_ENCRYPTION:
+            return _ENCRYPTED, at, count
     return _PART, at, count
 
 
-def verify_file(path: Path, report: Callable[[int], None]) -> Verdict:
-    """`report` is called with the number of bytes that were looked at."""
-    if path.stat().st_size < len(MAGIC):
-        raise BinlogError(f"{path} is no binlog: it is empty")
-    data: NDArray[np.uint8] = np.memmap(path, np.uint8, "r")
-    magic = data[: len(MAGIC)].tobytes()
+def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> Verdict:
+    """`report` is called with the number of bytes that were looked at. What is no file, such as the standard input, is
+    read piece by piece."""
+    pieces = _whole(path) if path.is_file() else _pieces(path, part_bytes)
+    return _Walk(printable(path.name), report, part_bytes).run(pieces)
+
+
+def _whole(path: Path) -> Iterator[NDArray[np.uint8]]:
+    # A file of no bytes cannot be mapped.
+    if path.stat().st_size:
+        yield np.memmap(path, np.uint8, "r").view(np.ndarray)
+
+
+def _pieces(path: Path, size: int) -> Iterator[NDArray[np.uint8]]:
+    with path.open("rb") as file:
+        while data := file.read(size):
+            yield np.frombuffer(data, np.uint8)
+
+
+class _Walk:
+    def __init__(self, name: str, report: Callable[[int], None], part_bytes: int) -> None:
+        self._name = name
+        self._report = report
+        self._part_bytes = part_bytes
+        self._verdict = Verdict()
+        self._checksum = 0  # bytes of it at the end of each event
+        self._base = 0  # offset in the file of what is in memory
+
+    def run(self, pieces: Iterator[NDArray[np.uint8]]) -> Verdict:
+        data = np.empty(0, np.uint8)
+        why, at = _CUT, 0
+        for piece in pieces:
+            data = np.concatenate([data[at:], piece]) if at < data.size else piece
+            self._base += at
+            at = 0
+            if self._base == 0:
+                if data.size < len(MAGIC):
+                    continue
+                if problem := _foreign(data[: len(MAGIC)].tobytes()):
+                    self._verdict.problem = problem
+                    return self._verdict
+                at = len(MAGIC)
+            why, at = self._go(data, at)
+            if why not in {_END, _CUT}:
+                break
+        if self._base + at < len(MAGIC):
+            self._verdict.problem = _foreign(data.tobytes())
+        elif why != _END:
+            self._verdict.problem = self._problem(data, why, at)
+        return self._verdict
+
+    def _go(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+        """As far as these bytes go; gives why it stopped, and where in them."""
+        why = _PART
+        while why in {_PART, _FORMAT}:
+            why, at, self._verdict.events = _walk(
+                data, at, self._checksum, self._verdict.events, TABLES, self._part_bytes
+            )
+            if why == _FORMAT:
+                why, at = self._learn(data, at)
+            self._verdict.bytes = self._base + at
+            self._report(self._verdict.bytes)
+        return why, at
+
+    def _learn(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+        event = data[at : at + int.from_bytes(data[at + 9 : at + 13].tobytes(), "little")].tobytes()
+        self._checksum = _checksum_of(event)
+        if self._checksum and not _is_sound(event):
+            return _BAD_CHECKSUM, at
+        self._verdict.events += 1
+        self._verdict.has_checksums |= self._checksum > 0
+        return _FORMAT, at + len(event)
+
+    def _problem(self, data: NDArray[np.uint8], why: int, at: int) -> str:
+        if why == _ENCRYPTED:
+            return (
+                f"{self._name}:{self._base + at} the log is encrypted from here on, and only its server has the key:"
+                " what follows cannot be checked"
+            )
+        name = event_name(int(data[at + 4])) if at + HEADER <= data.size else "event"
+        what = {
+            _CUT: f"the file ends inside this event, {data.size - at} bytes after it began",
+            _BAD_SIZE: "the event's size is not one that an event can have",
+            _BAD_CHECKSUM: "the event does not match its checksum",
+        }[why]
+        extract = data[at : at + 24].tobytes().hex(" ")
+        return f"{self._name}:{self._base + at} {name}: {what}; bytes there: {extract}"
+
+
+def _foreign(magic: bytes) -> str:
+    """What is wrong with the first bytes of a file; nothing if it is a binlog."""
     if magic == ENCRYPTED_MAGIC:
-        raise BinlogError(f"{path} is encrypted, and only its server has the key")
-    if magic != MAGIC:
-        raise BinlogError(f"{path} is no binlog: it begins with {magic.hex(' ')}, not {MAGIC.hex(' ')}")
-    verdict = Verdict()
-    plain = data.view(np.ndarray)
-    why, at, checksum = _PART, len(MAGIC), 0
-    while why in (_PART, _FORMAT):
-        why, at, verdict.events = _walk(plain, at, checksum, verdict.events, TABLES, _PART_BYTES)
-        if why == _FORMAT:
-            event = plain[at : at + int.from_bytes(plain[at + 9 : at + 13].tobytes(), "little")].tobytes()
-            checksum = _checksum_of(event)
-            if checksum and not _is_sound(event):
-                why = _BAD_CHECKSUM
-            else:
-                verdict.events += 1
-                verdict.has_checksums |= checksum > 0
-                at += len(event)
-        verdict.bytes = at
-        report(at)
-    if why != _END:
-        verdict.problem = _problem(path, plain, why, at)
-    return verdict
+        return "the file is encrypted, and only its server has the key"
+    if magic == MAGIC:
+        return ""
+    begins = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
+    return f"this is no binlog: {begins}, not {MAGIC.hex(' ')}"
 
 
 def _checksum_of(event: bytes) -> int:
@@ -101,14 +173,3 @@ def _is_sound(event: bytes) -> bool:
     """The mark of a file in use was not there when the checksum was made."""
     clean = event[:17] + bytes([event[17] & ~IN_USE]) + event[18:-CHECKSUM]
     return zlib.crc32(clean) == int.from_bytes(event[-CHECKSUM:], "little")
-
-
-def _problem(path: Path, data: NDArray[np.uint8], why: int, at: int) -> str:
-    name = event_name(int(data[at + 4])) if at + HEADER <= data.size else "event"
-    left = data.size - at
-    what = {
-        _CUT: f"the file ends inside this event, {left} bytes after it began",
-        _BAD_SIZE: "the event's size is not one that an event can have",
-        _BAD_CHECKSUM: "the event does not match its checksum",
-    }[why]
-    return f"{path.name}:{at} {name}: {what}; bytes there: {data[at : at + 24].tobytes().hex(' ')}"

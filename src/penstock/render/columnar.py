@@ -7,13 +7,20 @@ import pyarrow as pa
 
 _ROWS = 1 << 17  # in a row group
 _BYTES = 64 << 20  # that wait for one
+_COLUMN_BYTES = 512  # that an array takes besides its values
 # For a table's own columns zstd alone is faster than dictionaries, and smaller.
 _FEW_VALUES = ["_change_type", "_gtid", "_file", "_changed.list.element", "_absent.list.element"]
 
 
 class BatchWriter(ABC):
+    waiting = 0  # bytes that are not yet written
+
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None: ...
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write what waits."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -28,33 +35,46 @@ class ArrowWriter(BatchWriter):
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
 
+    def flush(self) -> None:
+        """Nothing waits."""
+
     def close(self) -> None:
         self._writer.close()
 
 
 class ParquetWriter(BatchWriter):
-    """Blocks of the log are small: their batches wait until they fill a row group."""
+    """Blocks of the log are small: their batches wait until they fill a row group. Arrow's own writer takes 50 KB, too
+    much for thousands of tables that only wait: it begins with the first row group."""
 
     def __init__(self, stream: Any, fields: pa.Schema) -> None:
-        from pyarrow import parquet  # noqa: PLC0415 - not needed for other formats
-
+        self._stream = stream
         self._fields = fields
-        self._writer: Any = parquet.ParquetWriter(stream, fields, compression="zstd", use_dictionary=_FEW_VALUES)
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
+        self._writer: Any = None
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._waiting.append(batch)
+        self._batches.append(batch)
         self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= _ROWS or self._bytes >= _BYTES:
-            self._flush()
+        self.waiting += batch.nbytes + _COLUMN_BYTES * batch.num_columns
+        if self._rows >= _ROWS or self.waiting >= _BYTES:
+            self.flush()
 
-    def _flush(self) -> None:
-        if self._waiting:
-            self._writer.write_table(pa.Table.from_batches(self._waiting, self._fields))
-        self._waiting, self._rows, self._bytes = [], 0, 0
+    def flush(self) -> None:
+        if self._batches:
+            self._begun().write_table(pa.Table.from_batches(self._batches, self._fields))
+        self._batches, self._rows, self.waiting = [], 0, 0
+
+    def _begun(self) -> Any:
+        if self._writer is None:
+            from pyarrow import parquet  # noqa: PLC0415 - not needed for other formats
+
+            self._writer = parquet.ParquetWriter(
+                self._stream, self._fields, compression="zstd", use_dictionary=_FEW_VALUES
+            )
+        return self._writer
 
     def close(self) -> None:
-        self._flush()
-        self._writer.close()
+        self.flush()
+        self._begun().close()
+        self._writer = None

@@ -1,23 +1,27 @@
 """The changes of one table as CSV: a line per row image, the table's columns first, then where it is from.
 
-Texts are in double quotes, so that an empty text differs from NULL, which is nothing at all. Bytes are base64.
+Texts and bytes, which are base64, are in double quotes, so that an empty one differs from NULL, which is nothing at
+all. A column that the image does not carry is nothing too, and named in `_absent`.
 """
+
+import json
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
+from penstock.binlog.rows.fields import own_names
 from penstock.inspect.changes import Changes, Kind, gtids
-from penstock.inspect.statement import Statement
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
-from penstock.render.page import LineFormat, values
+from penstock.render.page import RowFormat, values
 from penstock.render.times import iso_text
 from penstock.render.weave import Chosen, Line, Written, weave
 
-ABOUT = ("_change_type", "_seq", "_offset", "_commit_timestamp", "_gtid", "_file")
+ABOUT = ("_change_type", "_seq", "_commit_timestamp", "_gtid", "_file", "_offset", "_absent")
 _ESCAPES = text.Escapes.of({'"': '""'})
 
 
@@ -28,7 +32,7 @@ class CsvValues(Dialect):
         return Written(text.escaped(array, _ESCAPES), self.null, '"', '"')
 
     def binary(self, array: pa.Array) -> Written:
-        return Written(text.base64ed(array), self.null)
+        return Written(text.base64ed(array), self.null, '"', '"')
 
     def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - needs no quotes
         return Written(text.plain(array), self.null)
@@ -40,55 +44,66 @@ class CsvValues(Dialect):
 _VALUES = CsvValues()
 
 
-class CsvLines(LineFormat):
-    """Of one version of one table; `columns` are those to show."""
+class EventAbouts:
+    """When and where the events of a block are; the tables of the block share it."""
 
-    def __init__(self, columns: tuple[str, ...]) -> None:
-        self._columns = columns
+    def __init__(self) -> None:
         self._block: Block | None = None
-        self._abouts = Written(text.of_list([]))
+        self._texts = Written(text.of_list([]))
 
-    def begin(self) -> str:
-        return ",".join(map(_name, (*self._columns, *ABOUT))) + "\n"
-
-    def changes(self, changes: Changes) -> Line:
-        every = np.arange(len(changes))
-        about: list[str | Chosen] = [
-            Written(text.plain(numbers(changes.sequence))).at(every),
-            ",",
-            Written(text.plain(numbers(changes.offset))).at(every),
-            self._event_about(changes.block).at(changes.event),
-        ]
-        sides = [(changes.before, changes.first), (changes.after, changes.last)]
-        kinds = ["update_preimage", "update_postimage"] if changes.kind is Kind.UPDATE else [changes.kind.value] * 2
-        pieces: list[str | Chosen] = []
-        for kind, (columns, rows) in zip(kinds, sides, strict=True):
-            if columns:
-                by_name = {column.name: column for column in columns}
-                for name in self._columns:
-                    if name in by_name:
-                        pieces.append(values(changes, _VALUES, by_name[name], rows))
-                    pieces.append(",")
-                pieces += [f"{kind},", *about]
-        return pieces
-
-    def _event_about(self, block: Block) -> Written:
-        """When and where each event of a block is."""
+    def of(self, block: Block) -> Written:
         if self._block is not block:
             every = np.arange(len(block))
-            gtid = Written(gtids(block, every).cast(text.TEXT), ",", ",")
             line = (
                 ",",
                 Written(iso_text(block.column("commit_us"))).at(every),
-                gtid.at(every),
-                f",{_name(block.file)}\n",
+                Written(gtids(block, every).cast(text.TEXT), ",", ",").at(every),
+                f",{_cell(block.file)},",
             )
-            self._block, self._abouts = block, Written(weave(line, len(block)))
-        return self._abouts
-
-    def statement(self, block: Block, statement: Statement) -> str:  # noqa: ARG002 - rows only
-        return ""
+            self._block, self._texts = block, Written(weave(line, len(block)))
+        return self._texts
 
 
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"\n\r') else name
+class CsvLines(RowFormat):
+    """Of one version of one table; `columns` are those to show."""
+
+    def __init__(self, columns: tuple[str, ...], abouts: EventAbouts) -> None:
+        self._columns = columns
+        self._abouts = abouts
+
+    def begin(self) -> str:
+        return ",".join(map(_cell, (*self._columns, *own_names(ABOUT, self._columns)))) + "\n"
+
+    def changes(self, changes: Changes) -> Line:
+        sides = [
+            (changes.before, changes.first, changes.first_offset),
+            (changes.after, changes.last, changes.offset),
+        ]
+        kinds = ["update_preimage", "update_postimage"] if changes.kind is Kind.UPDATE else [changes.kind.value] * 2
+        pieces: list[str | Chosen] = []
+        for kind, (columns, rows, offset) in zip(kinds, sides, strict=True):
+            if columns:
+                pieces += [*self._image(changes, columns, rows), f"{kind},", *self._about(changes, columns, offset)]
+        return pieces
+
+    def _image(self, changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
+        by_name = {column.name: column for column in columns}
+        pieces: list[str | Chosen] = []
+        for name in self._columns:
+            pieces += [values(changes, _VALUES, by_name[name], rows), ","] if name in by_name else [","]
+        return pieces
+
+    def _about(self, changes: Changes, columns: tuple[Column, ...], offset: NDArray[np.int64]) -> Line:
+        every = np.arange(len(changes))
+        there = {column.name for column in columns}
+        absent = [name for name in self._columns if name not in there]
+        return (
+            Written(text.plain(numbers(changes.sequence_of(offset)))).at(every),
+            self._abouts.of(changes.block).at(changes.event),
+            Written(text.plain(numbers(offset))).at(every),
+            f",{_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}\n",
+        )
+
+
+def _cell(text_: str) -> str:
+    return '"' + text_.replace('"', '""') + '"' if set(text_) & set(',"\n\r') else text_

@@ -5,17 +5,21 @@ read backwards: memory holds one block and two numbers per block, whatever the s
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.errors import BinlogError
 from penstock.inspect.changes import Changes, Kind
 from penstock.inspect.statement import Statement
+from penstock.inspect.xa import Outcome, XaTransactions
+from penstock.model import Position
 from penstock.render import text
 from penstock.render.frame import OUTSIDE, Frame, heading, placed
 from penstock.render.page import LineFormat, Page, Role
@@ -24,13 +28,21 @@ from penstock.render.sql_text import PREAMBLE
 from penstock.render.weave import Chosen, Line, Written, weave
 
 _COMMIT = text.of_list(["", "COMMIT;\n"])
+Tag = Position | None  # where the XA transaction begins that a text belongs to
 
 
 class FlashbackLines(LineFormat):
-    """Each page comes out reversed; the pages themselves are to be written in reverse."""
+    """Each page comes out reversed; the pages themselves are to be written in reverse.
 
-    def __init__(self) -> None:
+    What an XA transaction has prepared is to be undone only if it was committed, which the log says later: its texts
+    carry a tag, and `check` and `is_undone` tell at the end what became of it.
+    """
+
+    def __init__(self, xa: XaTransactions) -> None:
+        super().__init__(xa)
         self._open = OUTSIDE
+        self._prepared: dict[Position, str] = {}
+        self._committed: dict[Position, bool] = {}
         self.statements = 0  # that cannot be undone
 
     def begin(self) -> str:
@@ -38,7 +50,7 @@ class FlashbackLines(LineFormat):
 
     def closing(self) -> str:
         """Of a log that ends inside a transaction: the last text to be added, so the first to be read."""
-        return "BEGIN;\n" if self._open != OUTSIDE else ""
+        return "BEGIN;\n" if self._open != OUTSIDE and self._open not in self.xa.xids else ""
 
     def changes(self, changes: Changes) -> Line:
         check_names(changes.table)
@@ -53,31 +65,80 @@ class FlashbackLines(LineFormat):
                 return update(changes, changes.shown_of(changes.before), changes.first, row)
 
     def statement(self, block: Block, statement: Statement) -> str:
-        self.statements += 1
         place = int(block.column("position")[statement.event])
-        return f"-- {block.file}:{place} cannot be undone: {' '.join(statement.text.split())}\n"
+        if statement.is_in_transaction and statement.goes_back:
+            raise _rolled_back(f"{block.file}:{place} the transaction goes back to a savepoint")
+        return self._named(block, statement.event, statement.text)
 
-    def frame(self, page: Page) -> pa.Array:
+    def _named(self, block: Block, event: int, sql: str) -> str:
+        self.statements += 1
+        place = int(block.column("position")[event])
+        return f"-- {block.file}:{place} cannot be undone: {' '.join(sql.split())}\n"
+
+    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+        if outcome.prepared is not None:
+            self._committed[outcome.prepared] = outcome.is_commit
+            return ""
+        return self._named(block, event, f"{outcome.sql}, prepared before") if outcome.is_commit else ""
+
+    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - nothing
+        return []
+
+    def check(self) -> None:
+        """At the end: an XA transaction of which the log does not say what became."""
+        for place, xid in self._prepared.items():
+            if place not in self._committed:
+                raise BinlogError(
+                    f"{place} prepares the XA transaction {xid}, and this part of the log does not say whether it was"
+                    " committed: read on to where that is said, or leave it out with --since and --until"
+                )
+
+    def is_undone(self, tag: Tag) -> bool:
+        return tag is None or self._committed.get(tag, True)
+
+    def parts(self, page: Page) -> Iterator[tuple[Tag, memoryview]]:
+        """Of a page, in the order of the log; each is reversed in itself."""
         if not len(page):
-            return page.texts
+            return
         frame = Frame.of(page, self._open)
         self._open = frame.still_open
-        rolled_back = np.flatnonzero(frame.ends & (page.role == Role.ROLLBACK))
-        if rolled_back.size:
-            raise BinlogError(
-                f"{page.block.file}:{int(page.transaction[rolled_back[0]])} the transaction ends in ROLLBACK, so only"
-                " its changes in tables without transactions stayed, and the log does not say which these are: leave it"
-                " out with --since and --until"
-            )
+        for i, role, _ in frame.unusual_ends(page):
+            place = Position(page.block.file, int(page.transaction[i]))
+            if role is Role.ROLLBACK:
+                raise _rolled_back(f"{place} the transaction ends in ROLLBACK")
+            if role is Role.ONE_PHASE:
+                self._committed[place] = True
         heads = text.join("-- ", heading(page.block, page.event[frame.ends]), "\nBEGIN;\n")
-        backwards = np.arange(len(page))[::-1].copy()
         begins = placed(heads, frame.ends)
-        lines = (
-            Chosen(begins.column, begins.rows[backwards]),
-            Written(page.texts).at(backwards),
-            Written(_COMMIT).at(frame.starts[backwards].astype(np.int64)),
-        )
-        return weave(lines, len(page))
+        for tag, first, stop in self._runs(page):
+            backwards = np.arange(first, stop)[::-1].copy()
+            lines = (
+                Chosen(begins.column, begins.rows[backwards]),
+                Written(page.texts).at(backwards),
+                Written(_COMMIT).at(frame.starts[backwards].astype(np.int64)),
+            )
+            yield tag, text.raw_bytes(weave(lines, backwards.size))
+
+    def _runs(self, page: Page) -> Iterator[tuple[Tag, int, int]]:
+        """Where XA transactions with changes are, and what is between them."""
+        if not self.xa.xids:
+            yield None, 0, len(page)
+            return
+        begins = np.where(np.isin(page.transaction, list(self.xa.xids)), page.transaction, OUTSIDE)
+        bounds = [0, *(np.flatnonzero(np.diff(begins)) + 1).tolist(), len(page)]
+        for first, stop in pairwise(bounds):
+            begin = int(begins[first])
+            place = Position(page.block.file, begin) if begin != OUTSIDE else None
+            if place is not None and (page.role[first:stop] == Role.CHANGE).any():
+                self._prepared[place] = self.xa.xids[begin]
+            yield place, first, stop
+
+
+def _rolled_back(what: str) -> BinlogError:
+    return BinlogError(
+        f"{what}, so only its changes in tables without transactions stayed, and the log does not say which these are:"
+        " leave it out with --since and --until"
+    )
 
 
 def _check_images(changes: Changes) -> None:
@@ -95,7 +156,7 @@ class Spool:
 
     def __init__(self) -> None:
         self._file: Any = tempfile.TemporaryFile(prefix="penstock-flashback-")  # noqa: SIM115 - closed by __exit__
-        self._sizes: list[tuple[int, int]] = []  # on disk, and as text
+        self._sizes: list[tuple[int, int, Tag]] = []  # on disk, and as text
 
     def __enter__(self) -> Self:
         return self
@@ -105,16 +166,21 @@ class Spool:
     ) -> None:
         self._file.close()
 
-    def add(self, data: bytes | memoryview) -> None:
+    def add(self, tag: Tag, data: bytes | memoryview) -> None:
         if len(data):
             packed = pa.compress(data, "lz4", asbytes=True)
-            self._file.write(packed)
-            self._sizes.append((len(packed), len(data)))
+            try:
+                self._file.write(packed)
+            except OSError as error:
+                error.filename = tempfile.gettempdir()
+                raise
+            self._sizes.append((len(packed), len(data), tag))
 
-    def backwards(self) -> Iterator[bytes]:
+    def backwards(self, is_wanted: Callable[[Tag], bool]) -> Iterator[bytes]:
         end = self._file.seek(0, 2)
         while self._sizes:
-            size, whole = self._sizes.pop()
+            size, whole, tag = self._sizes.pop()
             end -= size
-            self._file.seek(end)
-            yield pa.decompress(self._file.read(size), whole, "lz4", asbytes=True)
+            if is_wanted(tag):
+                self._file.seek(end)
+                yield pa.decompress(self._file.read(size), whole, "lz4", asbytes=True)

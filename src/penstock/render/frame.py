@@ -1,5 +1,6 @@
 """Transactions around lines: where those that have lines begin and end, and a heading for each."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.inspect.changes import gtids
+from penstock.inspect.xa import prepared_at
 from penstock.render import text
-from penstock.render.page import Page, Role
+from penstock.render.page import ENDS, Page, Role
 from penstock.render.times import utc_text
 from penstock.render.weave import Chosen, Written, weave
 
@@ -27,10 +29,16 @@ class Frame:
     def of(cls, page: Page, before: int) -> "Frame":
         """`before` is the transaction that is open when the page begins, or OUTSIDE."""
         transaction = page.transaction
-        is_inside = (page.role == Role.CHANGE) | (page.role == Role.STATEMENT)
-        is_end = (page.role == Role.COMMIT) | (page.role == Role.ROLLBACK)
+        is_inside = (page.role == Role.CHANGE) | (page.role == Role.STATEMENT) | (page.role == Role.NOTE)
+        is_end = np.isin(page.role, ENDS)
         goes_on = np.concatenate([transaction[:1] == before, transaction[1:] == transaction[:-1]])
         return cls(is_inside & ~goes_on, is_end & goes_on, int(transaction[-1]) if is_inside[-1] else OUTSIDE)
+
+    def unusual_ends(self, page: Page) -> Iterator[tuple[int, Role, str]]:
+        """Lines that end a transaction otherwise than by COMMIT, and the id of an XA transaction."""
+        for i in np.flatnonzero(self.ends & (page.role != Role.COMMIT)).tolist():
+            role, event = Role(int(page.role[i])), int(page.event[i])
+            yield i, role, "" if role is Role.ROLLBACK else prepared_at(page.block, event)[0]
 
 
 def placed(texts: pa.Array, places: NDArray[np.bool_]) -> Chosen:

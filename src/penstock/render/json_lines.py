@@ -15,10 +15,12 @@ from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.inspect.changes import Changes, gtids
 from penstock.inspect.statement import Statement
+from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.dialect import Dialect, real_texts, vector_texts
-from penstock.render.page import LineFormat, values
+from penstock.render.frame import OUTSIDE, Frame
+from penstock.render.page import LineFormat, Page, Role, values
 from penstock.render.times import iso_text
 from penstock.render.weave import Chosen, Line, Written, weave
 
@@ -27,6 +29,7 @@ _ESCAPES = text.Escapes.of({chr(code): f"\\u{code:04x}" for code in range(32)} |
 _INSTANTS = {WireType.TIMESTAMP, WireType.TIMESTAMP2}
 _WITH_CLOCK = {*_INSTANTS, WireType.DATETIME, WireType.DATETIME2}
 _DATE_CHARACTERS = 10
+_ENDS = {Role.ROLLBACK: "rollback", Role.PREPARE: "prepare", Role.ONE_PHASE: "commit"}
 
 
 class JsonValues(Dialect):
@@ -59,7 +62,9 @@ _VALUES = JsonValues()
 
 
 class JsonLines(LineFormat):
-    def __init__(self) -> None:
+    def __init__(self, xa: XaTransactions) -> None:
+        super().__init__(xa)
+        self._open = OUTSIDE
         self._block: Block | None = None
         self._abouts = Written(text.of_list([]))
 
@@ -69,7 +74,7 @@ class JsonLines(LineFormat):
         return [
             f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":"',
             self._about(changes.block).at(changes.event),
-            Written(text.plain(numbers(changes.sequence))).at(np.arange(len(changes))),
+            Written(text.plain(numbers(changes.sequence)), before='"seq":').at(np.arange(len(changes))),
             *(_image("key", changes, key, rows) if key else ()),
             *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.before else ()),
             *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.after else ()),
@@ -77,17 +82,29 @@ class JsonLines(LineFormat):
         ]
 
     def statement(self, block: Block, statement: Statement) -> str:
-        event = np.array([statement.event])
-        about = {
-            "type": "statement" if statement.is_in_transaction else "ddl",
-            "ts": iso_text(block.column("commit_us")[event])[0].as_py(),
-            "gtid": gtids(block, event)[0].as_py(),
-            "file": block.file,
-            "pos": int(block.column("position")[statement.event]),
-            "database": statement.database,
-            "sql": statement.text,
-        }
-        return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
+        kind = "statement" if statement.is_in_transaction else "ddl"
+        return _object(block, statement.event, kind, database=statement.database, sql=statement.text)
+
+    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+        return _object(block, event, "commit" if outcome.is_commit else "rollback", xid=outcome.xid)
+
+    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
+        every = np.arange(events.size)
+        sql = Written(text.escaped(texts, _ESCAPES), before='"sql":"', after='"}\n')
+        return ['{"type":"query","ts":"', self._about(block).at(events), sql.at(every)]
+
+    def frame(self, page: Page) -> pa.Array:
+        if not len(page):
+            return page.texts
+        frame = Frame.of(page, self._open)
+        self._open = frame.still_open
+        texts, which = [""], np.zeros(len(page), np.int64)
+        for i, role, xid in frame.unusual_ends(page):
+            which[i] = len(texts)
+            texts.append(_object(page.block, int(page.event[i]), _ENDS[role], xid=xid))
+        if len(texts) == 1:
+            return page.texts
+        return weave((Written(page.texts).at(np.arange(len(page))), Written(text.of_list(texts)).at(which)), len(page))
 
     def _about(self, block: Block) -> Written:
         """When and where each event of a block is."""
@@ -97,11 +114,35 @@ class JsonLines(LineFormat):
             line = (
                 Written(iso_text(block.column("commit_us")), after='","gtid":').at(every),
                 gtid.at(every),
+                *self._xids(block),
                 f',"file":{_quoted(block.file)},"pos":',
-                Written(text.plain(numbers(block.column("position"))), after=',"seq":').at(every),
+                Written(text.plain(numbers(block.column("position"))), after=",").at(every),
             )
             self._block, self._abouts = block, Written(weave(line, len(block)))
         return self._abouts
+
+    def _xids(self, block: Block) -> Line:
+        """Of the XA transactions that the events belong to."""
+        if not self.xa.xids:
+            return ()
+        begins, which = np.unique(block.column("transaction"), return_inverse=True)
+        xids = [self.xa.xids.get(begin) for begin in begins.tolist()]
+        return (Written(text.of_list(["" if xid is None else f',"xa":{_quoted(xid)}' for xid in xids])).at(which),)
+
+
+def _object(block: Block, event: int, kind: str, *, xid: str = "", **more: str) -> str:
+    """A line that is no change."""
+    at = np.array([event])
+    about = {
+        "type": kind,
+        "ts": iso_text(block.column("commit_us")[at])[0].as_py(),
+        "gtid": gtids(block, at)[0].as_py(),
+        **({"xa": xid} if xid else {}),
+        "file": block.file,
+        "pos": int(block.column("position")[event]),
+        **more,
+    }
+    return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _image(name: str, changes: Changes, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:

@@ -8,15 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.layout import Entry, EventType
 from penstock.inspect.changes import Changes
+from penstock.inspect.note import are_notes, note_texts
 from penstock.inspect.statement import Statement, are_rolled_back, statements_in
+from penstock.inspect.xa import Outcome, XaTransactions, are_outcomes, prepared_at
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect
@@ -31,11 +34,18 @@ class Role(IntEnum):
     ALONE = 2  # a statement outside of one: DDL
     COMMIT = 3
     ROLLBACK = 4
+    PREPARE = 5  # of an XA transaction
+    ONE_PHASE = 6  # commit of an XA transaction that was never prepared
+    OUTCOME = 7  # of an XA transaction that was prepared before
+    NOTE = 8  # the statement behind the rows that follow
+
+
+ENDS = (Role.COMMIT, Role.ROLLBACK, Role.PREPARE, Role.ONE_PHASE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """Lines in the order of the log; each text ends with a line feed, those of COMMIT and ROLLBACK are empty."""
+    """Lines in the order of the log; each text ends with a line feed, those of ENDS are empty."""
 
     block: Block
     role: NDArray[np.uint8]
@@ -58,8 +68,19 @@ class Page:
         return Page(self.block, self.role[:stop], self.event[:stop], self.texts.slice(0, stop))
 
 
-class LineFormat(ABC):
+class RowFormat(ABC):
+    """A language that has lines for changes."""
+
+    @abstractmethod
+    def changes(self, changes: Changes) -> Line:
+        """The pieces of one line, or two, per change."""
+
+
+class LineFormat(RowFormat):
     """A language whose output is lines. One object writes one output, from `begin` to `end`."""
+
+    def __init__(self, xa: XaTransactions) -> None:
+        self.xa = xa  # of the block that is being written
 
     def begin(self) -> str:
         return ""
@@ -68,11 +89,14 @@ class LineFormat(ABC):
         return ""
 
     @abstractmethod
-    def changes(self, changes: Changes) -> Line:
-        """The pieces of one line per change."""
+    def statement(self, block: Block, statement: Statement) -> str: ...
 
     @abstractmethod
-    def statement(self, block: Block, statement: Statement) -> str: ...
+    def outcome(self, block: Block, event: int, outcome: Outcome) -> str: ...
+
+    @abstractmethod
+    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
+        """The pieces of one line, or some, per statement behind rows."""
 
     def frame(self, page: Page) -> pa.Array:
         """The page's texts with what belongs between transactions."""
@@ -97,11 +121,22 @@ class _Part:
 
 
 def compose(block: Block, changes: Iterable[Changes], language: LineFormat) -> Page:
-    parts = [
+    return _ordered(block, [*_changes(changes, language), *_between(block, language)])
+
+
+def compose_changes(block: Block, changes: Iterable[Changes], language: RowFormat) -> Page:
+    """Without what is between them."""
+    return _ordered(block, _changes(changes, language))
+
+
+def _changes(changes: Iterable[Changes], language: RowFormat) -> list[_Part]:
+    return [
         _Part(np.full(len(some), Role.CHANGE, np.uint8), some.event, some.number, language.changes(some))
         for some in changes
     ]
-    parts += _between(block, language)
+
+
+def _ordered(block: Block, parts: list[_Part]) -> Page:
     if not parts:
         return Page(block, np.empty(0, np.uint8), np.empty(0, np.int64), text.of_list([]))
     role, event, number = (
@@ -126,12 +161,31 @@ def _between(block: Block, language: LineFormat) -> Sequence[_Part]:
     statements = list(statements_in(block))
     if statements:
         roles = [Role.STATEMENT if statement.is_in_transaction else Role.ALONE for statement in statements]
-        event = np.array([statement.event for statement in statements], np.int64)
-        written = Written(text.of_list([language.statement(block, statement) for statement in statements]))
-        line = [written.at(np.arange(event.size))]
-        parts.append(_Part(np.array(roles, np.uint8), event, np.zeros(event.size, np.int64), line))
+        texts = [language.statement(block, statement) for statement in statements]
+        parts.append(_part(np.array(roles), [statement.event for statement in statements], texts))
+    begins, outcomes = block.column("transaction"), language.xa.outcomes
+    ended = [i for i in np.flatnonzero(are_outcomes(block)).tolist() if int(begins[i]) in outcomes] if outcomes else []
+    if ended:
+        texts = [language.outcome(block, i, outcomes[int(begins[i])]) for i in ended]
+        parts.append(_part(np.full(len(ended), Role.OUTCOME), ended, texts))
+    notes = np.flatnonzero(are_notes(block))
+    if notes.size:
+        line = language.notes(block, notes, note_texts(block, notes))
+        parts.append(_Part(np.full(notes.size, Role.NOTE, np.uint8), notes, np.zeros(notes.size, np.int64), line))
     ends = np.flatnonzero(block.column("entry") == Entry.END)
     if ends.size:
-        role = np.where(are_rolled_back(block)[ends], Role.ROLLBACK, Role.COMMIT).astype(np.uint8)
-        parts.append(_Part(role, ends, np.zeros(ends.size, np.int64), []))
+        parts.append(_Part(_roles_of_ends(block)[ends], ends, np.zeros(ends.size, np.int64), []))
     return parts
+
+
+def _part(roles: NDArray[Any], events: list[int], texts: list[str]) -> _Part:
+    every = np.arange(len(events))
+    line = [Written(text.of_list(texts)).at(every)]
+    return _Part(roles.astype(np.uint8), np.array(events, np.int64), np.zeros(every.size, np.int64), line)
+
+
+def _roles_of_ends(block: Block) -> NDArray[np.uint8]:
+    roles = np.where(are_rolled_back(block), Role.ROLLBACK, Role.COMMIT).astype(np.uint8)
+    for i in np.flatnonzero(block.column("kind") == EventType.XA_PREPARE).tolist():
+        roles[i] = Role.ONE_PHASE if prepared_at(block, i)[1] else Role.PREPARE
+    return roles

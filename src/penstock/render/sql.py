@@ -10,6 +10,7 @@ from penstock.binlog.events.block import Block
 from penstock.errors import SchemaError
 from penstock.inspect.changes import Changes, Kind
 from penstock.inspect.statement import Statement
+from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
@@ -19,11 +20,13 @@ from penstock.render.sql_text import PREAMBLE, SqlMatches, SqlValues, name_text,
 from penstock.render.weave import Chosen, Line, Written, weave
 
 _VALUES, _MATCHES = SqlValues(), SqlMatches()
-_ENDS = text.of_list(["COMMIT;\n", "ROLLBACK;\n", ""])
+_ENDS = {Role.COMMIT: "COMMIT;\n", Role.ROLLBACK: "ROLLBACK;\n"}
+_COMMENT = text.Escapes.of({"\n": "\n-- ", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
 
 class SqlLines(LineFormat):
-    def __init__(self) -> None:
+    def __init__(self, xa: XaTransactions) -> None:
+        super().__init__(xa)
         self._open = OUTSIDE  # the transaction that the text is in
         self._database = ""
 
@@ -31,7 +34,10 @@ class SqlLines(LineFormat):
         return PREAMBLE
 
     def end(self) -> str:
-        return "COMMIT;\n" if self._open != OUTSIDE else ""
+        if self._open == OUTSIDE:
+            return ""
+        xid = self.xa.xids.get(self._open)
+        return "COMMIT;\n" if xid is None else _xa_end(Role.PREPARE, xid)
 
     def changes(self, changes: Changes) -> Line:
         check_names(changes.table)
@@ -55,15 +61,43 @@ class SqlLines(LineFormat):
         lines += [f"SET TIMESTAMP={moment};\n", _delimited(statement.text), "SET TIMESTAMP=DEFAULT;\n"]
         return "".join(lines)
 
+    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+        head = heading(block, np.array([event]))[0].as_py()
+        if outcome.prepared is None:
+            return f"-- {head}\n-- {outcome.sql}: prepared before this part of the log\n"
+        return f"-- {head}\n{outcome.sql};\n"
+
+    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
+        return [Written(text.escaped(texts, _COMMENT), before="-- ", after="\n").at(np.arange(events.size))]
+
     def frame(self, page: Page) -> pa.Array:
         if not len(page):
             return page.texts
         frame = Frame.of(page, self._open)
         self._open = frame.still_open
-        heads = text.join("-- ", heading(page.block, page.event[frame.starts]), "\nBEGIN;\n")
-        ends = np.where(frame.ends, np.where(page.role == Role.ROLLBACK, 1, 0), 2)
-        lines = placed(heads, frame.starts), Written(page.texts).at(np.arange(len(page))), Written(_ENDS).at(ends)
+        heads = text.join("-- ", heading(page.block, page.event[frame.starts]), "\n", self._begins(page, frame))
+        lines = placed(heads, frame.starts), Written(page.texts).at(np.arange(len(page))), _ends(page, frame)
         return weave(lines, len(page))
+
+    def _begins(self, page: Page, frame: Frame) -> pa.Array | str:
+        if not self.xa.xids:
+            return "BEGIN;\n"
+        xids = [self.xa.xids.get(begin) for begin in page.transaction[frame.starts].tolist()]
+        return text.of_list(["BEGIN;\n" if xid is None else f"XA START {xid};\n" for xid in xids])
+
+
+def _ends(page: Page, frame: Frame) -> Chosen:
+    texts = ["", _ENDS[Role.COMMIT]]
+    which = frame.ends.astype(np.int64)
+    for i, role, xid in frame.unusual_ends(page):
+        which[i] = len(texts)
+        texts.append(_xa_end(role, xid) if xid else _ENDS[role])
+    return Written(text.of_list(texts)).at(which)
+
+
+def _xa_end(role: Role, xid: str) -> str:
+    last = f"XA COMMIT {xid} ONE PHASE" if role is Role.ONE_PHASE else f"XA PREPARE {xid}"
+    return f"XA END {xid};\n{last};\n"
 
 
 def check_names(table: TableSchema) -> None:

@@ -39,7 +39,8 @@ def statistics_json(found: Statistics) -> str:
         "tables": [
             {
                 "table": str(name),
-                "transactions": count.transactions,
+                "transactions": count.all_transactions,
+                "transactions_with": {kind.value: count.transactions[kind] for kind in Kind},
                 "rows": {kind.value: count.rows[kind] for kind in Kind},
                 "bytes": {kind.value: count.bytes[kind] for kind in Kind},
             }
@@ -80,19 +81,21 @@ def _summary(found: Statistics) -> str:
 
 
 def _tables(found: Statistics) -> str:
+    """A line per table, and below it one per kind of change."""
     most = max(count.all_bytes for count in found.tables.values())
-    ordered = sorted(found.tables.items(), key=lambda item: (-item[1].all_bytes, item[0]))
-    rows = [
-        [
-            str(name),
-            bar(count.all_bytes, most, _SHARE_WIDTH),
-            size_text(count.all_bytes),
-            *(f"{count.rows[kind]:,}" for kind in Kind),
-            f"{count.transactions:,}",
+    rows: list[list[str]] = []
+    for name, count in sorted(found.tables.items(), key=lambda item: (-item[1].all_bytes, item[0])):
+        rows.append(_counts(str(name), most, count.all_bytes, count.all_rows, count.all_transactions))
+        rows += [
+            _counts(f"  {kind.value}", most, count.bytes[kind], count.rows[kind], count.transactions[kind])
+            for kind in Kind
+            if count.rows[kind]
         ]
-        for name, count in ordered
-    ]
-    return table_text(["table", "", "bytes", "inserts", "updates", "deletes", "transactions"], rows, left=2)
+    return table_text(["table", "", "bytes", "rows", "transactions"], rows, left=2)
+
+
+def _counts(name: str, most: int, size: int, rows: int, transactions: int) -> list[str]:
+    return [name, bar(size, most, _SHARE_WIDTH), size_text(size), f"{rows:,}", f"{transactions:,}"]
 
 
 def _largest(found: Statistics) -> str:

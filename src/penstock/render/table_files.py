@@ -1,9 +1,13 @@
-"""Changes table by table: each goes into a file of its own in a folder, or the only one into a file or a pipe."""
+"""Changes table by table: each goes into a file of its own in a folder, or the only one into a file or a pipe.
 
+There may be more tables than a process may have files open, and more than memory has room for row groups.
+"""
+
+import hashlib
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import pyarrow as pa
 
@@ -13,10 +17,13 @@ from penstock.inspect.changes import Changes
 from penstock.model import TableName
 from penstock.render import text
 from penstock.render.columnar import ArrowWriter, BatchWriter, ParquetWriter
-from penstock.render.csv_lines import CsvLines
-from penstock.render.page import compose
+from penstock.render.csv_lines import CsvLines, EventAbouts
+from penstock.render.file_pool import FilePool, Pipe, Sink
+from penstock.render.page import compose_changes
 
 _DOUBTFUL = re.compile(r"[^\w $@#=+,-]")  # a dot, a slash, a percent sign
+_LONGEST_NAME = 200  # bytes; file systems have 255, and a version and a suffix come behind it
+_WAITING_BYTES = 128 << 20  # of all tables together
 Kind = Literal["csv", "arrow", "parquet"]
 
 
@@ -27,31 +34,28 @@ class Targets:
         self._kind = kind
         self._output = output
         self._stdout = stdout
-        self.is_folder = output is not None and (output.is_dir() or not output.suffix)
+        self.is_folder = output is not None and (output.is_dir() or not (output.suffix or output.exists()))
         self._versions: dict[TableName, int] = {}
-        self._files: list[BinaryIO] = []
+        self._pool = FilePool()
 
     @property
     def is_pipe(self) -> bool:
         return self._output is None
 
-    def open(self, table: TableName) -> BinaryIO:
+    def open(self, table: TableName) -> Sink:
         version = self._versions[table] = self._versions.get(table, 0) + 1
         if not self.is_folder and (len(self._versions) > 1 or version > 1):
             self._refuse(table)
         if self._output is None:
-            return self._stdout
+            return Pipe(self._stdout)
         path = self._output
         if self.is_folder:
             path.mkdir(parents=True, exist_ok=True)
             path /= f"{_file_name(table)}{f'.{version}' if version > 1 else ''}.{self._kind}"
-        file = path.open("wb")
-        self._files.append(file)
-        return file
+        return self._pool.create(path)
 
     def close(self) -> None:
-        for file in self._files:
-            file.close()
+        self._pool.close()
         if self._output is None:
             self._stdout.flush()
 
@@ -66,9 +70,11 @@ class Targets:
 class BatchFiles:
     """Arrow and Parquet: record batches."""
 
-    def __init__(self, targets: Targets, kind: Kind) -> None:
+    def __init__(self, targets: Targets, kind: Kind, *, waiting_bytes: int = _WAITING_BYTES) -> None:
         self._targets = targets
         self._kind = kind
+        self._most_waiting = waiting_bytes
+        self._waiting = 0
         self._writers: dict[Hashable, BatchWriter] = {}
 
     def write(self, table: TableName, batch: pa.RecordBatch) -> None:
@@ -77,79 +83,60 @@ class BatchFiles:
         if writer is None:
             writer = self._writers[version] = self._open(table, batch.schema)
         try:
+            before = writer.waiting
             writer.write(batch)
+            self._waiting += writer.waiting - before
+            if self._waiting > self._most_waiting:
+                self._make_room()
         except OSError:
             # A full disk, a reader that is gone: what the file lacks cannot be mended by an orderly end.
             self._writers.clear()
             raise
 
+    def _make_room(self) -> None:
+        for writer in sorted(self._writers.values(), key=lambda writer: -writer.waiting):
+            self._waiting -= writer.waiting
+            writer.flush()
+            if self._waiting <= self._most_waiting // 2:
+                return
+
     def _open(self, table: TableName, fields: pa.Schema) -> BatchWriter:
-        stream: Any = self._targets.open(table)
-        if self._targets.is_pipe:
-            stream = Pipe(stream)
+        stream = self._targets.open(table)
         if self._kind == "parquet":
             return ParquetWriter(stream, fields)
         return ArrowWriter(stream, fields, is_stream=self._targets.is_pipe)
 
     def close(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
+        while self._writers:
+            self._writers.popitem()[1].close()
 
 
 class CsvFiles:
     def __init__(self, targets: Targets) -> None:
         self._targets = targets
-        self._open: dict[Hashable, tuple[CsvLines, BinaryIO]] = {}
+        self._abouts = EventAbouts()
+        self._open: dict[Hashable, tuple[CsvLines, Sink]] = {}
 
     def write(self, block: Block, changes: list[Changes], most: int | None) -> None:
         """Changes of one table of the block, in the order of the log, at most so many."""
         table, columns = changes[0].table.name, changes[0].shown
         if (table, columns) not in self._open:
-            language, file = CsvLines(columns), self._targets.open(table)
+            language, file = CsvLines(columns, self._abouts), self._targets.open(table)
             file.write(language.begin().encode())
             self._open[table, columns] = language, file
         language, file = self._open[table, columns]
-        page = compose(block, changes, language)
+        page = compose_changes(block, changes, language)
         file.write(text.raw_bytes((page if most is None else page.first_changes(most)).texts))
 
     def close(self) -> None:
         """There is nothing at the end of a CSV file."""
 
 
-class Pipe:
-    """What Arrow asks of a file, for one that can only be written to."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._at = 0
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        size = memoryview(data).nbytes
-        self._stream.write(data)
-        self._at += size
-        return size
-
-    def tell(self) -> int:
-        return self._at
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def close(self) -> None:
-        self.flush()
-        self.closed = True
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
-
-
 def _file_name(table: TableName) -> str:
     """The one dot is that between the names, so that no two tables or versions share a file."""
-    return ".".join(_DOUBTFUL.sub(lambda found: f"%{ord(found[0]):02X}", name) for name in (table.schema, table.table))
+    name = ".".join(_DOUBTFUL.sub(lambda found: f"%{ord(found[0]):02X}", name) for name in (table.schema, table.table))
+    raw = name.encode()
+    if len(raw) <= _LONGEST_NAME:
+        return name
+    mark = hashlib.sha256(raw).hexdigest()[:16]
+    return f"{raw[: _LONGEST_NAME - len(mark)].decode(errors='ignore')}%{mark}"

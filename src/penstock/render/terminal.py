@@ -9,16 +9,19 @@ from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.inspect.changes import Changes, Kind
 from penstock.inspect.statement import Statement
+from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
 from penstock.render.frame import OUTSIDE, Frame, heading, placed
-from penstock.render.page import LineFormat, Page, values
+from penstock.render.page import LineFormat, Page, Role, values
 from penstock.render.weave import Chosen, Line, Written, weave
 
 _CONTROLS = {chr(code): f"\\x{code:02x}" for code in (*range(32), 127)}
 _ESCAPES = text.Escapes.of(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"})
+_BLANKS = r"[\x00-\x20\x7f]+"
 _CUT = 60  # characters of a value
+_CUT_NOTE = 200
 _CUT_BYTES = 24
 _COLOURS = {Kind.INSERT: "32", Kind.UPDATE: "33", Kind.DELETE: "31"}
 _DIM, _DDL = "2", "36"
@@ -49,7 +52,8 @@ _VALUES = TerminalValues()
 
 
 class TerminalLines(LineFormat):
-    def __init__(self, *, colours: bool) -> None:
+    def __init__(self, xa: XaTransactions, *, colours: bool) -> None:
+        super().__init__(xa)
         self._colours = colours
         self._open = OUTSIDE
 
@@ -68,17 +72,35 @@ class TerminalLines(LineFormat):
         head = "" if statement.is_in_transaction else self._heading(block, np.array([statement.event]))[0].as_py()
         return f"{head}  {self._coloured(f'{place}{one_line}', _DDL)}\n"
 
+    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+        return f"{self._heading(block, np.array([event]))[0].as_py()}  {self._coloured(outcome.sql, _DDL)}\n"
+
+    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
+        start, end = (f"  \x1b[{_DIM}m# ", "\x1b[0m\n") if self._colours else ("  # ", "\n")
+        one_line = pc.replace_substring_regex(texts, _BLANKS, " ")
+        return [Written(_shortened(one_line, _CUT_NOTE), before=start, after=end).at(np.arange(events.size))]
+
     def frame(self, page: Page) -> pa.Array:
         if not len(page):
             return page.texts
         frame = Frame.of(page, self._open)
         self._open = frame.still_open
         heads = placed(self._heading(page.block, page.event[frame.starts]), frame.starts)
-        return weave((heads, Written(page.texts).at(np.arange(len(page)))), len(page))
+        ends, which = [""], np.zeros(len(page), np.int64)
+        for i, role, xid in frame.unusual_ends(page):
+            which[i] = len(ends)
+            words = {Role.ROLLBACK: "ROLLBACK", Role.PREPARE: f"XA PREPARE {xid}"}
+            ends.append(f"  {self._coloured(words.get(role, f'XA COMMIT {xid} ONE PHASE'), _DDL)}\n")
+        lines = heads, Written(page.texts).at(np.arange(len(page))), Written(text.of_list(ends)).at(which)
+        return weave(lines, len(page))
 
     def _heading(self, block: Block, events: NDArray[np.int64]) -> pa.Array:
         start, end = (f"\x1b[{_DIM}m", "\x1b[0m\n") if self._colours else ("", "\n")
-        return text.join(start, heading(block, events), end)
+        xids = (
+            [self.xa.xids.get(begin) for begin in block.column("transaction")[events].tolist()] if self.xa.xids else []
+        )
+        marks = text.of_list(["" if xid is None else f"  XA {xid}" for xid in xids]) if xids else ""
+        return text.join(start, heading(block, events), marks, end)
 
     def _coloured(self, word: str, colour: str) -> str:
         return f"\x1b[{colour}m{word}\x1b[0m" if self._colours else word
@@ -126,9 +148,9 @@ def _exceeds(sizes: pa.Array, most: int) -> pa.Array:
     return pc.greater(sizes, numbers(np.array([most], np.int32))[0])
 
 
-def _shortened(texts: pa.Array) -> pa.Array:
+def _shortened(texts: pa.Array, most: int = _CUT) -> pa.Array:
     """Long texts end in … ."""
-    is_long = _exceeds(pc.utf8_length(texts), _CUT)
+    is_long = _exceeds(pc.utf8_length(texts), most)
     if not pc.any(is_long).as_py():
         return texts
-    return pc.if_else(is_long, text.join(pc.utf8_slice_codeunits(texts, 0, _CUT), "…"), texts)
+    return pc.if_else(is_long, text.join(pc.utf8_slice_codeunits(texts, 0, most), "…"), texts)

@@ -42,7 +42,7 @@ class StreamLayout:
     def _schema(self) -> pa.Schema:
         if self._is_flat:
             (fields,) = self._fields.values()
-            ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(fields.names))
+            ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, fields.names))
             return for_spark(pa.schema([*fields, *ours]))
         structs = [pa.field(self._names[table], pa.struct(list(fields))) for table, fields in self._fields.items()]
         return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))

@@ -14,6 +14,7 @@ from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.unit.render.shop_log import PRODUCT, binlog, shop_log, shown, written
+from tests.unit.render.xa_log import note, note_rows, xa_outcome, xa_rows
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 
@@ -50,13 +51,21 @@ def test_help_comes_without_the_heavy_libraries() -> None:
 
 
 @pytest.mark.parametrize("options", [["--stats"], ["--flashback"], ["--format", "sql"], ["--format", "table"], []])
-def test_files_need_neither_pandas_nor_a_driver(log: Path, options: list[str]) -> None:
+def test_files_need_neither_pandas_nor_a_driver(tmp_path: Path, options: list[str]) -> None:
+    log = shop_log()
+    log.begin()
+    note(log, b"a statement, \xff")
+    note_rows(log, "its rows")
+    log.commit()
+    xa_rows(log, b"x", [[9, "nine", None]])
+    xa_outcome(log, "COMMIT", b"x")
+    path = written(log, tmp_path)
     code = (
         "import sys\nfrom typer.testing import CliRunner\nfrom penstock.cli import app\n"
         "result = CliRunner().invoke(app, ['binlog', *sys.argv[1:]], catch_exceptions=False)\n"
         "print(result.exit_code, *sorted({'pandas', 'pymysql', 'orjson'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code, log, *options], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code, path, *options], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0"], done.stdout + done.stderr
 
 
@@ -167,9 +176,11 @@ def test_what_is_no_binlog(tmp_path: Path) -> None:
         (b"\xfdbin....", "is encrypted"),
     ):
         path.write_bytes(content)
-        for mode in ([], ["--verify"]):
-            with pytest.raises(BinlogError, match=words):
-                binlog(path, *mode)
+        with pytest.raises(BinlogError, match=words):
+            binlog(path)
+        verified = binlog(path, "--verify")
+        assert verified.exit_code == 1
+        assert words in verified.stdout
 
 
 def test_a_file_that_was_cut_gives_what_is_before(log: Path) -> None:
@@ -211,6 +222,9 @@ def test_statistics_for_people(log: Path) -> None:
     text = shown(log, "--stats")
     assert "6 rows in 4 transactions; statements: 1;" in text.replace(", 0 rows/s", "")
     lines = text.splitlines()
-    product = next(line for line in lines if line.startswith("shop.product"))
-    assert product.split()[-4:] == ["3", "1", "0", "2"]
+    at = next(i for i, line in enumerate(lines) if line.startswith("shop.product"))
+    assert [line.split()[-2:] for line in lines[at : at + 3]] == [["4", "2"], ["3", "1"], ["1", "1"]]
+    assert [line.split()[0] for line in lines[at + 1 : at + 3]] == ["insert", "update"]
+    sizes = [int(line.split()[-4]) for line in lines[at : at + 3]]
+    assert sizes[0] == sizes[1] + sizes[2]
     assert any(line.startswith("2023-11-14 22:13:20  ████") and line.endswith(" 4") for line in lines)

@@ -1,8 +1,17 @@
-"""Counting over time."""
+"""Counting: over time, by table and kind, and only what was asked for."""
+
+import json
+from pathlib import Path
 
 import numpy as np
 
-from penstock.inspect.statistics import Timeline
+from penstock.inspect.changes import Kind
+from penstock.inspect.selection import Selection, table_patterns
+from penstock.inspect.statistics import Statistics, Timeline
+from tests.twins.feed import read
+from tests.twins.log import LogWriter
+from tests.twins.row import DELETE, INSERT, UPDATE
+from tests.unit.render.shop_log import NOTE, PRODUCT, shown, written
 
 
 def test_the_timeline_coarsens_and_loses_nothing() -> None:
@@ -27,3 +36,73 @@ def test_one_second_is_one_bar() -> None:
     one = np.ones(1, np.int64)
     line.add(np.array([1_700_000_001]), one, one, one)
     assert line.bars(10) == (1, {1_700_000_001: [1, 1, 1]})
+
+
+def mixed_log() -> LogWriter:
+    """Two transactions with both tables, one with each alone, and a DDL."""
+    log = LogWriter().open()
+    log.statement("CREATE TABLE product (id INT)")
+    for number in range(2):
+        log.begin()
+        log.map(7, PRODUCT)
+        log.map(8, NOTE)
+        log.rows(INSERT, 7, PRODUCT, [[number, "a", None], [number + 10, "b", None]])
+        log.rows(UPDATE, 7, PRODUCT, [[number, "a", None], [number, "c", None]])
+        log.rows(INSERT, 7, PRODUCT, [[number + 20, "a", None]])
+        log.rows(INSERT, 8, NOTE, [["n", None]])
+        log.commit()
+    for number, table in ((7, PRODUCT), (8, NOTE)):
+        log.begin()
+        log.map(number, table)
+        log.rows(DELETE, number, table, [[1, "c", None] if table is PRODUCT else ["n", None]])
+        log.commit()
+    return log
+
+
+def counted(log: LogWriter, tables: tuple[str, ...] = (), cut: int = 0) -> Statistics:
+    selection, found = Selection(table_patterns(tables)), Statistics()
+    for block in read(log, [cut] if cut else []):
+        found.add(selection.pick(block, for_counting=True))
+    return found
+
+
+def test_transactions_rows_and_bytes_by_table_and_kind() -> None:
+    found = counted(mixed_log())
+    product, note = found.tables[PRODUCT.name], found.tables[NOTE.name]
+    assert (product.all_transactions, note.all_transactions) == (3, 3)
+    assert product.transactions == {Kind.INSERT: 2, Kind.UPDATE: 2, Kind.DELETE: 1}
+    assert note.transactions == {Kind.INSERT: 2, Kind.UPDATE: 0, Kind.DELETE: 1}
+    assert product.rows == {Kind.INSERT: 6, Kind.UPDATE: 2, Kind.DELETE: 1}
+    assert product.bytes[Kind.INSERT] > product.bytes[Kind.UPDATE] > product.bytes[Kind.DELETE] > 0
+    assert found.transactions == 5
+
+
+def test_where_blocks_end_makes_no_difference() -> None:
+    log = mixed_log()
+    for tables in ((), ("shop.note",)):
+        whole = counted(log, tables)
+        for cut in range(100, len(log.data), 13):
+            found = counted(log, tables, cut)
+            assert found.tables == whole.tables, cut
+            assert found.transactions == whole.transactions
+            assert found.events == whole.events
+            assert found.largest == whole.largest
+
+
+def test_with_a_table_other_transactions_do_not_count() -> None:
+    found = counted(mixed_log(), ("shop.note",))
+    assert list(found.tables) == [NOTE.name]
+    assert found.transactions == 3
+    assert found.statements == 0
+    assert len(found.largest) == 3
+    assert sum(transactions for _, transactions, _ in found.timeline.counts.values()) == 3
+    # Rows events of the table, and the ends of their transactions.
+    assert found.events == 6
+
+
+def test_the_same_for_scripts(tmp_path: Path) -> None:
+    stats = json.loads(shown(written(mixed_log(), tmp_path), "--stats", "--format", "json", "--table", "shop.product"))
+    (product,) = stats["tables"]
+    assert product["transactions"] == stats["transactions"] - 1 == 3
+    assert product["transactions_with"] == {"insert": 2, "update": 2, "delete": 1}
+    assert stats["statements"] == 1

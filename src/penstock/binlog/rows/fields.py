@@ -31,12 +31,12 @@ CHANGE_FIELDS = pa.schema(
 )
 
 
-def own_names(columns: Iterable[str]) -> list[str]:
-    """Names of CHANGE_FIELDS beside these columns: one that the table has too, in any case, gets one more underscore,
+def own_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Names of our columns beside those of a table: one that the table has too, in any case, gets one more underscore,
     until it is free."""
     taken = {name.casefold() for name in columns}
     found: list[str] = []
-    for name in CHANGE_FIELDS.names:
+    for name in ours:
         while name.casefold() in taken:
             name = f"_{name}"  # noqa: PLW2901 - longer and longer
         taken.add(name.casefold())

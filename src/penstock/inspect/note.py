@@ -1,0 +1,82 @@
+"""The statements behind rows, which a log may hold beside them: ROWS_QUERY of MySQL, ANNOTATE_ROWS of MariaDB.
+
+A note stands before the rows of its statement, and holds until the next one or the end of the transaction.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import flags, numbers, texts
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import CHECKSUM, HEADER, EventType
+
+_LENGTH = 1  # of the text, in a ROWS_QUERY; not to be trusted
+_TEXT = pa.large_string()
+
+
+def are_notes(block: Block) -> NDArray[np.bool_]:
+    kind = block.column("kind")
+    return (kind == EventType.ROWS_QUERY) | (kind == EventType.MARIADB_ANNOTATE_ROWS)
+
+
+def note_texts(block: Block, events: NDArray[np.int64]) -> pa.Array:
+    """What is no UTF-8 of a text is replaced: it is for people to look at."""
+    found = raw = block.events.column("event").take(numbers(events))
+    has_length = block.column("kind")[events] == EventType.ROWS_QUERY
+    has_sum = block.column("checksum")[events] == CHECKSUM
+    for length in np.unique(has_length).tolist():
+        for checksum in np.unique(has_sum).tolist():
+            cut = pc.binary_slice(raw, HEADER + _LENGTH * length, -CHECKSUM if checksum else None)
+            found = pc.if_else(flags((has_length == length) & (has_sum == checksum)), cut, found)
+    try:
+        return found.cast(_TEXT)
+    except pa.ArrowInvalid:
+        return texts([raw.decode("utf-8", "replace") for raw in found.to_pylist()]).cast(_TEXT)
+
+
+class Notes:
+    """Goes over a log block by block, in order: the rows of a note may come in a later block."""
+
+    def __init__(self) -> None:
+        self._file = ""
+        self._waiting: pa.RecordBatch | None = None  # the note that holds, if none of its rows was wanted yet
+
+    def pick(self, block: Block, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Block:
+        """The wanted events, and before these rows of them the notes that hold there."""
+        notes = are_notes(block)
+        places = np.flatnonzero(notes)
+        # Rows before the first note of the block, in the transaction of the one that waits, are that one's.
+        waiting = self._take_waiting(block)
+        stop = int(places[0]) if places.size else len(block)
+        is_own = block.column("transaction")[:stop] == waiting.column("transaction")[0].as_py() if waiting else False
+        is_due = bool(waiting) and bool((rows[:stop] & is_own).any())
+        which = np.cumsum(notes) - 1  # the note that holds at each event
+        same = block.column("transaction") == block.column("transaction")[places[which]] if places.size else notes
+        used = np.unique(which[rows & (which >= 0) & same])
+        self._keep(block, places, used, None if is_due else waiting)
+        keep = wanted.copy()
+        keep[places] = False
+        keep[places[used]] = True
+        events = block.events if keep.all() else block.events.filter(flags(keep))
+        return replace(block, events=pa.concat_batches([waiting, events]) if is_due else events)
+
+    def _take_waiting(self, block: Block) -> pa.RecordBatch | None:
+        waiting = self._waiting if self._file == block.file else None
+        self._file, self._waiting = block.file, None
+        return waiting
+
+    def _keep(
+        self, block: Block, places: NDArray[np.int64], used: NDArray[np.int64], before: pa.RecordBatch | None
+    ) -> None:
+        """The last note, while its transaction goes on without rows of it that were wanted."""
+        last = block.column("transaction")[-1]
+        if not places.size:
+            goes_on = before is not None and before.column("transaction")[0].as_py() == last
+            self._waiting = before if goes_on and not block.column("boundary")[-1] else None
+        elif used.size == 0 or used[-1] != places.size - 1:
+            goes_on = block.column("transaction")[places[-1]] == last and not block.column("boundary")[-1]
+            self._waiting = block.events.slice(int(places[-1]), 1) if goes_on else None

@@ -1,0 +1,37 @@
+"""Transactions whose rows may not be in the tables: prepared by XA, or ended by ROLLBACK."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
+from penstock.inspect.statement import are_rolled_back
+from penstock.inspect.xa import XaTransactions
+
+_Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Unsettled:
+    """Goes over the blocks as they were picked."""
+
+    prepared: set[_Place] = field(default_factory=set[_Place])
+    rolled_back: int = 0
+    _carried: _Place = ("", -1)  # the transaction of the last rows
+
+    def see(self, block: Block, xa: XaTransactions) -> None:
+        transaction = block.column("transaction")
+        with_rows = np.unique(transaction[block.column("entry") == Entry.ROWS])
+        self.prepared |= {(block.file, begin) for begin in xa.xids if begin in with_rows}
+        for begin in transaction[are_rolled_back(block)].tolist():
+            self.rolled_back += begin in with_rows or self._carried == (block.file, begin)
+        if with_rows.size:
+            self._carried = block.file, int(with_rows[-1])
+
+    def __str__(self) -> str:
+        counts = {
+            "XA transactions, committed or not": len(self.prepared),
+            "transactions that end in ROLLBACK": self.rolled_back,
+        }
+        return ", ".join(f"{what}: {count}" for what, count in counts.items() if count)

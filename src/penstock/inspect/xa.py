@@ -1,0 +1,137 @@
+"""XA transactions: prepared in one place of the log, committed or rolled back in another, or nowhere yet.
+
+MySQL     GTID, QUERY "XA START …",            rows, QUERY "XA END …", XA_PREPARE     later GTID, QUERY "XA COMMIT …"
+MariaDB   GTID with the id (flag PREPARED_XA), rows, QUERY "XA END …", XA_PREPARE     later GTID, QUERY "XA COMMIT …"
+
+XA_PREPARE       is one phase 1 | format 4 | global size 4 | branch size 4 | global part, branch part
+GTID of MariaDB  number 8 | domain 4 | flags 1 | commit id 8 if flags & 2 | format 4 | sizes 1, 1 | the two parts
+
+An XA_PREPARE with one phase is the commit: nothing comes later.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import HEADER, Entry, EventType
+from penstock.errors import BinlogError
+from penstock.inspect.statement import begin_with, body_at, query_at
+from penstock.model import Position
+
+_GTID_FLAGS, _HAS_COMMIT_ID, _PREPARED_XA = 12, 0x02, 0x40
+_WORDS = re.compile(r"XA\s+(\w+)\s+(.*)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """XA COMMIT or XA ROLLBACK."""
+
+    xid: str
+    is_commit: bool
+    prepared: Position | None  # where the transaction begins that it ends, if that was picked
+
+    @property
+    def sql(self) -> str:
+        return f"XA {'COMMIT' if self.is_commit else 'ROLLBACK'} {self.xid}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    place: Position
+    is_picked: bool
+    is_in_range: bool
+
+
+class XaTransactions:
+    """Goes over a log block by block, in order. What it tells is of the last block that it saw."""
+
+    def __init__(self) -> None:
+        self.xids: dict[int, str] = {}  # where an XA transaction with rows in the block begins → its id
+        self.outcomes: dict[int, Outcome] = {}  # by where their own transaction begins
+        self._prepared: dict[str, _Prepared] = {}  # and neither committed nor rolled back yet
+        self._file = ""
+
+    def see(self, block: Block, in_range: NDArray[np.bool_], picked: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """`picked` are the transactions with rows that are wanted. Gives which outcomes are wanted."""
+        wanted = np.zeros(len(block), np.bool_)
+        transaction = block.column("transaction")
+        # Only the last transaction of a block goes on in the next.
+        goes_on = self._file == block.file
+        self.xids = {at: xid for at, xid in self.xids.items() if goes_on and at == int(transaction[0])}
+        self._file, self.outcomes = block.file, {}
+        for i in np.flatnonzero(_are_marks(block)).tolist():
+            begin = int(transaction[i])
+            match block.column("kind")[i]:
+                case EventType.MARIADB_GTID:
+                    self.xids[begin] = _started(block, i)
+                case EventType.XA_PREPARE:
+                    self._prepare(block, i, in_range=bool(in_range[i]), is_picked=begin in picked)
+                case _:
+                    wanted[i] = self._hear(block, i, in_range=bool(in_range[i]))
+        return wanted
+
+    def _prepare(self, block: Block, event: int, *, in_range: bool, is_picked: bool) -> None:
+        xid, is_one_phase = prepared_at(block, event)
+        if not is_one_phase:
+            place = Position(block.file, int(block.column("transaction")[event]))
+            self._prepared[xid] = _Prepared(place, is_picked, in_range)
+
+    def _hear(self, block: Block, event: int, *, in_range: bool) -> bool:
+        """A statement: XA START, XA END, or an outcome, of which it gives whether that is wanted."""
+        found = _WORDS.fullmatch(query_at(block, event).text.strip())
+        if found is None:
+            return False
+        word, xid = found[1].upper(), found[2].lower().replace("x'", "X'")
+        begin = int(block.column("transaction")[event])
+        if word in {"START", "BEGIN"}:
+            self.xids[begin] = xid
+        if word not in {"COMMIT", "ROLLBACK"}:
+            return False
+        known = self._prepared.pop(xid, None)
+        if not in_range or (known is not None and known.is_in_range and not known.is_picked):
+            return False
+        self.outcomes[begin] = Outcome(xid, word == "COMMIT", known.place if known and known.is_picked else None)
+        return True
+
+
+def are_outcomes(block: Block) -> NDArray[np.bool_]:
+    """Which events of a block as it was picked say what became of an XA transaction."""
+    return begin_with(block, block.column("kind") == EventType.QUERY, "XA ")
+
+
+def prepared_at(block: Block, event: int) -> tuple[str, bool]:
+    """The id in an XA_PREPARE, and whether it commits in one phase."""
+    body = body_at(block, event)
+    sizes = [int.from_bytes(body[at : at + 4], "little") for at in (5, 9)]
+    if len(body) < 13 + sum(sizes):
+        raise BinlogError(f"{block.file}:{block.column('position')[event]} XA_PREPARE ends early")
+    middle = 13 + sizes[0]
+    return _xid(body[1:5], body[13:middle], body[middle : middle + sizes[1]]), bool(body[0])
+
+
+def _are_marks(block: Block) -> NDArray[np.bool_]:
+    """The events that begin an XA transaction, prepare it, or say what became of it."""
+    kind = block.column("kind")
+    found = (kind == EventType.XA_PREPARE) | begin_with(block, kind == EventType.QUERY, "XA ")
+    gtids = np.flatnonzero((kind == EventType.MARIADB_GTID) & (block.column("entry") == Entry.BEGIN))
+    if gtids.size:
+        data, starts, _ = block.raw
+        found[gtids] = data[starts[gtids] + HEADER + _GTID_FLAGS] & _PREPARED_XA != 0
+    return found
+
+
+def _started(block: Block, event: int) -> str:
+    """The id in a GTID of MariaDB."""
+    body = body_at(block, event)
+    at = _GTID_FLAGS + 1 + (8 if body[_GTID_FLAGS] & _HAS_COMMIT_ID else 0)
+    if len(body) < at + 6 or len(body) < at + 6 + body[at + 4] + body[at + 5]:
+        raise BinlogError(f"{block.file}:{block.column('position')[event]} MARIADB_GTID ends inside its XA id")
+    middle = at + 6 + body[at + 4]
+    return _xid(body[at : at + 4], body[at + 6 : middle], body[middle : middle + body[at + 5]])
+
+
+def _xid(number: bytes, whole: bytes, branch: bytes) -> str:
+    return f"X'{whole.hex()}',X'{branch.hex()}',{int.from_bytes(number, 'little', signed=True)}"

@@ -1,0 +1,83 @@
+"""When a server is asked for what a log does not say of a table, and what becomes of its answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.errors import SchemaError
+from penstock.inspect.shapes import Shapes
+from penstock.model import Column, TableName, TableSchema, WireType
+
+MARIADB, MYSQL = "10.11.6-MariaDB-log", "8.4.0"
+NAME = TableName("shop", "visit")
+BYTES = {"type": WireType.STRING, "charset": "binary"}
+LOGGED = TableSchema(
+    NAME,
+    (
+        Column("id", size=16, **BYTES),  # type: ignore[arg-type]
+        Column("from", size=4, **BYTES),  # type: ignore[arg-type]
+        Column("plain", size=16, **BYTES),  # type: ignore[arg-type]
+        Column("note", WireType.VARCHAR, size=16, charset="utf8mb4"),
+    ),
+    ("id",),
+)
+DECLARED = {"id": "uuid", "from": "inet4"}
+NOW = replace(
+    LOGGED, columns=tuple(replace(column, declared=DECLARED.get(column.name, "")) for column in LOGGED.columns)
+)
+
+
+class Server:
+    def __init__(self, answer: TableSchema | None) -> None:
+        self.answer = answer
+        self.asked: list[TableName] = []
+
+    def __call__(self, table: TableName) -> TableSchema:
+        self.asked.append(table)
+        if self.answer is None:
+            raise SchemaError(f"there is no table {table} that this user can see")
+        return self.answer
+
+
+def declared(shapes: Shapes, table: TableSchema = LOGGED, version: str = MARIADB) -> list[str]:
+    return [column.declared for column in shapes.of(table, version).columns]
+
+
+def test_mariadb_is_asked_for_types_that_look_like_bytes() -> None:
+    server = Server(NOW)
+    shapes = Shapes(server)
+    assert declared(shapes) == declared(shapes) == ["uuid", "inet4", "", ""]
+    assert server.asked == [NAME]
+    assert shapes.known(LOGGED) is None
+
+
+def test_nobody_is_asked_without_need() -> None:
+    server = Server(NOW)
+    assert declared(Shapes(server), version=MYSQL) == [""] * 4
+    texts = replace(LOGGED, columns=LOGGED.columns[3:], key=())
+    assert declared(Shapes(server), texts) == [""]
+    assert server.asked == []
+    assert declared(Shapes(None)) == [""] * 4
+
+
+def test_a_table_that_changed_keeps_what_is_still_sure() -> None:
+    dropped = replace(NOW, columns=(replace(NOW.columns[0], size=8), NOW.columns[1]))
+    assert declared(Shapes(Server(dropped))) == ["", "inet4", "", ""]
+
+
+def test_a_table_that_is_gone_keeps_its_bytes() -> None:
+    server = Server(None)
+    shapes = Shapes(server)
+    assert declared(shapes) == declared(shapes) == [""] * 4
+    assert server.asked == [NAME]
+
+
+def test_without_names_the_server_has_to_know() -> None:
+    nameless = replace(
+        LOGGED, columns=tuple(replace(column, name=f"@{i}") for i, column in enumerate(LOGGED.columns, 1)), key=()
+    )
+    shapes = Shapes(Server(NOW))
+    assert shapes.of(nameless, MYSQL) == replace(NOW, key=("id",))
+    assert shapes.known(nameless) == NOW
+    with pytest.raises(SchemaError, match=r"there is no table shop\.visit"):
+        Shapes(Server(None)).of(nameless, MYSQL)

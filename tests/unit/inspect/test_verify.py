@@ -1,0 +1,105 @@
+"""The walk over frames and checksums, beside its twin in plain Python, on whole and on broken files."""
+
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from penstock.inspect.verify import Verdict, verify_file
+from tests.twins.event import MAGIC
+from tests.twins.log import LogWriter
+from tests.twins.strategy import broken, examples, logs
+from tests.twins.verify import BAD_CHECKSUM, BAD_SIZE, CUT, ENCRYPTED, WHOLE, walk
+from tests.unit.render.shop_log import shop_log
+
+MANY = settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
+WORDS = {
+    CUT: "the file ends inside this event",
+    BAD_SIZE: "size is not one that an event can have",
+    BAD_CHECKSUM: "does not match its checksum",
+    ENCRYPTED: "is encrypted from here on",
+}
+
+
+def verdict_of(path: Path, part_bytes: int) -> Verdict:
+    return verify_file(path, lambda _: None, part_bytes=part_bytes)
+
+
+def through_a_pipe(raw: bytes, folder: Path, part_bytes: int) -> Verdict:
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+
+    def feed() -> None:
+        with suppress(BrokenPipeError):  # what is broken early is not read to its end
+            pipe.write_bytes(raw)
+
+    writer = threading.Thread(target=feed)
+    writer.start()
+    try:
+        return verdict_of(pipe, part_bytes)
+    finally:
+        writer.join(30)
+        pipe.unlink()
+
+
+def hold(found: Verdict, raw: bytes) -> None:
+    expected = walk(raw)
+    assert (found.events, found.bytes) == (expected.events, expected.at)
+    if expected.why == WHOLE:
+        assert found.problem == ""
+    else:
+        assert WORDS[expected.why] in found.problem
+        assert f":{expected.at} " in found.problem
+
+
+@given(logs(files=1), st.integers(64, 4_000), st.data())
+@MANY
+def test_the_walk_is_its_twin(tmp_path: Path, log: LogWriter, part_bytes: int, data: st.DataObject) -> None:
+    raw = MAGIC + bytes(log.data)
+    if data.draw(st.booleans()):
+        raw = data.draw(broken(raw, len(MAGIC)))
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(raw)
+    hold(verdict_of(path, part_bytes), raw)
+
+
+@given(st.integers(4, 2_000), st.integers(16, 3_000))
+@example(4, 100)
+@settings(examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_pipe_is_read_piece_by_piece(tmp_path: Path, size: int, part_bytes: int) -> None:
+    raw = (MAGIC + bytes(shop_log().data))[:size]
+    hold(through_a_pipe(raw, tmp_path, part_bytes), raw)
+
+
+@pytest.mark.parametrize("is_pipe", [True, False])
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "this is no binlog: it is empty"),
+        (b"\xfeb", "this is no binlog: it begins with fe 62"),
+        (b"\x89PNG....", "it begins with 89 50 4e 47"),
+        (b"\xfdbin....", "the file is encrypted"),
+    ],
+)
+def test_what_is_no_binlog(tmp_path: Path, raw: bytes, words: str, is_pipe: bool) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(raw)
+    found = through_a_pipe(raw, tmp_path, 100) if is_pipe else verdict_of(path, 100)
+    assert words in found.problem
+    assert found.events == 0
+
+
+def test_what_is_encrypted_is_not_checked(tmp_path: Path) -> None:
+    log = LogWriter().open()
+    log.add(164, bytes(17))
+    raw = MAGIC + bytes(log.data) + os.urandom(500)
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(raw)
+    found = verdict_of(path, 1 << 20)
+    hold(found, raw)
+    assert found.events == 2
+    assert "only its server has the key" in found.problem

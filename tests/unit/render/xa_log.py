@@ -1,0 +1,79 @@
+"""XA transactions and notes in a log that the twins write, and the log in any cut as lines."""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.inspect.changes import ColumnChoice, changes_in
+from penstock.inspect.note import Notes
+from penstock.inspect.selection import Selection, table_patterns
+from penstock.inspect.shapes import Shapes
+from penstock.render import text
+from penstock.render.json_lines import JsonLines
+from penstock.render.page import compose
+from penstock.render.sql import SqlLines
+from penstock.render.terminal import TerminalLines
+from tests.twins import event as ev
+from tests.twins.feed import read
+from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
+from tests.unit.render.shop_log import NOTE, PRODUCT
+
+_PREPARED_XA = 0x40
+
+
+def xid_text(name: bytes) -> str:
+    return f"X'{name.hex()}',X'',1"
+
+
+def xa_rows(log: LogWriter, name: bytes, images: Sequence[Sequence[Any]], *, is_one_phase: bool = False) -> None:
+    """Rows of shop.product, prepared."""
+    log.begin(is_standalone=True)
+    if log.is_mariadb:
+        # The GTID that was just written, again with the id.
+        size = 19 + 19 + 4
+        number = bytes(log.data[-size + 19 : -size + 27])
+        del log.data[-size:]
+        log.position -= size
+        body = number + struct.pack("<IB", 5, _PREPARED_XA) + struct.pack("<IBB", 1, len(name), 0) + name
+        log.add(ev.MARIADB_GTID, body)
+    else:
+        log.add(ev.QUERY, ev.query(f"XA START {xid_text(name)}".encode()))
+    log.map(7, PRODUCT)
+    log.rows(INSERT, 7, PRODUCT, images)
+    log.add(ev.QUERY, ev.query(f"XA END {xid_text(name)}".encode()))
+    log.add(ev.XA_PREPARE, struct.pack("<BIII", is_one_phase, 1, len(name), 0) + name)
+
+
+def xa_outcome(log: LogWriter, word: str, name: bytes) -> None:
+    log.statement(f"XA {word} {xid_text(name)}")
+
+
+def note(log: LogWriter, statement: bytes) -> None:
+    """The statement behind the rows that follow."""
+    if log.is_mariadb:
+        log.add(ev.MARIADB_ANNOTATE, statement)
+    else:
+        log.add(29, bytes([len(statement) & 0xFF]) + statement)
+
+
+def note_rows(log: LogWriter, what: str) -> None:
+    log.map(8, NOTE)
+    log.rows(INSERT, 8, NOTE, [[what, None]])
+
+
+def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[str, ...] = ()) -> str:
+    """As the command writes it, with the log in pieces of these sizes, each a block or more."""
+    selection = Selection(table_patterns(tables), notes=Notes())
+    language = {
+        "sql": SqlLines(selection.xa),
+        "json": JsonLines(selection.xa),
+        "table": TerminalLines(selection.xa, colours=False),
+    }[kind]
+    found = language.begin()
+    for block in read(log, sizes):
+        part = selection.pick(block)
+        if len(part):
+            page = compose(part, changes_in(part, ColumnChoice(), Shapes()), language)
+            found += bytes(text.raw_bytes(language.frame(page))).decode()
+    return found + language.end()
