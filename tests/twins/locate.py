@@ -48,8 +48,12 @@ def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]], docum
     is_update = event[4] in _UPDATES
     sides = [_bits(cursor.take((len(wires) + 7) // 8), len(wires)) for _ in range(1 + is_update)]
     images: list[Image] = []
-    while cursor.at < len(cursor.data):
+    is_empty = not is_update and not sum(sides[0]) and cursor.at == len(cursor.data)
+    while True:
         side = len(images) % 2 if is_update else 0
+        is_nothing = side and not sum(sides[1]) and event[4] != _PARTIAL  # it has no bytes, but it is there
+        if cursor.at >= len(cursor.data) and not is_nothing and not (is_empty and not images):
+            break
         kind = BEFORE + side if is_update else INSERT if event[4] in _INSERTS else DELETE
         partial = [False] * len(documents)
         start = cursor.at
@@ -59,7 +63,7 @@ def _locate(event: bytes, checksum: int, wires: Sequence[tuple[int, int]], docum
                 raise _BrokenError(ENDS_EARLY)
             if options:
                 partial = _bits(cursor.take((len(documents) + 7) // 8), len(documents))
-        if not sum(sides[side]) and not (is_update and sum(sides[0]) + sum(sides[1])):
+        if not is_empty and not sum(sides[side]) and not (is_update and sum(sides[0]) + sum(sides[1])):
             raise _BrokenError(ENDS_EARLY)
         fields = _image(cursor, sides[side], wires)
         which = dict(zip(documents, partial, strict=True))

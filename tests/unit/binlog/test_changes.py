@@ -186,3 +186,17 @@ def test_binary_columns_get_their_trailing_zeros_back() -> None:
     rows = rows_in(one_event(INSERT, [[b"a", b"a"], [b"", b""], [None, None], [b"abcd", b"abcd"]], table), table)
     assert [row["fixed"] for row in rows] == [b"a\0\0\0", b"\0\0\0\0", None, b"abcd"]
     assert [row["free"] for row in rows] == [b"a", b"", None, b"abcd"]
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_an_image_may_carry_nothing(count: int) -> None:
+    """An INSERT of nothing but defaults, with minimal images: its row has no bytes."""
+    log = LogWriter().open()
+    log.begin()
+    log.map(7, ORDERS)
+    for _ in range(count):
+        log.rows(INSERT, 7, ORDERS, [[ABSENT] * 4])
+    log.commit()
+    rows = rows_in(read(log), ORDERS)
+    assert [row["_absent"] for row in rows] == [["id", "name", "state", "flags"]] * count
+    assert [row["_row"] >> 32 for row in rows] == list(range(count))

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.binlog.arrays import flags, numbers, texts, view
-from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S_IN, NONE, U8S_2D, kernel, shared, u32
+from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S_IN, NONE, U8S_2D, U8S_IN, kernel, shared, u32
 from penstock.binlog.rows.located import ABSENT, Located
 from penstock.binlog.values.column import wire_of
 from penstock.model import ChangeKind, Column
 
 _NAMES = pa.list_(pa.string())
+_NOWHERE = np.empty(0, np.uint8)
 _1 = np.uint64(1)
 
 
@@ -42,17 +43,22 @@ def _are_equal(data: Any, a: Any, b: Any, size: Any) -> Any:
     return True
 
 
-@kernel(NONE(BYTES, I32S_IN, I32S_IN, I64, I64S_IN, U8S_2D, I64))
-def _compare(data: Any, offsets: Any, lengths: Any, width: int, posts: Any, differ: Any, line: int) -> None:
+@kernel(NONE(BYTES, I32S_IN, I32S_IN, I64, U8S_IN, I64S_IN, U8S_2D, I64))
+def _compare(
+    data: Any, offsets: Any, lengths: Any, width: int, partial: Any, posts: Any, differ: Any, line: int
+) -> None:
     """Of one column: whether the postimage at each of the rows `posts` differs from the preimage just before it.
 
-    What a postimage does not carry has not changed; what is UNKNOWN has.
+    What a postimage does not carry has not changed; what is UNKNOWN has. Where it is `partial`, it is a list of
+    differences, which may be empty.
     """
     for i in range(posts.size):
         row = np.uint64(posts[i])
         a, b = np.int64(offsets[row - _1]), np.int64(offsets[row])
         if a < 0 or b < 0:
             is_same = b in (a, ABSENT)
+        elif partial.size and partial[row]:
+            is_same = lengths[row] == 0
         elif width:
             is_same = _are_equal(data, a, b, width)
         else:
@@ -81,7 +87,8 @@ def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Ar
         return pa.nulls(found.rows, _NAMES)
     differ = np.empty((posts.size, len(columns)), np.uint8)
     for line, column in enumerate(columns):
-        _compare(data, found.offsets(line), found.lengths(line), wire_of(column).width, posts, differ, line)
+        partial = found.partial[line] if found.partial.size else _NOWHERE
+        _compare(data, found.offsets(line), found.lengths(line), wire_of(column).width, partial, posts, differ, line)
     ends, lines = np.empty(posts.size, np.int32), np.empty(differ.size + 1, np.int32)
     count = _list_lines(differ, ends, lines)
     bounds = np.zeros(found.rows + 1, np.int32)

@@ -61,7 +61,9 @@ class Located:
             offsets = self._offsets[:, : self.rows]
             unknown = (self.partial[:, 1:] != 0) & (offsets[:, :-1] < 0)
             if unknown.any():
-                offsets[:, 1:][unknown] = UNKNOWN
+                sized = self._lengths[np.maximum(self._layout.length_lines, 0), : self.rows]
+                # No differences to what nobody knows: it has not changed, and the image does not carry it.
+                offsets[:, 1:][unknown] = np.where(sized[:, 1:][unknown] == 0, ABSENT, UNKNOWN)
                 self.partial[:, 1:][unknown] = 0
                 self.missing += np.count_nonzero(unknown, axis=1)
                 self.is_whole = False

@@ -83,7 +83,9 @@ def walk_sparse(
         else:
             first_rows[e] = row
         side = 0
-        while at < end:
+        # A row that carries nothing has no bytes. Of an event without any, it is the only one.
+        is_empty = counts[0] == 0 and not is_update and at == end
+        while at < end or (is_empty and row == first_rows[e]) or (side and counts[1] == 0 and kind != PARTIAL_UPDATE):
             if side == 0 and row + sides > row_start.size:
                 cursor[EVENT], cursor[BYTE], cursor[ROW] = e, at, row
                 return NO_ROOM, is_whole, e
@@ -103,7 +105,7 @@ def walk_sparse(
                     at += (documents + 7) // 8
             nulls = at
             at += (shown + 7) // 8
-            if at > end or (shown == 0 and counts[0] + (counts[1] if is_update else 0) == 0):
+            if at > end or (shown == 0 and not is_empty and counts[0] + (counts[1] if is_update else 0) == 0):
                 return ENDS_EARLY, first_byte, e
             if shown == columns and partial_bits < 0 and not has_null(data, nulls, shown):
                 # All values are there: only those of variable length can reach too far.
