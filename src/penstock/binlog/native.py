@@ -82,6 +82,7 @@ def _save(kernel: Kernel, code: bytes) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".part", delete=False) as part:
                 part.write(hashlib.sha256(code).digest() + code)
+            Path(part.name).chmod(0o644)  # it may be for all users of an installation
             Path(part.name).replace(path)
             _sweep(path)
         except OSError:

@@ -16,8 +16,9 @@ from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_at, versions_of
 from penstock.binlog.rows.differences import with_names
 from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
+from penstock.binlog.rows.widening import common_type
 from penstock.binlog.values.column import Decoding
-from penstock.errors import BinlogWarning, SchemaError
+from penstock.errors import BinlogWarning, ConfigurationError, SchemaError
 from penstock.model import TableName, TableSchema
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -46,6 +47,9 @@ def read_binlog(
     >>> penstock.read_binlog("binlog.000007", "shop.product").filter(pc.field("_change_type") == "delete")
     """
     paths = [Path(path)] if isinstance(path, (str, PathLike)) else [Path(one) for one in path]
+    for name, value, allowed in (("dates", dates, ("null", "text", "error")), ("labels", labels, ("text", "number"))):
+        if value not in allowed:
+            raise ConfigurationError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
     choice = Decoding(dates, labels)
     reading = _Reading(TableName.parse(table) if table else None, columns, choice, known)
     for one in paths:
@@ -105,16 +109,18 @@ class _Reading:
 
     def _unified(self) -> pa.Schema:
         """Fields of all versions; the newest says the order."""
-        different = list(dict.fromkeys(reversed(self._fields)))
-        if len(different) == 1:
-            return different[0]
-        try:
-            return pa.unify_schemas(different, promote_options="permissive")
-        except pa.ArrowException as error:
-            raise SchemaError(
-                f"table {self.table} was altered within the files, and no type holds what a column was before and"
-                f" after: {error}; read the files apart, or other columns with columns="
-            ) from None
+        fields: dict[str, pa.Field] = {}
+        for version in dict.fromkeys(reversed(self._fields)):
+            for field in version:
+                known = fields.setdefault(field.name, field)
+                kind = common_type(known.type, field.type)
+                if kind is None:
+                    raise SchemaError(
+                        f"column {field.name} of table {self.table} was altered within the files, from {field.type} to"
+                        f" {known.type}, and no type holds both: read the files apart, or other columns with columns="
+                    )
+                fields[field.name] = known.with_type(kind)
+        return pa.schema(list(fields.values()))
 
 
 def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.RecordBatch:

@@ -11,6 +11,8 @@ from typing import Any
 
 from penstock.errors import ConfigurationError
 
+_MOST_DIGITS = 18
+
 
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,5 +76,5 @@ def numbered(file: str) -> str:
 
 
 def _is_number(text: str) -> bool:
-    """`isdigit` alone also takes ², which is no number to `int`."""
-    return text.isascii() and text.isdigit()
+    """`isdigit` alone also takes ², which is no number to `int`. Servers count to 2^31."""
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS

@@ -48,6 +48,7 @@ from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.events.table_map import check_names, table_map_body
 from penstock.errors import BinlogError
 from penstock.model import Position
+from penstock.model.position import numbered
 
 BLOCK_BYTES = 1 << 20
 _EVENTS = 1 << 16
@@ -230,7 +231,7 @@ class BlockReader:
         stop = len(event) - int(self._state.slots[CHECKSUM_BYTES])
         file = bytes(event[HEADER + 8 : stop]).decode("utf-8", "replace")
         offset = int.from_bytes(event[HEADER : HEADER + 8], "little")
-        if not file.rpartition(".")[2].isdecimal() or offset >= 1 << 63:
+        if numbered(file) != file or offset >= 1 << 63:
             raise EventProblemError(PROBLEMS[Stop.BAD_EVENT])
         self._file = file
         self._state.seek(offset)

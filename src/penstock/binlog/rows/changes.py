@@ -13,7 +13,8 @@ from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.differences import absent_names, changed_names
-from penstock.binlog.rows.fields import CHANGE_FIELDS, widen, with_declared
+from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
+from penstock.binlog.rows.widening import widen
 from penstock.binlog.values.column import DEFAULT, Decoding
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import ChangeKind, TableName, TableSchema

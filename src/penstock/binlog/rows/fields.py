@@ -44,17 +44,6 @@ def own_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
     return found
 
 
-def widen(array: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """The same values in a type that holds all of the array's type; None when `to` is no such type."""
-    pair = [pa.schema([pa.field("", kind)]) for kind in (array.type, to)]
-    try:
-        if pa.unify_schemas(pair, promote_options="permissive").field(0).type == to:
-            return array.cast(to)
-    except pa.ArrowException:
-        pass
-    return None
-
-
 def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choice: Decoding = DEFAULT) -> pa.Schema:
     """Arrow fields of a table, all nullable: a minimal row image may leave any of them out."""
     unknown = set(columns or ()) - {column.name for column in table.columns}

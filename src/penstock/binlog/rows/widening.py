@@ -1,0 +1,57 @@
+"""Types that hold every value of two others, exactly: for tables that were altered."""
+
+import pyarrow as pa
+
+_MOST_DIGITS = 76
+_WHOLE_FLOAT_BITS, _WHOLE_DOUBLE_BITS = 24, 53  # integers of so many bits are exact
+_SIGNED = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+_UNSIGNED = {8: pa.uint8(), 16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+
+
+def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The narrowest such type; None when there is none."""
+    if one == other:
+        return one
+    if pa.types.is_integer(one) and pa.types.is_integer(other):
+        return _integer(one, other)
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
+        return pa.float64()
+    if pa.types.is_floating(one) or pa.types.is_floating(other):
+        real, whole = (one, other) if pa.types.is_floating(one) else (other, one)
+        return _real(real, whole) if pa.types.is_integer(whole) else None
+    if all(pa.types.is_decimal(kind) or pa.types.is_integer(kind) for kind in (one, other)):
+        return _decimal(one, other)
+    return None
+
+
+def widen(array: pa.Array, to: pa.DataType) -> pa.Array | None:
+    """The same values in a wider type; None when `to` is none."""
+    return array.cast(to) if common_type(array.type, to) == to else None
+
+
+def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if pa.types.is_signed_integer(one) == pa.types.is_signed_integer(other):
+        return one if one.bit_width >= other.bit_width else other
+    signed, unsigned = (one, other) if pa.types.is_signed_integer(one) else (other, one)
+    bits = max(signed.bit_width, 2 * unsigned.bit_width)
+    return _SIGNED[bits] if bits in _SIGNED else pa.decimal128(_DIGITS[64], 0)
+
+
+def _real(real: pa.DataType, whole: pa.DataType) -> pa.DataType | None:
+    bits = whole.bit_width - pa.types.is_signed_integer(whole)
+    if real == pa.float32() and bits <= _WHOLE_FLOAT_BITS:
+        return pa.float32()
+    return pa.float64() if bits <= _WHOLE_DOUBLE_BITS else None
+
+
+def _decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    shapes = [
+        (kind.precision - kind.scale, kind.scale) if pa.types.is_decimal(kind) else (_DIGITS[kind.bit_width], 0)
+        for kind in (one, other)
+    ]
+    whole, scale = (max(sizes) for sizes in zip(*shapes, strict=True))
+    if whole + scale > _MOST_DIGITS:
+        return None
+    make = pa.decimal128 if whole + scale <= 38 else pa.decimal256
+    return make(whole + scale, scale)
