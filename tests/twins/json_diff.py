@@ -27,8 +27,14 @@ def path_text(legs: list[Leg]) -> str:
             shown += f"[{index}]" if not is_from_end else f"[last-{index}]" if index else "[last]"
         else:
             # The server's rule is wider: any letters that make an identifier.
-            shown += "." + (leg if re.fullmatch(r"[A-Za-z_$é字][A-Za-z_$é字0-9]*", leg) else quote(leg))
+            shown += "." + (leg if re.fullmatch(r"[A-Za-z_$é字][A-Za-z_$é字0-9]*", leg) else _quoted(leg))
     return shown
+
+
+def _quoted(key: str) -> str:
+    """Halves of surrogate pairs are printed as they are, not as in a document."""
+    escapes = r"\\(?:u(d[89a-f]..)|.)"
+    return re.sub(escapes, lambda found: chr(int(found[1], 16)) if found[1] else found[0], quote(key))
 
 
 def _length(size: int) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.errors import ConfigurationError
 
-_MOST_DIGITS = 18
+_MOST_DIGITS = 19  # of 63 bits
 
 
 @total_ordering
