@@ -53,9 +53,9 @@ class LogWriter:
     _commit_us: int = 0
     _ordinal: int = 0
 
-    def add(self, kind: int, body: bytes) -> int:
+    def add(self, kind: int, body: bytes, *, flags: int = 0) -> int:
         """Gives the offset in the file."""
-        header = Header(self.position, self.timestamp, is_checksummed=self.is_checksummed)
+        header = Header(self.position, self.timestamp, flags=flags, is_checksummed=self.is_checksummed)
         return self.add_raw(event(kind, body, header))
 
     def add_raw(self, raw: bytes) -> int:
@@ -112,9 +112,16 @@ class LogWriter:
         self.add(ev.TABLE_MAP, body)
 
     def rows(
-        self, change: int, table_id: int, table: TableSchema, images: Sequence[Sequence[Any]], *, version: int = 1
+        self,
+        change: int,
+        table_id: int,
+        table: TableSchema,
+        images: Sequence[Sequence[Any]],
+        *,
+        version: int = 1,
+        flags: int = 1,
     ) -> None:
-        kind, body, starts = rows(change, table_id, table.columns, images, version=version)
+        kind, body, starts = rows(change, table_id, table.columns, images, version=version, flags=flags)
         at = self.add(kind, body) + 19
         kinds = _KINDS[change]
         for number, (row, start) in enumerate(zip(images, starts, strict=True)):
@@ -127,10 +134,12 @@ class LogWriter:
         self.add(ev.QUERY, ev.query(b"COMMIT")) if with_query else self.add(ev.XID, ev.xid(self._number))
         self.boundaries.append(self.position)
 
-    def statement(self, text: str) -> None:
+    def statement(
+        self, text: str, *, schema: str = "shop", status: bytes = b"\x00\x00\x00\x00\x00", flags: int = 0
+    ) -> None:
         """A transaction of its own, such as a DDL."""
         self.begin(is_standalone=True)
-        self.add(ev.QUERY, ev.query(text.encode()))
+        self.add(ev.QUERY, ev.query(text.encode(), schema, status), flags=flags)
         self.boundaries.append(self.position)
 
     def rotate(self, file: str) -> None:

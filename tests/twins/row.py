@@ -119,12 +119,13 @@ def rows(
     *,
     version: int = 1,
     extra: bytes = b"",
+    flags: int = 1,
 ) -> tuple[int, bytes, list[int]]:
     """Type and body of a rows event, and where each image begins in the body.
 
     The images of an update alternate, before and after. All images of one side leave out the same columns.
     """
-    head = table_id.to_bytes(6, "little") + b"\x01\x00"
+    head = table_id.to_bytes(6, "little") + flags.to_bytes(2, "little")
     if version == 2:
         head += (len(extra) + 2).to_bytes(2, "little") + extra
     head += packed(len(columns))

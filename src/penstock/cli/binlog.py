@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.source_options import Password, Port, User, source_settings
+from penstock.cli.source_options import Password, Port, source_settings
 from penstock.errors import ConfigurationError
 
 FORMATS = ("table", "json", "sql", "csv", "arrow", "parquet")
@@ -18,7 +18,13 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         typer.Option(help="Read a server's own log instead of files; with files, look up column names there."),
     ] = None,
     port: Port = 3306,
-    user: User = "root",
+    user: Annotated[
+        str,
+        typer.Option(
+            help="A user with REPLICATION SLAVE and REPLICATION CLIENT; to look up column names, with SELECT on the"
+            " tables."
+        ),
+    ] = "root",
     password: Password = "",
     since: Annotated[
         str | None,

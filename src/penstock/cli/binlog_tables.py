@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import flags, numbers, texts, view
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
 from penstock.inspect.changes import Changes, ColumnChoice, changes_in
@@ -51,10 +52,10 @@ class TableOutput:
             found = list(found)
             orders = [changes.order for changes in found]
             last = self._last_of(np.sort(np.concatenate(orders))) if orders else _FAR
-        for _, group in groupby(found, key=lambda changes: (changes.table.name, changes.shown)):
-            changes = list(group)
-            if count := sum(int(np.count_nonzero(some.order <= last)) for some in changes):
-                files.write(block, changes, count)
+        for _, group in groupby(found, key=lambda changes: changes.table.name):
+            for changes in _versions(group):
+                if count := sum(int(np.count_nonzero(some.order <= last)) for some in changes):
+                    files.write(block, changes, count)
 
     def _last_of(self, ordered: NDArray[np.int64]) -> int:
         """Where the limit is reached, in the sorted numbers of a block's changes."""
@@ -68,10 +69,7 @@ class TableOutput:
         return count
 
     def _batches(self, block: Block) -> Iterator[tuple[TableName, pa.RecordBatch]]:
-        rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
-        ids = block.column("table_id")[rows]
-        order = np.argsort(ids, kind="stable")
-        for events in np.split(rows[order], np.flatnonzero(np.diff(ids[order])) + 1) if rows.size else ():
+        for events in _runs(block):
             number = int(block.column("table_id")[events[0]])
             table = block.schema_of(number)
             shape = self._shapes.of(table, block.server_version)
@@ -107,3 +105,26 @@ class TableOutput:
         bounds = np.cumsum([batch.num_rows for _, batch in found])[:-1]
         parts = zip(found, np.split(keep, bounds), strict=True)
         return [(table, batch.filter(flags(mask))) for (table, batch), mask in parts if mask.any()]
+
+
+def _versions(changes: Iterable[Changes]) -> list[list[Changes]]:
+    """Of one table, together what has the same columns to show; the version that the log has first comes first."""
+    found: dict[tuple[str, ...], list[Changes]] = {}
+    for some in changes:
+        found.setdefault(some.shown, []).append(some)
+    return sorted(found.values(), key=lambda version: min(int(some.event[0]) for some in version))
+
+
+def _runs(block: Block) -> Iterable[NDArray[np.int64]]:
+    """Rows events of one table id, table by table, and in each table in the order of the log: a table that was altered
+    or flushed goes on with another id."""
+    rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    if not rows.size:
+        return ()
+    numbers_, which = np.unique(block.column("table_id")[rows], return_inverse=True)
+    names = [table_name(block.tables[number]) for number in numbers_.tolist()]
+    rank = {name: i for i, name in enumerate(sorted(set(names)))}
+    table = np.array([rank[name] for name in names])[which]
+    order = np.argsort(table, kind="stable")
+    is_next = (np.diff(table[order]) != 0) | (np.diff(which[order]) != 0)
+    return np.split(rows[order], np.flatnonzero(is_next) + 1)

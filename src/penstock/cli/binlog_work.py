@@ -132,7 +132,8 @@ class _Work:
 
     def _pages(self, language: LineFormat) -> Iterator[Page]:
         for block in self._picked():
-            page = compose(block, changes_in(block, self._choice, self._shapes), language)
+            changes = changes_in(block, self._choice, self._shapes, finds_rows=language.finds_rows)
+            page = compose(block, changes, language)
             if self._left is not None:
                 page = page.first_changes(self._left)
                 self._left -= int(np.count_nonzero(page.role == Role.CHANGE))

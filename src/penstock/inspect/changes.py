@@ -17,12 +17,13 @@ from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.located import ABSENT
 from penstock.binlog.values.column import Decoding
-from penstock.errors import SchemaError
-from penstock.model import ChangeKind, Column, Position, TableSchema
-from penstock.model.sequence import FILE_SHIFT
+from penstock.errors import BinlogError, SchemaError
+from penstock.model import ChangeKind, Column, Position, TableName, TableSchema
+from penstock.model.sequence import FILE_SHIFT, MAX_FILE, MAX_OFFSET
 
 ShapeOf = Callable[[Block, int], TableSchema]  # of a table id in a block
 _DECODING = Decoding(dates="text")
@@ -100,25 +101,54 @@ class Changes:
         return self.sequence_of(self.offset)
 
     def sequence_of(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
-        return Position(self.block.file, 0).file_number << FILE_SHIFT | offset
+        number, last = Position(self.block.file, 0).file_number, int(offset.max(initial=0))
+        if number > MAX_FILE or last > MAX_OFFSET:
+            raise BinlogError(
+                f"{self.block.file}:{last} has no `_seq`: it counts {MAX_FILE} files of {(MAX_OFFSET + 1) >> 30} GiB;"
+                " split the largest transactions, or start a new log with RESET MASTER"
+            )
+        return number << FILE_SHIFT | offset
+
+    @property
+    def has_before(self) -> bool:
+        """An image before the change, even one that carries none of the columns."""
+        return self.kind is not Kind.INSERT
+
+    @property
+    def has_after(self) -> bool:
+        return self.kind is not Kind.DELETE
 
     @property
     def absent(self) -> list[str]:
         """Columns to show that an image does not carry."""
-        sides = [{column.name for column in side} for side in (self.before, self.after) if side]
+        images = ((self.before, self.has_before), (self.after, self.has_after))
+        sides = [{column.name for column in side} for side, is_there in images if is_there]
         return [name for name in self.shown if any(name not in side for side in sides)]
 
 
-def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf) -> Iterator[Changes]:
-    """Of all tables, one after the other; `order` tells the order of the log."""
+def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf, *, finds_rows: bool = False) -> Iterator[Changes]:
+    """Of all tables, one after the other, all versions of a table together; `order` tells the order of the log.
+
+    To find rows again, the images carry the key besides the columns to show, or all that is not left out by name.
+    """
     events = np.flatnonzero(block.column("entry") == Entry.ROWS)
     ids = block.column("table_id")[events]
-    for number in np.unique(ids).tolist():
+    for number in _by_table(block, np.unique(ids).tolist()):
         table = shape_of(block, number)
         shown = choice.names(table)
-        wanted = [column for column in table.columns if column.name in shown or column.name in table.key]
+        others = table.key or [column.name for column in table.columns if finds_rows]
+        others = [name for name in others if table.key or name not in choice.without]
+        wanted = [column for column in table.columns if column.name in shown or column.name in others]
         for rows in decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING):
             yield from _split(block, table, tuple(shown), wanted, rows)
+
+
+def _by_table(block: Block, ids: list[int]) -> list[int]:
+    """A table that was altered or flushed goes on with another id: all ids of one come together."""
+    found: dict[TableName, list[int]] = {}
+    for number in ids:
+        found.setdefault(table_name(block.tables[number]), []).append(number)
+    return [number for group in found.values() for number in group]
 
 
 def gtids(block: Block, events: NDArray[Any]) -> pa.Array:

@@ -7,7 +7,7 @@ from pathlib import Path
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.layout import MAGIC
-from penstock.errors import ConfigurationError
+from penstock.errors import BinlogError, ConfigurationError
 from penstock.inspect.place import Moment, Place
 from penstock.model import Position
 
@@ -72,9 +72,30 @@ def _from(paths: list[Path], since: Place | None) -> list[Path]:
         if paths and first == len(paths):
             raise ConfigurationError(f"{since} is after the last of these files, {paths[-1].name}")
     elif isinstance(since, Moment):
-        opened = [_opened_s(path) for path in paths]
-        first = max((i for i, second in enumerate(opened) if second is not None and since.is_after(second)), default=0)
+        first = _first_with(paths, since)
     return paths[first:]
+
+
+def _first_with(paths: list[Path], since: Moment) -> int:
+    """The first file that can hold something of this time.
+
+    A file's first event has the time at which the statement began that made the server open it, which is before the
+    last commits in the file before: that one is left out only after a look into it. And that time can be any other
+    (SET TIMESTAMP): no file is left out after one that was opened later.
+    """
+    is_early = [second is not None and since.is_after(second) for second in map(_opened_s, paths)]
+    first = max(next((i for i, early in enumerate(is_early) if not early), len(paths)) - 1, 0)
+    while first and _reaches(paths[first - 1], since):
+        first -= 1
+    return first
+
+
+def _reaches(path: Path, since: Moment) -> bool:
+    """Whether a file has a transaction of this time or later; what cannot be read may have one."""
+    try:
+        return any(since.is_reached(block) for block in LogFile(path, verify=False))
+    except BinlogError:
+        return True
 
 
 def _opened_s(path: Path) -> int | None:

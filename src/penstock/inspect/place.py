@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 
+from penstock.binlog.events.block import Block
 from penstock.errors import ConfigurationError
 from penstock.inspect.gtid_set import GtidSet
 from penstock.model import Position
@@ -24,6 +25,10 @@ class Moment:
     def is_after(self, second: int) -> bool:
         """After all of it: what was committed before a log was opened may still be of the same second."""
         return self.us >= (second + 1) * 1_000_000
+
+    def is_reached(self, block: Block) -> bool:
+        """By a transaction of which something is in the block."""
+        return bool((block.column("commit_us") >= self.us).any())
 
 
 Place = Position | Moment | GtidSet

@@ -39,7 +39,8 @@ class ServerLog:
         self._follow = follow
         self.done = self.total = 0
         self.end = server.end()
-        self.files = [str(row[0]) for row in server.rows("SHOW BINARY LOGS")]
+        self._sizes = {str(row[0]): int(str(row[1])) for row in server.rows("SHOW BINARY LOGS")}
+        self.files = list(self._sizes)
         self.start = self._find(since)
 
     def __iter__(self) -> Iterator[Block]:
@@ -79,6 +80,9 @@ class ServerLog:
                 if since.us >= _now_us(self._server.rows):
                     return self.end
                 at = _last(len(self.files), lambda i: since.is_after(self._opened_s(self.files[i])))
+                # A file is opened at the time at which a statement began, while others still committed before it.
+                while at and self._reaches(self.files[at - 1], since):
+                    at -= 1
             case GtidSet() if since.is_single:
                 at = _last(len(self.files), lambda i: not self._previous(self.files[i]).includes(_exactly(since)))
             case GtidSet():
@@ -93,16 +97,26 @@ class ServerLog:
     def _checked(self, since: Position) -> Position:
         if since > self.end:
             raise PositionLostError(f"{since} is ahead of the log of {self._server.address}, which ends at {self.end}")
+        if since.file not in self._sizes:
+            raise PositionLostError(
+                f"{self._server.address} has no log file {since.file}: it has {self.files[0]} to {self.files[-1]}"
+            )
+        if since.file != self.end.file and since.offset > self._sizes[since.file]:
+            raise PositionLostError(
+                f"{since} is after the end of its file on {self._server.address},"
+                f" which is at {self._sizes[since.file]}: the next file begins at 4"
+            )
         if since.offset > _LAST_OFFSET:
             self._asked_for(since)
             return Position(since.file, len(MAGIC))
         return since if self._is_between_transactions(since) else Position(since.file, len(MAGIC))
 
     def _is_between_transactions(self, position: Position) -> bool:
-        """Inside of one, rows lack the table map and the GTID that came before them."""
+        """Inside of one, rows lack the table map and the GTID that came before them. Where no event begins, the server
+        may refuse, or send what makes no sense."""
         try:
             first = self._first_block(position)
-        except BinlogError:
+        except (BinlogError, PositionLostError):
             return False
         return first is None or first.column("kind")[0] in _FIRST_EVENTS
 
@@ -110,6 +124,16 @@ class ServerLog:
         """The time of a file's first event; the newest file may have none."""
         block = self._first_block(Position(file, len(MAGIC)))
         return _NEVER if block is None else int(block.column("timestamp")[0])
+
+    def _reaches(self, file: str, since: Moment) -> bool:
+        """Whether a file has a transaction of this time or later."""
+        with self._server.stream(Position(file, len(MAGIC))) as stream:
+            for block in stream:
+                if block is not None and block.file == file and since.is_reached(block):
+                    return True
+                if (block.file if block is not None else stream.position.file) != file:
+                    return False
+        return False
 
     def _first_block(self, position: Position) -> Block | None:
         with self._server.stream(position) as stream:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntFlag
 from typing import cast
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Statement as Query
 from penstock.binlog.events.bodies import parse_body
-from penstock.binlog.events.layout import HEADER, Entry, EventType
+from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
 from penstock.errors import BinlogError
 from penstock.model import TableName
 
@@ -23,8 +24,25 @@ _TABLE = re.compile(
     re.IGNORECASE,
 )
 _BACK = re.compile(r"\s*ROLLBACK\s+(?:WORK\s+)?TO\b", re.IGNORECASE)
+_SAVEPOINT = re.compile(r"\s*(?:RELEASE\s+)?SAVEPOINT\b", re.IGNORECASE)
+_DROPS_DATABASE = re.compile(r"DROP\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
+# MySQL's CREATE TABLE … SELECT: the table and its rows are one transaction.
+_WITH_ROWS = re.compile(r"(CREATE\s+TABLE\b.*?)\s+START\s+TRANSACTION\s*", re.IGNORECASE | re.DOTALL)
+_SUPPRESS_USE = 0x8  # in the flags of the header
 _TEXT_AT = 13  # the variables, the database and the text of a QUERY
+_FLAGS_CODE, _FLAGS_END = 0, _TEXT_AT + 5  # of the options of the session, the first of the variables
+_ROWS_FLAGS_AT, _ROWS_FLAGS, _ROWS_SHIFT = 6, 0b110, 25  # of rows events, and how far they are from Options
 _COMMENTS = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
+
+
+class Options(IntFlag):
+    """Of a session, as a QUERY has them."""
+
+    NO_FOREIGN_KEY_CHECKS = 1 << 26
+    RELAXED_UNIQUE_CHECKS = 1 << 27
+
+
+_NO_OPTIONS = Options(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +51,9 @@ class Statement:
     database: str
     text: str
     is_in_transaction: bool
+    needs_database: bool = True  # it must be the one in use
+    options: Options = _NO_OPTIONS
+    sql_mode: int | None = None
 
     @property
     def goes_back(self) -> bool:
@@ -40,10 +61,30 @@ class Statement:
         return bool(_BACK.match(self.text))
 
     @property
+    def is_savepoint(self) -> bool:
+        """Set or released: nothing changes."""
+        return bool(_SAVEPOINT.match(self.text))
+
+    @property
+    def drops_database(self) -> bool:
+        return bool(_DROPS_DATABASE.match(self.text, self._begin))
+
+    @property
+    def without_rows(self) -> str | None:
+        """The plain statement, of a CREATE TABLE that has the rows of its SELECT behind it."""
+        found = _WITH_ROWS.fullmatch(self.text, self._begin)
+        return found[1] if found else None
+
+    @property
+    def _begin(self) -> int:
+        """Of the text, after comments."""
+        comment = _COMMENTS.match(self.text)
+        return comment.end() if comment else 0
+
+    @property
     def table(self) -> TableName | None:
         """The one table that a DDL names first, as far as its text says."""
-        comment = _COMMENTS.match(self.text)
-        found = _TABLE.match(self.text, comment.end() if comment else 0)
+        found = _TABLE.match(self.text, self._begin)
         if not found:
             return None
         names = [name.replace("``", "`") for name in (found[1] or found[2], found[3] or found[4]) if name]
@@ -59,11 +100,41 @@ def are_statements(block: Block) -> NDArray[np.bool_]:
 
 def statements_in(block: Block) -> Iterator[Statement]:
     entry = block.column("entry")
+    data, starts, _ = block.raw
     for i in np.flatnonzero(are_statements(block)).tolist():
         query = query_at(block, i)
         # Servers put a comment in the place of events that a reader would not understand.
         if not query.text.startswith("#"):
-            yield Statement(i, query.database, query.text, bool(entry[i] == Entry.OTHER))
+            yield Statement(
+                i,
+                query.database,
+                query.text,
+                bool(entry[i] == Entry.OTHER),
+                not data[starts[i] + FLAGS_AT] & _SUPPRESS_USE,
+                _options(body_at(block, i)),
+                query.sql_mode,
+            )
+
+
+def _options(body: bytes) -> Options:
+    """Servers write them before all other variables."""
+    size = int.from_bytes(body[_TEXT_AT - 2 : _TEXT_AT], "little")
+    if size < _FLAGS_END - _TEXT_AT or body[_TEXT_AT] != _FLAGS_CODE:
+        return Options(0)
+    every = Options.NO_FOREIGN_KEY_CHECKS | Options.RELAXED_UNIQUE_CHECKS
+    return Options(int.from_bytes(body[_TEXT_AT + 1 : _FLAGS_END], "little") & every)
+
+
+def options_of_rows(block: Block) -> NDArray[np.int64]:
+    """Of each event: rows events have them too, in other places; 0 for all others.
+
+    rows event: table id 6 | flags 2 (2: no foreign key checks, 4: relaxed unique checks)
+    """
+    data, starts, _ = block.raw
+    rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    found = np.zeros(len(block), np.int64)
+    found[rows] = (data[starts[rows] + HEADER + _ROWS_FLAGS_AT] & _ROWS_FLAGS).astype(np.int64) << _ROWS_SHIFT
+    return found
 
 
 def query_at(block: Block, event: int) -> Query:

@@ -14,6 +14,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.rows.decode import decode_rows
 from penstock.inspect.changes import Kind, gtids
+from penstock.inspect.known_time import are_known, known_us
 from penstock.inspect.statement import are_statements
 from penstock.model import ChangeKind, Position, TableName
 
@@ -24,6 +25,8 @@ _BETWEEN = [
     EventType.MARIADB_BINLOG_CHECKPOINT,
     EventType.MARIADB_GTID_LIST,
 ]  # fmt: skip - belong to no transaction
+# An event of another type belongs to a transaction only where it is inside of one.
+_KNOWN = [int(kind) for kind in EventType if kind not in {EventType.IGNORABLE, EventType.INCIDENT}]
 _MOST_STEPS = 4096
 _KINDS = {ChangeKind.INSERT: Kind.INSERT, ChangeKind.UPDATE_POSTIMAGE: Kind.UPDATE, ChangeKind.DELETE: Kind.DELETE}
 
@@ -52,7 +55,7 @@ class Transaction:
     bytes: int
     rows: int
     position: Position = field(compare=False)
-    commit_us: int = field(compare=False)
+    commit_us: int | None = field(compare=False)
     gtid: str | None = field(compare=False)
 
 
@@ -138,15 +141,29 @@ class Statistics:
         self.bytes += int(sizes.sum())
         self.statements += int(np.count_nonzero(are_statements(block)))
         self.start, self.end = self.start or block.start, block.end
-        low, high = int(moments.min()), int(moments.max())
-        self.first_us = low if self.first_us is None else min(self.first_us, low)
-        self.last_us = high if self.last_us is None else max(self.last_us, high)
-        inside = ~np.isin(block.column("kind"), _BETWEEN)
+        moments = moments[are_known(moments)]
+        if moments.size:
+            low, high = int(moments.min()), int(moments.max())
+            self.first_us = low if self.first_us is None else min(self.first_us, low)
+            self.last_us = high if self.last_us is None else max(self.last_us, high)
+        inside = self._are_inside(block)
         if inside.any():
             block = replace(block, events=block.events.filter(flags(inside))) if not inside.all() else block
             transactions, which = np.unique(block.column("transaction"), return_inverse=True)
             rows = self._count_tables(block, transactions)
             self._count_transactions(block, transactions, which, rows)
+
+    def _are_inside(self, block: Block) -> NDArray[np.bool_]:
+        """Which events belong to a transaction."""
+        kind, transaction = block.column("kind"), block.column("transaction")
+        inside = ~np.isin(kind, _BETWEEN)
+        is_known = np.isin(kind, _KNOWN)
+        if is_known.all():
+            return inside
+        begun = np.unique(transaction[inside & is_known])
+        if self._is_carried(block, int(transaction[0])):
+            begun = np.union1d(begun, transaction[:1])
+        return inside & np.isin(transaction, begun)
 
     def _count_tables(self, block: Block, transactions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Gives the rows of each event."""
@@ -214,7 +231,8 @@ class Statistics:
         if self._carried is not None and self._is_carried(block, int(transactions[0])):
             is_new[0] = 0
         self.transactions += int(is_new.sum())
-        self.timeline.add(moments // 1_000_000, rows, is_new, sizes)
+        is_known = are_known(moments)
+        self.timeline.add(moments[is_known] // 1_000_000, rows[is_known], is_new[is_known], sizes[is_known])
         if not is_new[0] and self._carried is not None:
             sizes[0] += self._carried.bytes
             rows[0] += self._carried.rows
@@ -224,7 +242,7 @@ class Statistics:
 
         def transaction(i: int) -> Transaction:
             place = Position(block.file, int(transactions[i]))
-            return Transaction(int(sizes[i]), int(rows[i]), place, int(moments[i]), names[i].as_py())
+            return Transaction(int(sizes[i]), int(rows[i]), place, known_us(int(moments[i])), names[i].as_py())
 
         last = transactions.size - 1
         for i in np.argsort(-sizes[:last], kind="stable")[:LARGEST].tolist():

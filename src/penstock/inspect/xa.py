@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry, EventType
+from penstock.binlog.events.problem import broken
 from penstock.errors import BinlogError
 from penstock.inspect.statement import begin_with, body_at, query_at
 from penstock.model import Position
@@ -107,7 +108,7 @@ def prepared_at(block: Block, event: int) -> tuple[str, bool]:
     body = body_at(block, event)
     sizes = [int.from_bytes(body[at : at + 4], "little") for at in (5, 9)]
     if len(body) < 13 + sum(sizes):
-        raise BinlogError(f"{block.file}:{block.column('position')[event]} XA_PREPARE ends early")
+        raise _cut_short(block, event, body)
     middle = 13 + sizes[0]
     return _xid(body[1:5], body[13:middle], body[middle : middle + sizes[1]]), bool(body[0])
 
@@ -128,9 +129,14 @@ def _started(block: Block, event: int) -> str:
     body = body_at(block, event)
     at = _GTID_FLAGS + 1 + (8 if body[_GTID_FLAGS] & _HAS_COMMIT_ID else 0)
     if len(body) < at + 6 or len(body) < at + 6 + body[at + 4] + body[at + 5]:
-        raise BinlogError(f"{block.file}:{block.column('position')[event]} MARIADB_GTID ends inside its XA id")
+        raise _cut_short(block, event, body)
     middle = at + 6 + body[at + 4]
     return _xid(body[at : at + 4], body[at + 6 : middle], body[middle : middle + body[at + 5]])
+
+
+def _cut_short(block: Block, event: int, body: bytes) -> BinlogError:
+    place = Position(block.file, int(block.column("position")[event]))
+    return broken(int(block.column("kind")[event]), "it ends inside the id of its XA transaction", body, place=place)
 
 
 def _xid(number: bytes, whole: bytes, branch: bytes) -> str:

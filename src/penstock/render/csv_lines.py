@@ -76,13 +76,13 @@ class CsvLines(RowFormat):
 
     def changes(self, changes: Changes) -> Line:
         sides = [
-            (changes.before, changes.first, changes.first_offset),
-            (changes.after, changes.last, changes.offset),
+            (changes.has_before, changes.before, changes.first, changes.first_offset),
+            (changes.has_after, changes.after, changes.last, changes.offset),
         ]
         kinds = ["update_preimage", "update_postimage"] if changes.kind is Kind.UPDATE else [changes.kind.value] * 2
         pieces: list[str | Chosen] = []
-        for kind, (columns, rows, offset) in zip(kinds, sides, strict=True):
-            if columns:
+        for kind, (is_there, columns, rows, offset) in zip(kinds, sides, strict=True):
+            if is_there:
                 pieces += [*self._image(changes, columns, rows), f"{kind},", *self._about(changes, columns, offset)]
         return pieces
 

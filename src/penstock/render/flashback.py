@@ -65,6 +65,8 @@ class FlashbackLines(LineFormat):
                 return update(changes, changes.shown_of(changes.before), changes.first, row)
 
     def statement(self, block: Block, statement: Statement) -> str:
+        if statement.is_savepoint:
+            return ""
         place = int(block.column("position")[statement.event])
         if statement.is_in_transaction and statement.goes_back:
             raise _rolled_back(f"{block.file}:{place} the transaction goes back to a savepoint")

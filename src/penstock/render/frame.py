@@ -51,7 +51,7 @@ def heading(block: Block, events: NDArray[np.int64]) -> pa.Array:
     """Where and when the transactions of these events are, and their GTIDs."""
     all_of_them = np.arange(events.size)
     place = Written(numbers(block.column("transaction")[events]).cast(text.TEXT))
-    moment = Written(utc_text(block.column("commit_us")[events]))
+    moment = Written(utc_text(block.column("commit_us")[events]), "time unknown", after=" UTC")
     gtid = Written(gtids(block, events).cast(text.TEXT), before="  ")
-    pieces = (place.at(all_of_them), "  ", moment.at(all_of_them), " UTC", gtid.at(all_of_them))
+    pieces = (place.at(all_of_them), "  ", moment.at(all_of_them), gtid.at(all_of_them))
     return weave((f"{block.file}:", *pieces), events.size)

@@ -69,15 +69,13 @@ class JsonLines(LineFormat):
         self._abouts = Written(text.of_list([]))
 
     def changes(self, changes: Changes) -> Line:
-        newest, rows = (changes.after, changes.last) if changes.after else (changes.before, changes.first)
-        key = changes.key_of(newest)
         return [
-            f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":"',
+            f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":',
             self._about(changes.block).at(changes.event),
             Written(text.plain(numbers(changes.sequence)), before='"seq":').at(np.arange(len(changes))),
-            *(_image("key", changes, key, rows) if key else ()),
-            *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.before else ()),
-            *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.after else ()),
+            *_key(changes),
+            *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.has_before else ()),
+            *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.has_after else ()),
             "}\n",
         ]
 
@@ -91,7 +89,7 @@ class JsonLines(LineFormat):
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
         every = np.arange(events.size)
         sql = Written(text.escaped(texts, _ESCAPES), before='"sql":"', after='"}\n')
-        return ['{"type":"query","ts":"', self._about(block).at(events), sql.at(every)]
+        return ['{"type":"query","ts":', self._about(block).at(events), sql.at(every)]
 
     def frame(self, page: Page) -> pa.Array:
         if not len(page):
@@ -112,7 +110,8 @@ class JsonLines(LineFormat):
             every = np.arange(len(block))
             gtid = Written(gtids(block, every).cast(text.TEXT), "null", '"', '"')
             line = (
-                Written(iso_text(block.column("commit_us")), after='","gtid":').at(every),
+                Written(iso_text(block.column("commit_us")), "null", '"', '"').at(every),
+                ',"gtid":',
                 gtid.at(every),
                 *self._xids(block),
                 f',"file":{_quoted(block.file)},"pos":',
@@ -145,9 +144,22 @@ def _object(block: Block, event: int, kind: str, *, xid: str = "", **more: str) 
     return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
+def _key(changes: Changes) -> list[str | Chosen]:
+    """Of the newest row. With minimal images the row after an update has only what it changed of the key."""
+    found = {column.name: (column, changes.first) for column in changes.before}
+    found |= {column.name: (column, changes.last) for column in changes.after}
+    if not changes.table.key or any(name not in found for name in changes.table.key):
+        return []
+    return _members("key", changes, [found[name] for name in changes.table.key])
+
+
 def _image(name: str, changes: Changes, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:
+    return _members(name, changes, [(column, rows) for column in columns])
+
+
+def _members(name: str, changes: Changes, members: list[tuple[Column, NDArray[np.int64]]]) -> list[str | Chosen]:
     pieces: list[str | Chosen] = []
-    for column in columns:
+    for column, rows in members:
         start = "," if pieces else f',"{name}":{{'
         pieces += [f"{start}{_quoted(column.name)}:", values(changes, _VALUES, column, rows)]
     return [*pieces, "}"] if pieces else [f',"{name}":{{}}']

@@ -79,6 +79,8 @@ class RowFormat(ABC):
 class LineFormat(RowFormat):
     """A language whose output is lines. One object writes one output, from `begin` to `end`."""
 
+    finds_rows = False  # has to tell a row from all others, even if only some columns are to be shown
+
     def __init__(self, xa: XaTransactions) -> None:
         self.xa = xa  # of the block that is being written
 

@@ -7,28 +7,32 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.errors import SchemaError
+from penstock.errors import BinlogError, SchemaError
 from penstock.inspect.changes import Changes, Kind
-from penstock.inspect.statement import Statement
+from penstock.inspect.statement import Options, Statement, options_of_rows
 from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
 from penstock.render.frame import OUTSIDE, Frame, heading, placed
 from penstock.render.page import LineFormat, Page, Role, values
-from penstock.render.sql_text import PREAMBLE, SqlMatches, SqlValues, name_text, table_text
+from penstock.render.sql_text import PREAMBLE, SQL_MODE, SqlMatches, SqlValues, name_text, table_text
 from penstock.render.weave import Chosen, Line, Written, weave
 
 _VALUES, _MATCHES = SqlValues(), SqlMatches()
 _ENDS = {Role.COMMIT: "COMMIT;\n", Role.ROLLBACK: "ROLLBACK;\n"}
+_CHECKS = {Options.NO_FOREIGN_KEY_CHECKS: "FOREIGN_KEY_CHECKS", Options.RELAXED_UNIQUE_CHECKS: "UNIQUE_CHECKS"}
 _COMMENT = text.Escapes.of({"\n": "\n-- ", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
 
 class SqlLines(LineFormat):
+    finds_rows = True
+
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)
         self._open = OUTSIDE  # the transaction that the text is in
         self._database = ""
+        self._options = Options(0)  # that the session has
 
     def begin(self) -> str:
         return PREAMBLE
@@ -37,7 +41,8 @@ class SqlLines(LineFormat):
         if self._open == OUTSIDE:
             return ""
         xid = self.xa.xids.get(self._open)
-        return "COMMIT;\n" if xid is None else _xa_end(Role.PREPARE, xid)
+        restored = _switched(self._options, Options(0))
+        return restored + ("COMMIT;\n" if xid is None else _xa_end(Role.PREPARE, xid))
 
     def changes(self, changes: Changes) -> Line:
         check_names(changes.table)
@@ -54,11 +59,25 @@ class SqlLines(LineFormat):
         lines: list[str] = []
         if not statement.is_in_transaction:
             lines.append(f"-- {heading(block, np.array([statement.event]))[0].as_py()}\n")
-        if statement.database and statement.database != self._database:
+        if statement.needs_database and statement.database and statement.database != self._database:
             self._database = statement.database
             lines.append(f"USE {name_text(statement.database)};\n")
-        moment = int(block.column("timestamp")[statement.event])
-        lines += [f"SET TIMESTAMP={moment};\n", _delimited(statement.text), "SET TIMESTAMP=DEFAULT;\n"]
+        if statement.drops_database:
+            self._database = ""
+        before, after = [f"TIMESTAMP={block.column('timestamp')[statement.event]}"], ["TIMESTAMP=DEFAULT"]
+        if statement.sql_mode is not None:
+            before.append(f"SQL_MODE={statement.sql_mode}")
+            after.append(SQL_MODE)
+        plain = statement.without_rows
+        lines += [
+            f"SET {', '.join(before)};\n",
+            _switched(Options(0), statement.options),
+            _delimited(statement.text if plain is None else plain),
+            _switched(statement.options, Options(0)),
+            f"SET {', '.join(after)};\n",
+            # The statement has committed what it stands in; its rows belong together.
+            "" if plain is None else "BEGIN;\n",
+        ]
         return "".join(lines)
 
     def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
@@ -76,8 +95,20 @@ class SqlLines(LineFormat):
         frame = Frame.of(page, self._open)
         self._open = frame.still_open
         heads = text.join("-- ", heading(page.block, page.event[frame.starts]), "\n", self._begins(page, frame))
-        lines = placed(heads, frame.starts), Written(page.texts).at(np.arange(len(page))), _ends(page, frame)
+        every = np.arange(len(page))
+        lines = (placed(heads, frame.starts), *self._switches(page), Written(page.texts).at(every), _ends(page, frame))
         return weave(lines, len(page))
+
+    def _switches(self, page: Page) -> Line:
+        """Checks of the session that rows were written without, and all of them again for what is no row."""
+        options = np.where(page.role == Role.CHANGE, options_of_rows(page.block)[page.event], 0)
+        before = np.concatenate([[int(self._options)], options[:-1]])
+        self._options = Options(int(options[-1]))
+        if not (options.any() or before.any()):
+            return ()
+        pairs, which = np.unique(np.stack([before, options]), axis=1, return_inverse=True)
+        texts = [_switched(Options(old), Options(new)) for old, new in pairs.T.tolist()]
+        return (Written(text.of_list(texts)).at(which.reshape(-1)),)
 
     def _begins(self, page: Page, frame: Frame) -> pa.Array | str:
         if not self.xa.xids:
@@ -100,6 +131,17 @@ def _xa_end(role: Role, xid: str) -> str:
     return f"XA END {xid};\n{last};\n"
 
 
+def _switched(old: Options, new: Options) -> str:
+    """From the options of the session to others; what the session had of its own is kept aside."""
+    found: list[str] = []
+    for option, name in _CHECKS.items():
+        if option & ~old & new:
+            found.append(f"@OLD_{name}=@@{name}, {name}=0")
+        elif option & old & ~new:
+            found.append(f"{name}=@OLD_{name}")
+    return f"SET {', '.join(found)};\n" if found else ""
+
+
 def check_names(table: TableSchema) -> None:
     if is_nameless(table):
         raise SchemaError(
@@ -110,6 +152,8 @@ def check_names(table: TableSchema) -> None:
 
 def where(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
     """A condition that finds one row: by its key, or by all that is known of it."""
+    if not columns:
+        raise _incomplete(changes, "carries no column to find its row by")
     key = changes.key_of(columns)
     pieces: list[str | Chosen] = []
     for column in key or columns:
@@ -129,6 +173,8 @@ def insert(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64])
 
 def update(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64], condition: Line) -> Line:
     """All columns are set: one that keeps its value may be of a kind that updates itself."""
+    if not columns:
+        raise _incomplete(changes, "carries no column to set")
     pieces: list[str | Chosen] = []
     for column in columns:
         start = ", " if pieces else f"UPDATE {table_text(changes.table.name)} SET "
@@ -140,10 +186,21 @@ def delete(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64
     return [f"DELETE FROM {table_text(changes.table.name)}", *where(changes, columns, rows)]
 
 
+def _incomplete(changes: Changes, what: str) -> BinlogError:
+    place = int(changes.block.column("position")[changes.event[0]])
+    return BinlogError(
+        f"{changes.block.file}:{place} the {changes.kind.value} in {changes.table.name} {what}, so there is no SQL for"
+        " it: with binlog_row_image = MINIMAL or NOBLOB, or partial JSON, the log leaves out columns; name others with"
+        " --columns or --without if these did, or leave the table or this place out"
+    )
+
+
 def _delimited(statement: str) -> str:
-    """A body with semicolons of its own, such as a trigger's, needs another delimiter in the command line client."""
+    """A body with semicolons of its own, such as a trigger's, needs another delimiter in the command line client; and
+    none counts in a comment that goes to the end of the line."""
     if ";" not in statement:
-        return f"{statement};\n"
+        last = statement.rpartition("\n")[2]
+        return f"{statement}\n;\n" if "--" in last or "#" in last else f"{statement};\n"
     mark = "$$"
     while mark in statement:
         mark += "$"

@@ -8,14 +8,12 @@ from penstock.render import text
 from penstock.render.dialect import Dialect, vector_bytes
 from penstock.render.weave import Written
 
-PREAMBLE = (
-    "SET NAMES utf8mb4;\n"
-    "SET TIME_ZONE='+00:00';\n"
-    "SET SQL_MODE='STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO';\n"
-)
+SQL_MODE = "SQL_MODE='STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'"
+PREAMBLE = f"SET NAMES utf8mb4;\nSET TIME_ZONE='+00:00';\nSET {SQL_MODE};\n"
 _ESCAPES = text.Escapes.of({"'": "''", "\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1a": "\\Z"})
 _TEXTS = {
     WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED,
+    WireType.JSON,
 }  # fmt: skip
 
 
@@ -69,13 +67,11 @@ class SqlMatches(SqlValues):
         """b'…' is compared as a signed number, in which the highest bit is lost."""
         return self.number(array)
 
-    def document(self, array: pa.Array) -> Written:
-        return Written(self.text(array).texts, self.null, "CAST('", "' AS JSON)")
-
     def left_side(self, column: Column, array: pa.Array) -> str:
         """Of a comparison that holds for this value only, not for all that a collation takes for equal."""
         name = name_text(column.name)
         if column.type is WireType.VECTOR:
             return f"CAST({name} AS BINARY)"
+        # A document is compared as the text that servers print: JSON made of a text has no dates, bytes or decimals.
         is_text = pa.types.is_string(array.type) and column.type in _TEXTS and not column.declared
         return f"CAST(CONVERT({name} USING utf8mb4) AS BINARY)" if is_text else name

@@ -68,13 +68,16 @@ def statistics_json(found: Statistics) -> str:
 
 
 def _summary(found: Statistics) -> str:
-    if found.start is None or found.first_us is None or found.last_us is None:
+    if found.start is None:
         return "nothing in this part of the log\n"
-    seconds = (found.last_us - found.first_us) / 1e6
-    pace = f", {found.rows / seconds:,.0f} rows/s" if seconds >= 1 else ""
+    pace, span = "", "time unknown"
+    if found.first_us is not None and found.last_us is not None:
+        seconds = (found.last_us - found.first_us) / 1e6
+        pace = f", {found.rows / seconds:,.0f} rows/s" if seconds >= 1 else ""
+        span = f"{_moment(found.first_us)} … {_moment(found.last_us)} UTC ({duration_text(seconds)})"
     return (
         f"{found.start} … {found.end}\n"
-        f"{_moment(found.first_us)} … {_moment(found.last_us)} UTC ({duration_text(seconds)})\n"
+        f"{span}\n"
         f"{found.rows:,} rows in {found.transactions:,} transactions{pace}; statements: {found.statements:,};"
         f" {found.events:,} events, {size_text(found.bytes)}\n"
     )
@@ -100,7 +103,13 @@ def _counts(name: str, most: int, size: int, rows: int, transactions: int) -> li
 
 def _largest(found: Statistics) -> str:
     rows = [
-        [str(one.position), _moment(one.commit_us), one.gtid or "", f"{one.rows:,}", size_text(one.bytes)]
+        [
+            str(one.position),
+            _moment(one.commit_us) if one.commit_us is not None else "unknown",
+            one.gtid or "",
+            f"{one.rows:,}",
+            size_text(one.bytes),
+        ]
         for one in found.largest
     ]
     return table_text(["largest transactions", "time", "gtid", "rows", "bytes"], rows, left=3)

@@ -228,3 +228,9 @@ def test_statistics_for_people(log: Path) -> None:
     sizes = [int(line.split()[-4]) for line in lines[at : at + 3]]
     assert sizes[0] == sizes[1] + sizes[2]
     assert any(line.startswith("2023-11-14 22:13:20  ████") and line.endswith(" 4") for line in lines)
+
+
+def test_the_help_names_the_privileges_of_the_handbook() -> None:
+    help_text = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "REPLICATION SLAVE and REPLICATION CLIENT" in help_text
+    assert "LOCK TABLES" not in help_text

@@ -9,7 +9,7 @@ import pytest
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
-from penstock.errors import PositionLostError
+from penstock.errors import BinlogError, PositionLostError
 from penstock.inspect.place import Moment
 from penstock.inspect.selection import Selection
 from penstock.inspect.server_log import ServerLog
@@ -155,3 +155,91 @@ def test_a_place_after_the_end_is_an_error() -> None:
     server = FakeServer(two_transactions())
     with pytest.raises(PositionLostError, match=r"ahead of the log of db1:3306"):
         read(server, Position(FILE, server.log.position + 1))
+
+
+@dataclass
+class ManyFiles:
+    """A server with several files, that takes only places where an event begins."""
+
+    logs: dict[str, LogWriter]
+    address: str = "db1:3306"
+    asked: list[Position] = field(default_factory=list[Position])
+    refusal: type[Exception] = PositionLostError
+
+    def rows(self, sql: str) -> Sequence[tuple[object, ...]]:
+        if sql == "SHOW BINARY LOGS":
+            return [(name, log.position) for name, log in self.logs.items()]
+        return [(1 << 60,)]
+
+    def end(self) -> Position:
+        name, log = list(self.logs.items())[-1]
+        return Position(name, log.position)
+
+    @contextmanager
+    def stream(self, start: Position) -> Iterator[FakeStream]:
+        self.asked.append(start)
+        names = [name for name in self.logs if name >= start.file]
+        blocks: list[Block] = []
+        for name in names:
+            log, first = self.logs[name], start.offset - 4 if name == start.file else 0
+            if first not in event_starts(log):
+                raise self.refusal(f"{self.address} cannot send its log from {start}: impossible position")
+            reader = BlockReader(Position(name, first + 4), block_bytes=1 << 12)
+            reader.expect_checksum(is_on=True)
+            head = log.made_up_format() if first else b""
+            blocks += feed(reader, head + bytes(log.data)[first:])
+        yield FakeStream(blocks, self.end())
+
+
+def event_starts(log: LogWriter) -> set[int]:
+    found, at = {len(log.data)}, 0
+    while at < len(log.data):
+        found.add(at)
+        at += int.from_bytes(log.data[at + 9 : at + 13], "little")
+    return found
+
+
+def file_of(name: str, opened_s: int, *commits_s: int) -> LogWriter:
+    log = LogWriter(file=name, is_mariadb=False, timestamp=opened_s).open()
+    for second in commits_s:
+        log.timestamp = second
+        log.begin()
+        log.map(7, PRODUCT)
+        log.rows(INSERT, 7, PRODUCT, [[second, "x", None]])
+        log.commit()
+    return log
+
+
+def test_a_time_is_also_looked_for_before_the_file_that_was_opened_then() -> None:
+    """It has the time at which the statement began that made the server open it; others committed before."""
+    commits = {1: (1000, [1000]), 2: (1900, [1950, 2100]), 3: (1990, [1990, 2110]), 4: (1990, [1990, 2200])}
+    logs = {f"binlog.00000{i}": file_of(f"binlog.00000{i}", *about[:1], *about[1]) for i, about in commits.items()}
+    since = Moment(2000 * 1_000_000)
+    server = ManyFiles(logs)
+    log = ServerLog(server, since, print, follow=False)
+    assert log.start == Position("binlog.000002", 4)
+    selection = Selection(since=since)
+    found = [second for block in log for second in selection.pick(block).column("timestamp").tolist()]
+    assert sorted(set(found)) == [2100, 2110, 2200]
+    late = ServerLog(server, Moment(2150 * 1_000_000), print, follow=False)
+    assert late.start == Position("binlog.000004", 4)
+
+
+@pytest.mark.parametrize("refusal", [PositionLostError, BinlogError])
+def test_where_no_event_begins_the_file_is_read_from_its_start(refusal: type[Exception]) -> None:
+    server = ManyFiles({FILE: two_transactions()}, refusal=refusal)
+    since = Position(FILE, places(server.logs[FILE])["gtid"] + 3)
+    log = ServerLog(server, since, print, follow=False)
+    assert log.start == Position(FILE, 4)
+    selection = Selection(since=since)
+    found = [int(place) for block in log for place in selection.pick(block).column("position")]
+    assert min(found) > since.offset
+
+
+def test_a_file_or_a_place_that_the_server_does_not_have() -> None:
+    logs = {name: file_of(name, 1000, 1000) for name in ("binlog.000002", "binlog.000003")}
+    size = logs["binlog.000002"].position
+    with pytest.raises(PositionLostError, match=r"no log file binlog\.000001: it has binlog\.000002 to binlog\.000003"):
+        ServerLog(ManyFiles(logs), Position("binlog.000001", 4), print, follow=False)
+    with pytest.raises(PositionLostError, match=rf"binlog\.000002:{size + 1} is after the end of its file .* {size}:"):
+        ServerLog(ManyFiles(logs), Position("binlog.000002", size + 1), print, follow=False)

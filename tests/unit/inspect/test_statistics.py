@@ -106,3 +106,21 @@ def test_the_same_for_scripts(tmp_path: Path) -> None:
     assert product["transactions"] == stats["transactions"] - 1 == 3
     assert product["transactions_with"] == {"insert": 2, "update": 2, "delete": 1}
     assert stats["statements"] == 1
+
+
+def test_events_of_unknown_types_are_no_transactions_of_their_own() -> None:
+    log = LogWriter().open()
+    for number in range(2):
+        log.begin()
+        log.add(99, b"inside")
+        log.map(7, PRODUCT)
+        log.rows(INSERT, 7, PRODUCT, [[number, "a", None]])
+        log.add(99, b"inside")
+        log.commit()
+        log.add(99, b"between")
+        log.add(150, b"between")
+    whole = counted(log)
+    assert (whole.transactions, whole.rows, len(whole.largest)) == (2, 2, 2)
+    for cut in range(100, len(log.data), 7):
+        found = counted(log, cut=cut)
+        assert (found.transactions, found.largest, found.events) == (2, whole.largest, whole.events)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from penstock.binlog.rows.fields import own_names
 from penstock.model import Column, TableName, TableSchema, WireType
@@ -63,6 +64,40 @@ def test_null_nothing_and_what_is_not_there(tmp_path: Path) -> None:
         ["raw", "name"],
         ["id", "name"],
     ]
+
+
+def test_an_image_that_carries_no_column_to_show_has_its_line(tmp_path: Path) -> None:
+    log = log_of(TABLE, (UPDATE, [[1, ABSENT, ABSENT], [ABSENT, b"x", ABSENT]]), (DELETE, [[1, ABSENT, ABSENT]]))
+    path = written(log, tmp_path)
+    text = shown(path, "--format", "csv", "--columns", "name")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [(row["name"], row["_change_type"], row["_absent"]) for row in rows] == [
+        ("", kind, '["name"]') for kind in ("update_preimage", "update_postimage", "delete")
+    ]
+    update, delete = map(json.loads, shown(path, "--columns", "name").splitlines())
+    assert (update["before"], update["after"], delete["before"]) == ({}, {}, {})
+
+
+@pytest.mark.parametrize("kind", ["csv", "arrow", "parquet"])
+def test_a_table_with_two_ids_is_in_the_order_of_the_log(tmp_path: Path, kind: str) -> None:
+    """The second id is the lower one, and the first comes again."""
+    other = TableSchema(TableName("shop", "other"), TABLE.columns, ("id",))
+    log = LogWriter().open()
+    for number, (table_id, table) in enumerate([(9, TABLE), (8, other), (7, TABLE), (9, TABLE), (7, TABLE)]):
+        log.begin()
+        log.map(table_id, table)
+        log.rows(INSERT, table_id, table, [[number, b"", "x"]])
+        log.commit()
+    path = written(log, tmp_path)
+    for options, expected in ((), [0, 2, 3, 4]), (("--limit", 9), [0, 2, 3, 4]), (("--limit", 4), [0, 2, 3]):
+        out = tmp_path / f"out{len(expected)}{len(options)}"
+        shown(path, "--format", kind, *options, "--output", out)
+        file = out / f"shop.file.{kind}"
+        if kind == "csv":
+            found = [int(row["id"]) for row in csv.DictReader(file.read_text().splitlines())]
+        else:
+            found = (pq.read_table(file) if kind == "parquet" else feather.read_table(file)).column("id").to_pylist()
+        assert found == expected
 
 
 def test_each_image_has_its_own_place(tmp_path: Path) -> None:

@@ -249,6 +249,7 @@ def test_minimal_images_are_not_undone(tmp_path: Path) -> None:
         ({"id": 1}, {"price": "1.00"}),
         ({"id": 2}, {"name": "n", "price": None}),
     ]
+    assert [change["key"] for change in changes] == [{"id": 1}, {"id": 2}]
     sql = shown(path, "--format", "sql")
     assert "SET `price`=1.00 WHERE `id`=1;\nUPDATE `shop`.`product` SET `name`='n', `price`=NULL WHERE `id`=2;" in sql
     with pytest.raises(BinlogError, match=r"binlog\.000001:\d+ the update in shop\.product does not carry.*MINIMAL"):
@@ -285,3 +286,15 @@ def test_gtids_of_mysql(tmp_path: Path) -> None:
     change = json.loads(shown(path, "--table", "shop.note").splitlines()[0])
     assert change["gtid"] == f"{GTID}:2"
     assert change["ts"] == "2023-11-14T22:13:20.123456Z"
+
+
+def test_the_key_of_a_minimal_update_is_that_of_the_newest_row(tmp_path: Path) -> None:
+    """Of a key of two columns one has changed: the image after has only that one."""
+    table = TableSchema(PRODUCT.name, PRODUCT.columns, ("id", "name"))
+    log = LogWriter().open()
+    log.begin()
+    log.map(7, table)
+    log.rows(UPDATE, 7, table, [[1, "old", ABSENT], [ABSENT, "new", ABSENT]])
+    log.commit()
+    (line,) = shown(written(log, tmp_path)).splitlines()
+    assert json.loads(line)["key"] == {"id": 1, "name": "new"}
