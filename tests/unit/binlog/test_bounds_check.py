@@ -32,6 +32,7 @@ _NAMES = (
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # it compiles all kernels once more
 def test_no_kernel_reads_or_writes_outside_of_its_arrays(request: pytest.FixtureRequest) -> None:
     # numba's cache sees neither the setting nor changed helpers, so each state of the sources has its own.
     sources = sorted(Path(penstock.__file__).parent.rglob("*.py"))
