@@ -54,8 +54,28 @@ class SchemaError(PenstockError):
     """A table's shape is unknown, not supported, or not what was asked for."""
 
 
+class StoreFullError(PenstockError):
+    """There is no room on the disk; it goes on when there is."""
+
+    transient = True
+
+
 class StoreError(PenstockError):
     """The event store was used against its rules, or is closed."""
+
+
+class CoordinationError(PenstockError):
+    """ZooKeeper cannot be reached, or refuses."""
+
+    transient = True
+
+
+class MetaError(PenstockError):
+    """A subscription, a batch or a cursor was used against its rules, or cannot be kept."""
+
+
+class FencedError(PenstockError):
+    """A newer server has taken over: this one must stop."""
 
 
 class SinkError(PenstockError):

@@ -151,7 +151,7 @@ def test_the_same_log_gives_the_same_sequence_again(
         *(f"INSERT INTO {name}.t VALUES ({i})" for i in range(20)),
     )
     live = changes_until(instance, f"{name}.t", 20, start)
-    instance.store.ack(instance.store.latest)
+    instance.ack(instance.store.latest)
     assert instance.store.first > start, "the store has let go of the range"
     again = changes_until(instance, f"{name}.t", 20, start)
     assert again == live

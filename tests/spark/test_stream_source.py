@@ -238,7 +238,7 @@ def test_parts_of_a_range_are_whole_transactions(served: FlightServer, mariadb: 
         tickets = client.parts([table], start, store.latest)
         assert len(tickets) == 3
         from_store = read(tickets)
-        store.ack(store.latest)
+        store.release("readers", store.latest)
         assert store.first > start
         assert read(tickets) == from_store
     assert [len(part) for part in from_store] == [50, 50, 50]

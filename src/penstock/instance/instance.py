@@ -18,12 +18,13 @@ from penstock.model import Position, TableName, TableSchema
 from penstock.schema import live_schema
 from penstock.source import BinlogStream, check_source, connect, current_position, oldest_position
 from penstock.source.connection import translated
-from penstock.store import MemoryStore
+from penstock.store import EventStore, MemoryShelf
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
 _JOIN_S = 10.0
+_READERS = "readers"  # the client that stands for all who read by position
 
 
 class InstanceState(Enum):
@@ -46,11 +47,11 @@ class Instance:
         self._settled = threading.Event()  # the log flows, or never will
         self._thread: threading.Thread | None = None
         self._streams: set[BinlogStream] = set()
-        self._store: MemoryStore | None = None
+        self._store: EventStore | None = None
         self._reached = Position("none.0", 0)  # how far the source's log is known to go
 
     @property
-    def store(self) -> MemoryStore:
+    def store(self) -> EventStore:
         if self._store is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
         return self._store
@@ -63,7 +64,8 @@ class Instance:
             now = current_position(connection, source)
         start = Position.parse(self.settings.start) if self.settings.start else now
         self._reached = now
-        self._store = MemoryStore(start, self.settings.store_bytes)
+        self._store = EventStore(MemoryShelf(self.settings.store_bytes), start)
+        self._store.add_client(_READERS, wants_whole=True)
         name = f"penstock-capture-{self.settings.destination}"
         self._thread = threading.Thread(target=self._run, args=(self._store,), name=name, daemon=True)
         self._thread.start()
@@ -103,6 +105,12 @@ class Instance:
         self._check_reached(end)
         held = self.store.read(start, end)
         yield from self._from_log(start, end) if held is None else held
+
+    def ack(self, end: Position) -> None:
+        """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is
+        nothing."""
+        if end <= self.store.latest:
+            self.store.release(_READERS, end)
 
     def _check_reached(self, position: Position) -> None:
         """A position that the log has not reached is of another log: to go on from it would skip changes."""
@@ -151,7 +159,7 @@ class Instance:
 
     # -- capture
 
-    def _run(self, store: MemoryStore) -> None:
+    def _run(self, store: EventStore) -> None:
         pause_s = _FIRST_PAUSE_S
         while not self._stopping.is_set():
             try:
@@ -174,14 +182,14 @@ class Instance:
                 self._fail(store, PenstockError(f"capture of '{self.settings.destination}' died: {error!r}"))
                 return
 
-    def _fail(self, store: MemoryStore, error: PenstockError) -> None:
+    def _fail(self, store: EventStore, error: PenstockError) -> None:
         self.state, self.failure = InstanceState.FAILED, error
         store.fail(error)
         if self._settled.is_set():  # before that, start() raises it
             log.error("capture stopped destination=%s reason=%s", self.settings.destination, error)
         self._settled.set()
 
-    def _follow(self, store: MemoryStore) -> Iterator[None]:
+    def _follow(self, store: EventStore) -> Iterator[None]:
         start = store.discard_incomplete()
         with self._opened(start) as stream:
             for block in stream:

@@ -93,10 +93,10 @@ class FlightServer(fl.FlightServerBase):
                 case "latest":
                     wait_ms = min(int(request.get("wait_ms", 0)), _LONGEST_WAIT_MS)
                     start = Position.from_json(request["start"])
-                    _ack(instance, start)
+                    instance.ack(start)
                     answer = {"end": _wire(instance.end_after(start, int(request["max_bytes"]), wait_ms / 1000))}
                 case "ack":
-                    _ack(instance, Position.from_json(request["end"]))
+                    instance.ack(Position.from_json(request["end"]))
                     answer = {}
                 case other:
                     raise ProtocolError(f"there is no action '{other}'")
@@ -165,12 +165,6 @@ def _parts(instance: Instance, start: Position, end: Position) -> list[tuple[Pos
                 parts.append((at, cut))
                 at, size = cut, 0
     return [*parts, (at, end)]
-
-
-def _ack(instance: Instance, end: Position) -> None:
-    """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is nothing."""
-    if end <= instance.store.latest:
-        instance.store.ack(end)
 
 
 def _wire(position: Position) -> dict[str, Any]:

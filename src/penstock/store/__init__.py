@@ -1,5 +1,21 @@
-"""The event store: what capture puts, consumers get, and acknowledgement frees."""
+"""The event store: what capture puts, clients get, and acknowledgement frees."""
 
-from penstock.store.memory import Batch, MemoryStore
+from penstock.store.batch import Batch, BatchSize
+from penstock.store.client import ClientState
+from penstock.store.file import FileShelf, Retention
+from penstock.store.memory import MemoryShelf
+from penstock.store.mixed import MixedShelf
+from penstock.store.start import Start
+from penstock.store.store import EventStore
 
-__all__ = ["Batch", "MemoryStore"]
+__all__ = [
+    "Batch",
+    "BatchSize",
+    "ClientState",
+    "EventStore",
+    "FileShelf",
+    "MemoryShelf",
+    "MixedShelf",
+    "Retention",
+    "Start",
+]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding
+from numpy.typing import NDArray
 
-from penstock.binlog.kernel import IS_CHECKED, lowered, shared, u32
+from penstock.binlog.kernel import BYTES, I64, IS_CHECKED, U32S_IN, kernel, lowered, shared, u32
 
 IS_FOLDED = bool(not IS_CHECKED and binding.get_host_cpu_features().get("pclmul"))
 _FOLD_FROM = 128  # bytes from which folding pays
@@ -76,3 +77,13 @@ def crc32(data: Any, at: int, end: int, tables: Any) -> Any:
         crc = tables[np.uint64((crc ^ np.uint32(data[np.uint64(at)])) & _BYTE)] ^ crc >> _8
         at += 1
     return np.int64(crc ^ np.uint32(0xFFFFFFFF))
+
+
+@kernel(I64(BYTES, U32S_IN))
+def _checksum(data: Any, tables: Any) -> Any:
+    return crc32(data, 0, data.size, tables)
+
+
+def checksum_of(data: NDArray[np.uint8]) -> int:
+    """What zlib.crc32 gives, several times as fast for many bytes."""
+    return _checksum(data, TABLES)

@@ -1,0 +1,243 @@
+"""The event store: blocks of a real log through put, get and ack; in memory, in files and in both.
+
+Blocks come from the log of 306 MB that `benchmarks/binlog.py` makes, cut as capture cuts them. What a store does is a
+cost per block, not per row: `images/s` says how many row images went through. Writing to files is held against writing
+the same bytes to the same disk with plain sequential writes. A stopped client in the mixed store is held against the
+same run without it: a fast client gets, decodes all columns and acks what capture reads from the log file.
+"""
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from benchmarks._binlog_logs import Log, logs_of, say
+from benchmarks._binlog_shapes import MARIADB, ORDERS
+from benchmarks._report import print_figures, print_table
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import MAGIC, Entry
+from penstock.binlog.events.reader import BlockReader
+from penstock.binlog.rows.decode import decode_rows
+from penstock.cli.heap import keep_freed_memory
+from penstock.model import Position
+from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
+from penstock.store.shelf import Shelf
+
+ROUNDS = 3
+SIZE = BatchSize(1 << 11, "memory")  # 2 MiB
+_START = Position("binlog.000001", 4)
+_LATENCIES = 2000
+
+
+def blocks_of(log: Log) -> Iterator[Block]:
+    reader = BlockReader(Position(log.path.name, 4))
+    with log.path.open("rb", buffering=0) as file:
+        file.seek(len(MAGIC))
+        while size := file.readinto(reader.room(1 << 20)[: 1 << 20].data):
+            reader.filled(size)
+            yield from reader.blocks(flush=False)
+    yield from reader.blocks(flush=True)
+
+
+def through(shelf: Shelf, blocks: list[Block], clients: int) -> float:
+    """Seconds for all blocks: each is put, and got and acked by every client."""
+    store = EventStore(shelf, _START)
+    names = [f"client-{number}" for number in range(clients)]
+    for name in names:
+        store.add_client(name)
+    began = time.perf_counter()
+    for block in blocks:
+        store.put(block)
+        for name in names:
+            batch = store.get(name, SIZE)
+            if batch is not None:
+                store.ack(name, batch.end, batch.end_sequence)
+    return time.perf_counter() - began
+
+
+def write_files(blocks: list[Block], folder: Path) -> tuple[float, int]:
+    """Seconds to put all blocks into files, and how large these are."""
+    shelf = FileShelf(folder, sync="none")
+    store = EventStore(shelf, _START)
+    began = time.perf_counter()
+    for block in blocks:
+        store.put(block)
+    took = time.perf_counter() - began
+    size = shelf.size_bytes
+    shelf.clear()
+    shelf.close()
+    return took, size
+
+
+def write_plainly(blocks: list[Block], size: int, folder: Path) -> float:
+    """The bytes of the events, and zeros for what a store adds to them."""
+    path, rest = folder / "plain", bytes((size - sum(block.raw[0].size for block in blocks)) // len(blocks))
+    began = time.perf_counter()
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for block in blocks:
+        os.writev(file, [block.raw[0].data, rest])
+    os.close(file)
+    took = time.perf_counter() - began
+    path.unlink()
+    return took
+
+
+def decode(block: Block) -> None:
+    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    ids = block.column("table_id")[events]
+    for number in block.tables:
+        table = block.schema_of(number)
+        for _ in decode_rows(block, events[ids == number], table, [column.name for column in table.columns]):
+            pass
+
+
+def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
+    """Seconds until a client that keeps up has decoded the whole log."""
+    shelf = MixedShelf(64 << 20, FileShelf(folder, sync="none"))
+    store = EventStore(shelf, _START)
+    store.add_client("fast")
+    if with_stopped:
+        store.add_client("stopped")
+    done = threading.Event()
+
+    def consume() -> None:
+        while True:
+            batch = store.get("fast", SIZE, 0.2)
+            if batch is None:
+                if done.is_set():
+                    return
+                continue
+            for block in batch.blocks:
+                decode(block)
+            store.ack("fast", batch.end, batch.end_sequence)
+
+    consumer = threading.Thread(target=consume)
+    began = time.perf_counter()
+    consumer.start()
+    for block in blocks_of(log):
+        store.put(block)
+    done.set()
+    while store.sequences("fast")[2] < store.sequences("fast")[0]:
+        time.sleep(0.001)
+    took = time.perf_counter() - began
+    consumer.join()
+    store.forget_client("stopped")
+    shelf.close()
+    for path in folder.glob("*.blocks"):
+        path.unlink()
+    return took
+
+
+def latencies(blocks: list[Block]) -> list[float]:
+    """Milliseconds from the put of a small transaction to its get in another thread that waits for it."""
+    parts = [
+        block.slice(first + 1, stop + 1) for block in blocks for first, stop in pairwise(block.boundaries.tolist())
+    ][:_LATENCIES]
+    store = EventStore(MemoryShelf(64 << 20), _START)
+    store.add_client("one", wants_whole=True)
+    put_at, took = list[float](), list[float]()
+
+    def consume() -> None:
+        while len(took) < len(parts):
+            batch = store.get("one", BatchSize(1), 5.0)
+            if batch is None:
+                return
+            took.append(1e3 * (time.perf_counter() - put_at[len(took)]))
+            store.ack("one", batch.end)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    for part in parts:
+        put_at.append(time.perf_counter())
+        store.put(part)
+        time.sleep(0.001)
+    consumer.join()
+    return took
+
+
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def main() -> None:
+    keep_freed_memory()
+    log = next(log for log in logs_of(MARIADB) if log.shape is ORDERS)
+    before = _resident()
+    store = EventStore(MemoryShelf(1 << 40), _START)
+    blocks = list[Block]()
+    for block in blocks_of(log):
+        store.put(block)
+        blocks.append(block)
+    agreement = store.size_bytes / (_resident() - before)
+    del store
+    images = log.shape.images()
+    rows: list[list[str]] = []
+    figures: dict[str, Any] = {}
+
+    def measured(name: str, run: Callable[[], float]) -> float:
+        say(name)
+        took = median(run() for _ in range(ROUNDS))
+        rows.append(
+            [name, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / len(blocks):,.0f}"]
+        )
+        return took
+
+    through(MemoryShelf(64 << 20), blocks, 1)
+    for clients in (1, 2, 8):
+        took = measured(
+            f"memory, {clients} client(s)", lambda clients=clients: through(MemoryShelf(64 << 20), blocks, clients)
+        )
+        figures.setdefault("memory_images_per_s", round(images / took))
+    with tempfile.TemporaryDirectory(dir=Path.home() / ".cache" / "penstock") as name:
+        folder = Path(name)
+        say("files, beside plain writes of the same size")
+        plain, files = list[float](), list[float]()
+        for _ in range(ROUNDS):
+            took, size = write_files(blocks, folder)
+            files.append(took)
+            plain.append(write_plainly(blocks, size, folder))
+        figures["file_ratio_sequential_write"] = round(median(plain) / median(files), 2)
+        for kind, took in (("put into files", median(files)), ("plain sequential writes", median(plain))):
+            rows.append(
+                [kind, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / len(blocks):,.0f}"]
+            )
+        measured("files, 1 client", lambda: _with_files(folder, blocks))
+        say("mixed, a fast client that decodes, with and without one that has stopped")
+        alone, beside = list[float](), list[float]()
+        for _ in range(ROUNDS + 2):
+            alone.append(fast_client(log, folder, with_stopped=False))
+            beside.append(fast_client(log, folder, with_stopped=True))
+        for kind, took in (("mixed, decoding client", median(alone)), ("… beside a stopped one", median(beside))):
+            rows.append(
+                [kind, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / len(blocks):,.0f}"]
+            )
+        figures["fast_client_slowdown"] = round(median(beside) / median(alone) - 1, 3)
+    took = latencies(blocks)
+    figures["p99_put_get_ms"] = round(quantiles(took, n=100)[98], 3)
+    figures["median_put_get_ms"] = round(median(took), 3)
+    figures["memory_agreement"] = round(agreement, 2)
+    print_table(
+        f"a log of {log.size / 1e6:,.0f} MB in {len(blocks)} blocks, medians of {ROUNDS}",
+        ["what", "MB/s", "images/s", "µs per block"],
+        rows,
+    )
+    print_figures("store", figures)
+
+
+def _with_files(folder: Path, blocks: list[Block]) -> float:
+    shelf = FileShelf(folder, sync="none")
+    took = through(shelf, blocks, 1)
+    shelf.clear()
+    shelf.close()
+    return took
+
+
+if __name__ == "__main__":
+    main()

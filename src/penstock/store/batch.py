@@ -1,0 +1,39 @@
+"""What a consumer asks for, and what it gets."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.binlog.events.block import Block
+from penstock.errors import StoreError
+from penstock.model import Position
+
+MEMORY_UNIT = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """At most so many entries (`items`), or so many units of memory (`memory`); at least one entry."""
+
+    count: int
+    unit: Literal["items", "memory"] = "items"
+    unit_bytes: int = MEMORY_UNIT
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise StoreError(f"a batch has at least one of its {self.unit}, not {self.count}")
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.unit_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Entries of (start, end] in blocks that are shared, not copied."""
+
+    start: Position
+    end: Position
+    first_sequence: int
+    end_sequence: int
+    ack: Position | None  # the last place between two transactions in it; None inside of a long one
+    blocks: tuple[Block, ...]

@@ -1,0 +1,190 @@
+"""What the store holds, in numbers: where it begins, where it ends, and what lies where. Locks are the store's."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.errors import StoreError
+from penstock.model import Position
+from penstock.store.batch import BatchSize
+from penstock.store.client import Client, Place
+from penstock.store.held import Entries, Held
+from penstock.store.shelf import Shelf
+
+
+class Books:
+    def __init__(self, shelf: Shelf, start: Position) -> None:
+        self.shelf = shelf
+        self.origin = Place(-1, start, 0)  # the first place from which one can read: everything before it is gone
+        self.boundary = self.origin  # the last place between two transactions
+        self.put = self.origin
+        self._is_origin_open = False  # it lies inside a transaction whose end has not come
+        if len(shelf.held):
+            oldest, newest = shelf.held[shelf.held.head], shelf.held[shelf.held.tail - 1]
+            self.origin = self.boundary = Place(oldest.first - 1, oldest.start, oldest.base)
+            self.put = _end(newest)
+            if not oldest.is_begin:
+                self._set_origin()
+            for ended in [held for held in shelf.held if held.boundary >= 0][-1:]:
+                self.boundary = _place_in(ended, shelf.entries(ended), ended.boundary)
+
+    def number(self, several: Sequence[Entries]) -> list[tuple[Held, Entries]]:
+        """What they will be when they are added next."""
+        found: list[tuple[Held, Entries]] = []
+        sequence, base = self.put.sequence + 1, self.put.bytes
+        is_begin = self.boundary.sequence == self.put.sequence
+        for entries in several:
+            held = Held.of(entries, sequence, base, is_begin=is_begin)
+            sequence, base, is_begin = sequence + held.count, base + held.size, held.boundary == held.last
+            found.append((held, entries))
+        return found
+
+    def add(self, held: Held, entries: Entries) -> None:
+        self.shelf.add(held, entries)
+        self.put = _end(held)
+        if held.boundary >= 0:
+            self.boundary = _place_in(held, entries, held.boundary)
+            if self._is_origin_open:
+                self.origin, self._is_origin_open = _first_boundary(held, entries), False
+        elif self._is_origin_open:
+            self.origin = self.put
+
+    def discard_incomplete(self) -> None:
+        """Drop the entries after the last boundary."""
+        shelf = self.shelf
+        while len(shelf.held) and shelf.held[shelf.held.tail - 1].last > self.boundary.sequence:
+            held, entries = shelf.held[shelf.held.tail - 1], shelf.drop_last()
+            keep = self.boundary.sequence + 1 - held.first
+            if keep > 0:
+                kept = Entries.of(entries.part(0, keep))
+                shorter = Held.of(kept, held.first, held.base, is_begin=held.is_begin)
+                shelf.write([(shorter, kept)])
+                self.add(shorter, kept)
+                break
+        self.put = self.boundary
+        if self.origin.sequence > self.put.sequence:
+            self.origin, self._is_origin_open = self.put, False
+
+    def free(self, sequence: int) -> Held | None:
+        """Give back what nobody needs up to there; gives the last block that went.
+
+        One can read from the first boundary in what is left.
+        """
+        dropped = self.shelf.free(sequence)
+        if dropped is None:
+            return None
+        self._is_origin_open = False
+        if dropped.boundary == dropped.last:
+            self.origin = _end(dropped)
+        else:
+            self._set_origin()
+        return dropped
+
+    def _set_origin(self) -> None:
+        """To the first boundary there is, or to the end while none has come."""
+        for held in self.shelf.held:
+            if held.boundary >= 0:
+                self.origin = _first_boundary(held, self.shelf.entries(held))
+                return
+        self.origin, self._is_origin_open = self.put, True
+
+    def parts(self, client: Client, size: BatchSize) -> list[Held]:
+        """Blocks with the entries that the client's next batch can have."""
+        held, after, found = self.shelf.held, client.get, list[Held]()
+        has_end = not client.wants_whole
+        for one in held.since(held.find(lambda one: one.last <= after.sequence)):
+            found.append(one)
+            has_end = has_end or one.boundary > after.sequence
+            is_full = one.last - after.sequence >= size.count
+            if size.unit == "memory":
+                is_full = one.base + one.size - after.bytes >= size.bytes
+            if is_full and has_end:
+                break
+        return found
+
+    def got(self, client: Client, end: Position, sequence: int | None) -> Place:
+        """The entry that ends at `end`, among those that the client got and has not acked."""
+        held = self.shelf.held
+        low, high = client.ack.sequence + 1, client.get.sequence
+        if sequence is not None:
+            if not low <= sequence <= high:
+                raise StoreError(
+                    f"client {client.name} cannot ack sequence {sequence}: it has acked {low - 1} and got {high}"
+                )
+            low = high = sequence
+        for one in held.since(held.find(lambda one: one.last < low)):
+            if one.first > high:
+                break
+            if one.end < end or one.start >= end:
+                continue
+            entries = self.shelf.entries(one)
+            at = entries.block.column("position")[entries.events] + entries.block.column("span")[entries.events]
+            same = one.first + np.flatnonzero(at == end.offset) if one.end.file_number == end.file_number else at[:0]
+            same = same[(same >= low) & (same <= high)]
+            if same.size:
+                return _place_in(one, entries, int(same[-1]))
+        raise StoreError(
+            f"client {client.name} cannot ack {end}: no entry that it got and has not acked ends there"
+            f" (acked {client.ack.position}, got {client.get.position})"
+        )
+
+    def last_boundary(self, after: int, sequence: int) -> int:
+        """The last boundary between these two sequences, the first of which is one."""
+        held = self.shelf.held
+        for number in range(min(held.find(lambda one: one.last < sequence), held.tail - 1), held.head - 1, -1):
+            one = held[number]
+            if one.last <= after:
+                break
+            if one.boundary >= 0:
+                marks = np.flatnonzero(self.shelf.entries(one).are_boundaries[: sequence + 1 - one.first])
+                if marks.size:
+                    return max(after, one.first + int(marks[-1]))
+        return after
+
+    def boundary_at(self, end: Position) -> Place | None:
+        """The last boundary that is not after `end`."""
+        held = self.shelf.held
+        for number in range(min(held.find(lambda one: one.end <= end), held.tail - 1), held.head - 1, -1):
+            one = held[number]
+            if one.boundary < 0:
+                continue
+            entries = self.shelf.entries(one)
+            inside = len(entries.block.between(one.start, end))
+            marks = np.flatnonzero(entries.are_boundaries & (entries.events < inside))
+            if marks.size:
+                return _place_in(one, entries, one.first + int(marks[-1]))
+        return None
+
+    def end_after(self, start: Position, max_bytes: int) -> Position:
+        """The last boundary within `max_bytes` of the log after `start`, or the first one if that is farther."""
+        total, best = 0, None
+        held = self.shelf.held
+        for one in held.since(held.find(lambda one: one.end <= start)):
+            block = self.shelf.entries(one).block
+            block = block.between(start, block.end)
+            boundaries = block.boundaries
+            _, starts, sizes = block.raw
+            if boundaries.size:
+                reach = total + starts[boundaries] + sizes[boundaries] - starts[0]
+                fitting = boundaries[reach <= max_bytes]
+                if fitting.size or best is None:
+                    best = block.end_of(int(fitting[-1] if fitting.size else boundaries[0]))
+            total += int(sizes.sum())
+            if best is not None and total >= max_bytes:
+                break
+        if best is None:
+            raise StoreError(f"there is no transaction boundary after {start}")
+        return best
+
+
+def _end(held: Held) -> Place:
+    return Place(held.last, held.end, held.base + held.size)
+
+
+def _place_in(held: Held, entries: Entries, sequence: int) -> Place:
+    entry = sequence - held.first
+    return Place(sequence, entries.end_of(entry), held.base + int(entries.reach[entry]))
+
+
+def _first_boundary(held: Held, entries: Entries) -> Place:
+    return _place_in(held, entries, held.first + int(np.argmax(entries.are_boundaries)))

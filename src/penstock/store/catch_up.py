@@ -1,0 +1,106 @@
+"""A client that begins before the store does: the source's own log is read for it up to where the store begins.
+
+It holds nothing in the store while it is far behind. When it comes near, the store keeps what it needs next, so that it
+joins without a gap and without a duplicate.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Protocol
+
+from penstock.binlog.events.block import Block
+from penstock.model import Position
+from penstock.store.batch import Batch, BatchSize
+from penstock.store.client import Client, Place
+from penstock.store.cut import cut
+from penstock.store.held import Entries, Held
+from penstock.store.start import Start
+
+NOT_IN_STORE = -1  # as a sequence
+
+
+class LogReader(Protocol):
+    """What the source implements."""
+
+    def find(self, start: Start) -> Position:
+        """Where in the log a GTID or a time is: between two transactions. Raises PositionLostError."""
+        ...
+
+    def read_log(self, start: Position, end: Position) -> Iterator[Block]:
+        """Entries of (start, end] of the source's log; both lie between two transactions."""
+        ...
+
+
+class CatchUp:
+    """Of one client; used by one thread at a time."""
+
+    def __init__(self, log: LogReader, start: Position) -> None:
+        self.acked = start
+        self.got = start
+        self._log = log
+        self._waiting: deque[Position] = deque()  # ends of the batches that are not acked
+        self._stream: Iterator[Block] | None = None
+        self._target = self._reached = start  # where the stream ends, and how far all of the log is read
+        self._parts: deque[tuple[Held, Entries]] = deque()  # read, and not all of it got
+        self._place = self._read = Place(NOT_IN_STORE, start, 0)  # after what was got, and after the last part
+
+    def get(self, client: Client, target: Position, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
+        """The next batch before `target`; None when that is reached."""
+        while not self._is_full(client, size) and self._pull(target):
+            pass
+        if not self._parts:
+            self.got = self._reached
+            return None
+        entries = {held.first: found for held, found in self._parts}
+        held = [held for held, _ in self._parts]
+        batch, self._place = cut(
+            client, self._place, held, lambda one: entries[one.first], size, self._read.sequence,
+            is_ddl_alone=is_ddl_alone,
+        )  # fmt: skip
+        while self._parts and self._parts[0][0].last <= self._place.sequence:
+            self._parts.popleft()
+        self.got = self._place.position
+        self._waiting.append(self.got)
+        return replace(batch, first_sequence=NOT_IN_STORE, end_sequence=NOT_IN_STORE)
+
+    def _is_full(self, client: Client, size: BatchSize) -> bool:
+        if client.wants_whole and not any(held.boundary > self._place.sequence for held, _ in self._parts):
+            return False
+        if size.unit == "items":
+            return self._read.sequence - self._place.sequence >= size.count
+        return self._read.bytes - self._place.bytes >= size.bytes
+
+    def _pull(self, target: Position) -> bool:
+        """One more block; False when the target is reached."""
+        if self._stream is None:
+            if self._reached >= target:
+                return False
+            self._target = target
+            self._stream = self._log.read_log(self._reached, target)
+        block = next(self._stream, None)
+        if block is None:
+            self._stream, self._reached = None, self._target
+            return self._reached < target
+        entries = Entries.of(block)
+        if len(entries):
+            held = Held.of(entries, self._read.sequence + 1, self._read.bytes)
+            self._parts.append((held, entries))
+            self._read = Place(held.last, held.end, held.base + held.size)
+        return True
+
+    def ack(self, end: Position) -> bool:
+        """Whether that is the end of one of its batches that are not acked; those before it are acked with it."""
+        if end not in self._waiting:
+            return False
+        while self.acked != end:
+            self.acked = self._waiting.popleft()
+        return True
+
+    @property
+    def is_all_acked(self) -> bool:
+        return not self._waiting
+
+    def rewound(self) -> "CatchUp":
+        """From the last ack on."""
+        return CatchUp(self._log, self.acked)

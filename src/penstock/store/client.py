@@ -1,0 +1,99 @@
+"""One consumer of a store: how far it got, how far it acked, and what it wants to see."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.binlog.arrays import numbers
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.table_map import table_name
+from penstock.model import Position, TableName
+
+if TYPE_CHECKING:
+    from penstock.store.catch_up import CatchUp
+
+TableFilter = Callable[[TableName], bool]
+
+
+class ClientState(Enum):
+    LIVE = "live"
+    LAGGING = "lagging"  # the next entries it gets are no longer in memory
+    IDLE = "idle"  # it has not asked for a while
+    LOST = "lost"  # entries that it had not acked were removed
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """After an entry of the store."""
+
+    sequence: int
+    position: Position
+    bytes: int  # of everything put up to there
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """Changed under the store's lock; `busy` lets one get at a time plan its batch without it."""
+
+    name: str
+    get: Place
+    ack: Place
+    filter: TableFilter | None = None
+    wants_whole: bool = False  # transactions only
+    seen_s: float = 0
+    lost: str = ""  # why
+    safe: int = -1  # sequence of the last boundary that it has acked
+    rewinds: int = 0
+    catch_up: "CatchUp | None" = None  # while it gets, or has not acked, what lies before the store
+    is_far: bool = False  # nothing is kept for it yet
+    rounds: int = 0  # how often it came to where the store began
+    busy: threading.Lock = field(default_factory=threading.Lock)
+
+    def move(self, *, get: Place | None = None, ack: Place | None = None) -> None:
+        self.get, self.ack = get or self.get, ack or self.ack
+        self.safe = min(self.safe, self.ack.sequence)
+        if self.get.sequence < self.ack.sequence:
+            self.get = self.ack
+
+    def rewind(self) -> None:
+        self.get = self.ack
+        self.rewinds += 1
+        if self.catch_up is not None:
+            self.catch_up = self.catch_up.rewound()
+
+    @property
+    def is_behind(self) -> bool:
+        """What it gets next lies before the store."""
+        return self.catch_up is not None and (self.is_far or self.catch_up.got < self.ack.position)
+
+    @property
+    def position(self) -> Position:
+        """After what it got."""
+        return self.catch_up.got if self.catch_up is not None and self.is_behind else self.get.position
+
+    def settle(self) -> None:
+        """Once it is done with what lies before the store, it is a client like others."""
+        if self.catch_up is not None and not self.is_behind and self.catch_up.is_all_acked:
+            self.catch_up = None
+
+    def shown(self, block: Block) -> Block:
+        """The block with the rows of other tables as events that mean nothing; their bytes are shared, not copied."""
+        if self.filter is None:
+            return block
+        hidden = [number for number, body in block.tables.items() if not self.filter(table_name(body))]
+        if not hidden:
+            return block
+        entry = block.column("entry")
+        is_hidden = (entry == Entry.ROWS) & np.isin(block.column("table_id"), hidden)
+        at = block.events.schema.get_field_index("entry")
+        columns = [*block.events.columns]
+        columns[at] = numbers(np.where(is_hidden, np.uint8(Entry.OTHER), entry))
+        events = pa.RecordBatch.from_arrays(columns, schema=block.events.schema)
+        tables = {number: body for number, body in block.tables.items() if number not in hidden}
+        return replace(block, events=events, tables=tables)

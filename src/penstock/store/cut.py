@@ -1,0 +1,101 @@
+"""Where a batch ends."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.errors import StoreError
+from penstock.model import Position
+from penstock.store.batch import Batch, BatchSize
+from penstock.store.client import Client, Place
+from penstock.store.held import Entries, Held
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Entries low … high - 1 of a block may be in the batch."""
+
+    held: Held
+    entries: Entries
+    low: int
+    high: int
+
+    def place(self, entry: int) -> Place:
+        sequence, reach = self.held.first + entry, self.held.base + int(self.entries.reach[entry])
+        return Place(sequence, self.entries.end_of(entry), reach)
+
+
+def cut(
+    client: Client,
+    after: Place,
+    parts: Iterable[Held],
+    entries_of: Callable[[Held], Entries],
+    size: BatchSize,
+    last: int,
+    *,
+    is_ddl_alone: bool,
+) -> tuple[Batch, Place]:
+    """A batch of the entries after `after`, not beyond the sequence `last`; and the place where it ends.
+
+    At most `size`, but at least one entry, or one transaction for a client that wants whole ones.
+    """
+    pieces: list[_Piece] = []
+    end: Place | None = None
+    for held in parts:
+        low, high = max(0, after.sequence + 1 - held.first), min(held.count, last + 1 - held.first)
+        if low >= high:
+            break
+        piece = _Piece(held, entries_of(held), low, high)
+        fit = _fitting(piece, after, size)
+        wall, is_alone = _before_statement(piece, is_first=not pieces) if is_ddl_alone else (high, False)
+        if not pieces:
+            fit = max(fit, low + 1)
+        stop = max(low, min(fit, wall))
+        pieces.append(piece)
+        if client.wants_whole:
+            marks = low + np.flatnonzero(piece.entries.are_boundaries[low:wall])
+            fitting = marks[marks < stop]
+            if fitting.size or (end is None and marks.size):
+                end = piece.place(int(fitting[-1] if fitting.size else marks[0]))
+            elif end is None and wall < high:
+                end = piece.place(wall)  # the statement ends what has no end of its own
+        elif stop > low:
+            end = piece.place(stop - 1)
+        if (stop < high and (end is not None or not client.wants_whole)) or wall < high or is_alone:
+            break
+    if end is None:
+        raise StoreError(f"there is no transaction boundary after {after.position}")
+    return _batch(client, after, end, pieces), end
+
+
+def _fitting(piece: _Piece, after: Place, size: BatchSize) -> int:
+    """How many of the block's entries are within the size."""
+    if size.unit == "items":
+        return min(piece.high, after.sequence + 1 + size.count - piece.held.first)
+    within = np.searchsorted(piece.held.base + piece.entries.reach, after.bytes + size.bytes, "right")
+    return min(piece.high, int(within))
+
+
+def _before_statement(piece: _Piece, *, is_first: bool) -> tuple[int, bool]:
+    """Where the entries end that go together, and whether that is one statement, which goes alone."""
+    statements = piece.low + np.flatnonzero(piece.entries.are_statements[piece.low : piece.high])
+    if not statements.size:
+        return piece.high, False
+    is_alone = bool(is_first and statements[0] == piece.low)
+    return int(statements[0]) + is_alone, is_alone
+
+
+def _batch(client: Client, after: Place, end: Place, pieces: list[_Piece]) -> Batch:
+    blocks: list[Block] = []
+    ack: Position | None = None
+    for piece in pieces:
+        stop = min(piece.high, end.sequence + 1 - piece.held.first)
+        if stop <= piece.low:
+            break
+        blocks.append(client.shown(piece.entries.part(piece.low, stop)))
+        boundaries = np.flatnonzero(piece.entries.are_boundaries[piece.low : stop])
+        if boundaries.size:
+            ack = piece.entries.end_of(piece.low + int(boundaries[-1]))
+    return Batch(after.position, end.position, after.sequence + 1, end.sequence, ack, tuple(blocks))

@@ -1,0 +1,266 @@
+"""Blocks in segment files: they outlive the process.
+
+A frame that a crash left half written is cut off when the files are opened again, and reported. What is damaged farther
+back ends what is kept: capture reads the rest from the source's log again.
+"""
+
+import errno
+import fcntl
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from penstock.errors import StoreError, StoreFullError
+from penstock.store.frame import encode
+from penstock.store.held import Entries, Held
+from penstock.store.ring import Ring
+from penstock.store.segment import SUFFIX, Segment
+
+SyncPolicy = Literal["batch", "interval", "none"]
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+_REMEMBERED = 8  # blocks that were read last
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Acked blocks are kept up to `keep_bytes` and `keep_s`. Beyond `limit_bytes` and `limit_s` the oldest go even if a
+    client has not acked them; without these limits they stay."""
+
+    keep_bytes: int = 0
+    keep_s: float = 0
+    limit_bytes: int | None = None
+    limit_s: float | None = None
+
+
+class FileShelf:
+    """In a folder of its own, which one process has open at a time."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        segment_bytes: int = 64 << 20,
+        sync: SyncPolicy = "interval",
+        interval_s: float = 1.0,
+        retention: Retention | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.folder = folder
+        self.held: Ring[Held] = Ring()
+        self.outlives = True
+        self.problem = ""
+        self.wake: Callable[[], None] = lambda: None
+        self.recovered = ""  # what was cut off when the files were opened
+        self._segment_bytes, self._sync, self._interval_s = segment_bytes, sync, interval_s
+        self._retention, self._clock = retention or Retention(), clock
+        self._segments: list[Segment] = []
+        self._places: dict[int, tuple[Segment, int, int]] = {}  # by first sequence: file, byte, length
+        self._remembered: OrderedDict[int, Entries] = OrderedDict()
+        self._memory = threading.Lock()  # of _remembered
+        self._state = threading.Lock()  # of _segments, while one thread writes and another frees
+        self._is_writing = False
+        self._synced_s = clock()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = self._claim()
+        self._recover()
+
+    # -- opening
+
+    def _claim(self) -> int:
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise StoreError(f"{self.folder} is in use by another process") from None
+        return lock
+
+    def _recover(self) -> None:
+        paths = sorted(self.folder.glob(f"*{SUFFIX}"))
+        for number, path in enumerate(paths):
+            segment = Segment(path)
+            end, is_last = 0, number == len(paths) - 1
+            for at, head in segment.heads():
+                held = head.held
+                is_next = not len(self.held) or held.first == self.held[self.held.tail - 1].last + 1
+                if not is_next or (is_last and not segment.is_whole(at, head)):
+                    break
+                self._note(segment, at, head.length, held)
+                end = at + head.length
+            if end < segment.size or not end:
+                lost = [path, *paths[number + 1 :]]
+                size = segment.size - end + sum(other.stat().st_size for other in paths[number + 1 :])
+                if size:
+                    self.recovered = (
+                        f"{size} bytes of {', '.join(one.name for one in lost)} were no whole block and are cut off"
+                    )
+                if end:
+                    segment.cut(end)
+                    self._segments.append(segment)
+                else:
+                    segment.remove()
+                for other in paths[number + 1 :]:
+                    other.unlink()
+                return
+            self._segments.append(segment)
+
+    def _note(self, segment: Segment, at: int, length: int, held: Held) -> None:
+        self._places[held.first] = (segment, at, length)
+        segment.last = held.last
+        self.held.append(held)
+
+    # -- writing
+
+    def has_room(self, waiting: int, blocks: Sequence[Entries]) -> bool:
+        """The disk says when there is none."""
+        del waiting, blocks
+        return True
+
+    def write(self, blocks: Sequence[tuple[Held, Entries]]) -> None:
+        with self._state:
+            self._is_writing = True
+            before = [(segment, segment.size, segment.last) for segment in self._segments[-1:]]
+        opened: list[Segment] = []
+        try:
+            for held, entries in blocks:
+                if not self._segments or self._segments[-1].size >= self._segment_bytes:
+                    self._close_last()
+                    opened.append(Segment(self.folder / f"{held.first:020}{SUFFIX}"))
+                    self._segments.append(opened[-1])
+                segment = self._segments[-1]
+                at = segment.append(encode(held, entries))
+                self._places[held.first] = (segment, at, segment.size - at)
+                segment.last, segment.written_s = held.last, self._clock()
+            self._sync_if_due()
+            self.problem = ""
+        except OSError as error:
+            for held, _ in blocks:
+                self._places.pop(held.first, None)
+            for segment in opened:
+                self._segments.remove(segment)
+                segment.remove()
+            for segment, size, last in before:
+                segment.size, segment.last = size, last
+            if error.errno in _NO_ROOM:
+                self.problem = f"{self.folder} cannot be written to: {error.strerror}"
+                raise StoreFullError(self.problem) from None
+            raise StoreError(f"{self.folder} cannot be written to: {error}") from None
+        finally:
+            self._is_writing = False
+
+    def _close_last(self) -> None:
+        if self._segments and self._sync != "none":
+            self._segments[-1].sync()
+
+    def _sync_if_due(self) -> None:
+        now = self._clock()
+        if self._segments and (
+            self._sync == "batch" or (self._sync == "interval" and now - self._synced_s >= self._interval_s)
+        ):
+            self._segments[-1].sync()
+            self._synced_s = now
+
+    def sync(self) -> None:
+        if self._segments:
+            self._segments[-1].sync()
+
+    def add(self, held: Held, entries: Entries) -> None:
+        self._remember(held.first, entries)
+        self.held.append(held)
+
+    # -- reading
+
+    def is_near(self, sequence: int) -> bool:
+        del sequence
+        return True
+
+    def entries(self, held: Held) -> Entries:
+        with self._memory:
+            found = self._remembered.get(held.first)
+            if found is not None:
+                self._remembered.move_to_end(held.first)
+                return found
+        segment, at, length = self._places[held.first]
+        found = segment.entries(at, length)
+        self._remember(held.first, found)
+        return found
+
+    def _remember(self, first: int, entries: Entries) -> None:
+        with self._memory:
+            self._remembered[first] = entries
+            while len(self._remembered) > _REMEMBERED:
+                self._remembered.popitem(last=False)
+
+    # -- removing
+
+    def free(self, sequence: int) -> Held | None:
+        """Whole segments: those that all have acked and that need not be kept, and those beyond the limits."""
+        dropped = None
+        with self._state:
+            while self._segments and self._may_go(self._segments[0], sequence):
+                oldest = self._segments.pop(0)
+                while len(self.held) and self.held[self.held.head].last <= oldest.last:
+                    dropped = self.held.drop_first()
+                    del self._places[dropped.first]
+                    with self._memory:
+                        self._remembered.pop(dropped.first, None)
+                oldest.remove()
+        return dropped
+
+    def _may_go(self, segment: Segment, sequence: int) -> bool:
+        kept = self._retention
+        if self._is_writing and segment is self._segments[-1]:
+            return False
+        rest, age_s = self.size_bytes - segment.size, self._clock() - segment.written_s
+        if segment.last <= sequence and rest >= kept.keep_bytes and age_s >= kept.keep_s:
+            return True
+        is_large = kept.limit_bytes is not None and self.size_bytes > kept.limit_bytes
+        is_old = kept.limit_s is not None and age_s > kept.limit_s
+        return len(self._segments) > 1 and (is_large or is_old)
+
+    def clear(self) -> None:
+        self.held.clear()
+        self._places.clear()
+        with self._memory:
+            self._remembered.clear()
+        for segment in self._segments:
+            segment.remove()
+        self._segments = []
+
+    def drop_last(self) -> Entries:
+        held = self.held[self.held.tail - 1]
+        entries = self.entries(held)
+        self.held.drop_last()
+        self.unwrite(held)
+        return entries
+
+    def unwrite(self, held: Held) -> None:
+        """The last block that was written."""
+        segment, at, _ = self._places.pop(held.first)
+        with self._memory:
+            self._remembered.pop(held.first, None)
+        with self._state:
+            if segment not in self._segments:
+                return  # all have acked it already
+            if at:
+                segment.cut(at)
+                segment.last = held.first - 1
+            else:
+                self._segments.remove(segment)
+                segment.remove()
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def close(self) -> None:
+        self._close_last()
+        for segment in self._segments:
+            segment.close()
+        self._segments = []
+        os.close(self._lock)

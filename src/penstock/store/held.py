@@ -1,0 +1,85 @@
+"""A block in the store: its entries, their sequences and their bytes.
+
+An entry is an event that means something to a consumer: the begin or the end of a transaction, rows, a statement, or a
+place between two transactions. Other events, such as table maps, belong to the entry after them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import EVENT_SCHEMA, Block
+from penstock.binlog.events.layout import Entry
+from penstock.model import Position
+
+# Of one event in a block beside its own bytes.
+INDEX_BYTES = 4 + sum(field.type.bit_width // 8 for field in EVENT_SCHEMA if field.name != "event")
+
+
+def size_of(block: Block) -> int:
+    """Bytes of memory: those of the events and those of their index."""
+    return int(block.raw[2].sum()) + INDEX_BYTES * len(block)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """Of one block."""
+
+    block: Block
+    events: NDArray[np.int64]  # index in the block of each entry
+    reach: NDArray[np.int64]  # bytes of the block up to the end of each entry; the last one has all of them
+    are_boundaries: NDArray[np.bool_]
+    are_statements: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, block: Block) -> "Entries":
+        entry, boundary = block.column("entry"), block.column("boundary") != 0
+        events = np.flatnonzero((entry != Entry.OTHER) | boundary)
+        _, _, sizes = block.raw
+        reach = (np.cumsum(sizes) + INDEX_BYTES * np.arange(1, len(block) + 1))[events]
+        if events.size:
+            reach[-1] = size_of(block)
+        return cls(block, events, reach, boundary[events], entry[events] == Entry.DDL)
+
+    def __len__(self) -> int:
+        return self.events.size
+
+    @property
+    def size(self) -> int:
+        return int(self.reach[-1]) if self.reach.size else 0
+
+    def end_of(self, entry: int) -> Position:
+        return self.block.end_of(int(self.events[entry]))
+
+    def part(self, first: int, stop: int) -> Block:
+        """Entries first … stop-1 with the events that belong to them, without copying."""
+        before = int(self.events[first - 1]) + 1 if first else 0
+        return self.block.slice(before, int(self.events[stop - 1]) + 1 if stop < len(self) else len(self.block))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """What is known of a block without looking into it."""
+
+    first: int  # sequence of its first entry
+    count: int  # of entries
+    base: int  # bytes of everything that was put before it
+    size: int
+    start: Position
+    end: Position  # of its last entry; events after that belong to the entry to come
+    boundary: int  # sequence of the last entry after which the log is between two transactions; -1: none
+    is_begin: bool = True  # the log is between two transactions before its first entry
+
+    @property
+    def last(self) -> int:
+        return self.first + self.count - 1
+
+    @classmethod
+    def of(cls, entries: Entries, first: int, base: int, *, is_begin: bool = True) -> "Held":
+        boundaries = np.flatnonzero(entries.are_boundaries)
+        block = entries.block
+        boundary = first + int(boundaries[-1]) if boundaries.size else -1
+        return cls(
+            first, len(entries), base, entries.size, block.start, entries.end_of(len(entries) - 1), boundary, is_begin
+        )

@@ -1,0 +1,154 @@
+"""Blocks in memory, and the oldest in files once a client falls behind.
+
+Clients that keep up are served from memory. When the memory is half full, a thread moves the oldest blocks to segment
+files, so that a slow client costs disk and not memory, and no put waits for it. When all have acked what lies in the
+files, these go. What is in memory is written to the files when the shelf is closed.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from penstock.errors import PenstockError, StoreFullError
+from penstock.store.file import FileShelf
+from penstock.store.held import Entries, Held
+from penstock.store.ring import Ring
+
+_LOOK_AGAIN_S = 0.5  # for room on the disk
+_JOIN_S = 10.0
+
+
+class MixedShelf:
+    """`files` must keep nothing that all have acked: what follows in memory would not be the next."""
+
+    def __init__(self, limit_bytes: int, files: FileShelf) -> None:
+        self.held: Ring[Held] = Ring()
+        for held in files.held:
+            self.held.append(held)
+        self.outlives = True
+        self.problem = ""
+        self.wake: Callable[[], None] = lambda: None
+        self._limit_bytes = limit_bytes
+        self._files = files
+        self._lock = threading.Lock()
+        self._filled = threading.Condition(self._lock)
+        # Protected by _lock: everything below, and the files' index.
+        self._memory: dict[int, tuple[Held, Entries]] = {}  # by first sequence, in order
+        self._bytes = 0
+        self._wanted = 0  # by the next put
+        self._is_closing = False
+        self._mover = threading.Thread(target=self._move_all, name="penstock-store-mover", daemon=True)
+        self._mover.start()
+
+    # -- moving
+
+    def _move_all(self) -> None:
+        while True:
+            with self._lock:
+                while not (self._is_closing or self._is_crowded):
+                    self._filled.wait()
+                if self._is_closing:
+                    return
+                oldest = next(iter(self._memory.values()))
+            try:
+                self._move(*oldest)
+                self.problem = ""
+            except StoreFullError as error:
+                self.problem = str(error)
+                with self._lock:
+                    if not self._is_closing:
+                        self._filled.wait(_LOOK_AGAIN_S)
+            except PenstockError as error:
+                self.problem = str(error)
+                return
+
+    def _move(self, held: Held, entries: Entries) -> None:
+        files = self._files
+        with self._lock:
+            newest = files.held[files.held.tail - 1] if len(files.held) else None
+            if newest is not None and newest.last + 1 != held.first:
+                files.clear()  # all have acked it, and what came after it
+        files.write([(held, entries)])
+        with self._lock:
+            if self._memory.get(held.first, (None,))[0] is held:
+                files.add(held, entries)
+                del self._memory[held.first]
+                self._bytes -= held.size
+            else:
+                files.unwrite(held)  # it was freed, or taken away again, in the meantime
+        self.wake()
+
+    # -- the shelf
+
+    def has_room(self, waiting: int, blocks: Sequence[Entries]) -> bool:
+        del waiting
+        with self._lock:
+            self._wanted = sum(one.size for one in blocks)
+            if not self._memory or self._bytes + self._wanted <= self._limit_bytes:
+                return True
+            self._filled.notify_all()
+            return False
+
+    @property
+    def _is_crowded(self) -> bool:
+        is_over = self._bytes > self._limit_bytes // 2 or self._bytes + self._wanted > self._limit_bytes
+        return bool(self._memory) and is_over
+
+    def write(self, blocks: Sequence[tuple[Held, Entries]]) -> None:
+        """They are in memory already."""
+
+    def add(self, held: Held, entries: Entries) -> None:
+        self.held.append(held)
+        with self._lock:
+            self._memory[held.first] = (held, entries)
+            self._bytes += held.size
+            self._wanted = 0
+            self._filled.notify_all()
+
+    def entries(self, held: Held) -> Entries:
+        with self._lock:
+            found = self._memory.get(held.first)
+        return found[1] if found is not None else self._files.entries(held)
+
+    def is_near(self, sequence: int) -> bool:
+        with self._lock:
+            first = next(iter(self._memory), None)
+            return first is None or sequence >= first
+
+    def free(self, sequence: int) -> Held | None:
+        dropped = None
+        with self._lock:
+            gone = self._files.free(sequence)
+            while len(self.held):
+                oldest = self.held[self.held.head]
+                is_in_memory = oldest.first in self._memory
+                if not (oldest.last <= sequence if is_in_memory else gone is not None and oldest.last <= gone.last):
+                    break
+                if is_in_memory:
+                    del self._memory[oldest.first]
+                    self._bytes -= oldest.size
+                dropped = self.held.drop_first()
+        return dropped
+
+    def drop_last(self) -> Entries:
+        with self._lock:
+            held = self.held.drop_last()
+            found = self._memory.pop(held.first, None)
+            if found is None:
+                return self._files.drop_last()
+            self._bytes -= held.size
+            return found[1]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of memory."""
+        with self._lock:
+            return self._bytes
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closing = True
+            self._filled.notify_all()
+        self._mover.join(_JOIN_S)
+        for held, entries in list(self._memory.values()):
+            self._move(held, entries)
+        self._files.close()

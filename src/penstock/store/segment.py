@@ -1,0 +1,93 @@
+"""One file of frames: appended to, cut at its end, read at any place, deleted as a whole."""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import StoreError
+from penstock.store.frame import HEAD_BYTES, Head, Part, decode, is_whole, read_head
+from penstock.store.held import Entries
+
+SUFFIX = ".blocks"
+_MOST_PARTS = 512  # of one write; the system takes 1024
+
+
+class Segment:
+    """Named by the sequence of its first entry. `size` is where the next frame goes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self.size = os.fstat(self._file).st_size
+        self.last = -1  # sequence of the last entry in it
+        self._lock = threading.Lock()  # of _file, while others read
+        self.written_s = path.stat().st_mtime
+
+    def append(self, parts: Sequence[Part]) -> int:
+        """Gives where the frame begins. What an error leaves behind lies after `size` and is written over."""
+        at = self.size
+        for first in range(0, len(parts), _MOST_PARTS):
+            left = [memoryview(part) for part in parts[first : first + _MOST_PARTS] if len(part)]
+            while left:
+                done = os.pwritev(self._file, left, at)
+                at += done
+                while left and done >= len(left[0]):
+                    done -= len(left.pop(0))
+                if done:
+                    left[0] = left[0][done:]
+        begin, self.size = self.size, at
+        return begin
+
+    def cut(self, size: int) -> None:
+        os.ftruncate(self._file, size)
+        self.size = size
+
+    def sync(self) -> None:
+        os.fdatasync(self._file)
+
+    def heads(self) -> Iterator[tuple[int, Head]]:
+        """Of the frames, up to the first that is not whole by its length."""
+        at = 0
+        while head := read_head(os.pread(self._file, HEAD_BYTES, at)):
+            if at + head.length > self.size:
+                return
+            yield at, head
+            at += head.length
+
+    def is_whole(self, at: int, head: Head) -> bool:
+        return is_whole(head, self._read(at, head.length))
+
+    def entries(self, at: int, length: int) -> Entries:
+        raw = self._read(at, length)
+        head = read_head(raw[:HEAD_BYTES].tobytes())
+        if head is None or not is_whole(head, raw):
+            raise StoreError(
+                f"{self.path} is damaged at byte {at}: stop the server and remove this file and those after it"
+            )
+        return Entries.of(decode(head, raw))
+
+    def _read(self, at: int, length: int) -> NDArray[np.uint8]:
+        raw = np.empty(length, np.uint8)
+        done = 0
+        with self._lock:
+            if self._file < 0:
+                raise StoreError(f"{self.path} was removed")
+            while done < length:
+                size = os.preadv(self._file, [raw[done:].data], at + done)
+                if not size:
+                    return raw[:done]
+                done += size
+        return raw
+
+    def close(self) -> None:
+        with self._lock:
+            os.close(self._file)
+            self._file = -1
+
+    def remove(self) -> None:
+        self.close()
+        self.path.unlink(missing_ok=True)

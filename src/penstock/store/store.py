@@ -1,0 +1,415 @@
+"""The event store: put → get → ack, for one reader of the log and many clients.
+
+Sequences count entries from -1. Every client has its own: `ack ≤ get ≤ put`. What all clients have acked is freed. A
+put waits while the shelf is full; all of its blocks go in or none. A get cuts a batch by entries or by memory and may
+end inside a transaction, but for clients that want whole ones. Rollback makes a client get again what it has not acked.
+A client that begins before the store does is served from the source's log until it has caught up.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from penstock.binlog.events.block import Block
+from penstock.errors import PenstockError, PositionLostError, StoreError, StoreFullError
+from penstock.model import Position
+from penstock.store.batch import Batch, BatchSize
+from penstock.store.books import Books
+from penstock.store.catch_up import CatchUp, LogReader
+from penstock.store.client import Client, ClientState, Place, TableFilter
+from penstock.store.cut import cut
+from penstock.store.held import Entries
+from penstock.store.shelf import Shelf
+from penstock.store.start import Start, place_of
+
+IDLE_S = 300.0
+_LOOK_AGAIN_S = 0.5  # for room on the disk
+_ROUNDS = 3  # in which a client may reach the begin of the store and find that it has moved on
+
+
+class EventStore:
+    """One thread puts; any thread adds clients, gets, acks and reads."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        start: Position,
+        *,
+        log: LogReader | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._shelf = shelf
+        shelf.wake = self._wake
+        self._log = log
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        # Protected by _lock: everything below, and the shelf.
+        self._books = Books(shelf, start)
+        self._clients: dict[str, Client] = {}
+        self._is_full = False  # the last put found no room
+        self._failure: PenstockError | None = None
+
+    # -- capture's side
+
+    def put(self, blocks: Block | Sequence[Block], timeout_s: float | None = None) -> bool:
+        """Add all blocks; False when there was no room in time. Waits for ever without a timeout."""
+        several = [blocks] if isinstance(blocks, Block) else blocks
+        entries = [one for one in map(Entries.of, several) if len(one)]
+        deadline = None if timeout_s is None else self._clock() + timeout_s
+        while True:
+            left = None if deadline is None else max(0, deadline - self._clock())
+            with self._lock:
+                if not self._wait(lambda: not entries or self._has_room(entries), left):
+                    return False
+                numbered = self._books.number(entries)
+            try:
+                self._shelf.write(numbered)
+            except StoreFullError:
+                if not self._wait_for_disk(deadline):
+                    return False
+                continue
+            with self._lock:
+                for held, one in numbered:
+                    self._books.add(held, one)
+                self._free()
+                self._changed.notify_all()
+                return True
+
+    def discard_incomplete(self) -> Position:
+        """Drop entries after the last transaction boundary; gives that boundary, where capture goes on.
+
+        A client that was beyond it gets the same entries again when they come again.
+        """
+        with self._lock:
+            self._books.discard_incomplete()
+            end = self._books.put
+            for client in self._clients.values():
+                if client.get.sequence > end.sequence:
+                    client.move(get=end, ack=min(client.ack, end, key=lambda place: place.sequence))
+                    client.rewinds += 1
+            return end.position
+
+    def fail(self, error: PenstockError) -> None:
+        """Every waiting or later put, get and read raises this error; what was read can still be acked."""
+        with self._lock:
+            self._failure = error
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Forget everything; what waits ends."""
+        self.fail(StoreError("the store was stopped"))
+        with self._lock:
+            end = self._books.boundary.position
+            self._shelf.close()
+            self._clients.clear()
+            self._books = Books(self._shelf, end)
+
+    # -- clients
+
+    def add_client(
+        self,
+        name: str,
+        start: Start | None = None,
+        *,
+        table_filter: TableFilter | None = None,
+        wants_whole: bool = False,
+    ) -> Position:
+        """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter."""
+        with self._lock:
+            client = self._clients.get(name)
+            if client is None:
+                client = self._clients[name] = self._new_client(name, start or Start.first())
+            client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._clock()
+            return client.position
+
+    def _new_client(self, name: str, start: Start) -> Client:
+        books = self._books
+        try:
+            place = place_of(start, self._shelf, books.origin, books.boundary)
+        except PositionLostError:
+            if self._log is None or (start.position and start.position > books.boundary.position):
+                raise
+            place = books.origin
+        if self._log is not None and place.position == books.origin.position and start.kind not in {"first", "latest"}:
+            wanted = start.position or self._log.find(start)
+            if wanted < books.origin.position:
+                return Client(name, place, place, safe=place.sequence, catch_up=CatchUp(self._log, wanted), is_far=True)
+        return Client(name, place, place, safe=place.sequence)
+
+    def forget_client(self, name: str) -> None:
+        with self._lock:
+            self._clients.pop(name, None)
+            self._free()
+
+    def states(self) -> dict[str, ClientState]:
+        with self._lock:
+            return {name: self._state(client) for name, client in self._clients.items()}
+
+    # -- a client's side
+
+    def get(
+        self, name: str, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
+    ) -> Batch | None:
+        """The next entries; what is there at the deadline when that comes first, None for nothing.
+
+        Without a timeout it waits for a full batch. With `is_ddl_alone` a statement is a batch of its own.
+        """
+        client = self._client(name)
+        deadline = None if timeout_s is None else self._clock() + timeout_s
+        with client.busy:
+            while True:
+                if client.is_behind:
+                    batch = self._get_from_log(client, size, is_ddl_alone=is_ddl_alone)
+                    if batch is not None:
+                        return batch
+                    continue
+                with self._lock:
+                    left = None if deadline is None else max(0, deadline - self._clock())
+                    self._wait(lambda: self._is_ready(client, size), left)
+                    self._check_live(client)
+                    after, rewinds = client.get, client.rewinds
+                    last = self._books.boundary.sequence if client.wants_whole else self._books.put.sequence
+                    if client.is_behind:
+                        continue
+                    if last <= after.sequence:
+                        return None
+                    parts = self._books.parts(client, size)
+                found = cut(client, after, parts, self._shelf.entries, size, last, is_ddl_alone=is_ddl_alone)
+                with self._lock:
+                    self._check_live(client)
+                    if client.rewinds == rewinds:
+                        batch, place = found
+                        client.move(get=place)
+                        return batch
+
+    def _get_from_log(self, client: Client, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
+        """The next batch of a client that is behind the store; None when it has caught up, or was rolled back."""
+        with self._lock:
+            self._check_live(client)
+            catch_up, rewinds = client.catch_up, client.rewinds
+            target = self._books.origin.position if client.is_far else client.ack.position
+        if catch_up is None:
+            return None
+        batch = catch_up.get(client, target, size, is_ddl_alone=is_ddl_alone)
+        with self._lock:
+            self._check_live(client)
+            if client.rewinds != rewinds:
+                return None
+            if client.is_far and catch_up.got >= target:
+                self._approach(client, catch_up)
+            client.settle()
+            return batch
+
+    def _approach(self, client: Client, catch_up: CatchUp) -> None:
+        """It has reached where the store began. If that has moved on too often, the store waits for it now."""
+        origin = self._books.origin
+        client.rounds += 1
+        if catch_up.got >= origin.position or client.rounds == _ROUNDS:
+            client.move(get=origin, ack=origin)
+            client.is_far, client.safe = False, origin.sequence
+
+    def ack(self, name: str, end: Position, sequence: int | None = None) -> None:
+        """Everything up to the entry that ends at `end` is done. It must be one that was got and is not acked yet."""
+        client = self._client(name)
+        with self._lock:
+            self._check_live(client, may_fail=False)
+            if client.catch_up is not None:
+                if not client.catch_up.ack(end):
+                    raise StoreError(
+                        f"client {name} cannot ack {end}: no batch that it got and has not acked ends there"
+                    )
+                client.settle()
+                return
+            self._move(client, self._books.got(client, end, sequence))
+            self._free()
+            self._changed.notify_all()
+
+    def release(self, name: str, end: Position) -> None:
+        """Everything up to the last transaction boundary at or before `end` is done; nothing when that is acked."""
+        client = self._client(name)
+        with self._lock:
+            boundary = self._books.boundary.position
+            if end > boundary:
+                raise StoreError(f"cannot ack {end}: the store has transactions up to {boundary} only")
+            place = self._books.boundary_at(end)
+            if place is not None and place.sequence > client.ack.sequence:
+                self._move(client, place)
+                self._free()
+                self._changed.notify_all()
+
+    def rollback(self, name: str) -> None:
+        """The next get starts again after the last ack."""
+        client = self._client(name)
+        with self._lock:
+            client.rewind()
+            self._changed.notify_all()
+
+    # -- by position, for consumers that keep their own place
+
+    @property
+    def first(self) -> Position:
+        """The oldest position from which `read` can start."""
+        with self._lock:
+            return self._books.origin.position
+
+    @property
+    def latest(self) -> Position:
+        """The last transaction boundary that was put."""
+        with self._lock:
+            return self._books.boundary.position
+
+    def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
+        """Where a batch that begins at `start` should end; `start` itself when nothing came in time.
+
+        Before what the store holds, that is where the store begins: only the source's log has what lies between.
+        """
+        with self._lock:
+            if start < self._books.origin.position:
+                return self._books.origin.position
+            self._wait(lambda: self._books.boundary.position > start, timeout_s)
+            if self._books.boundary.position <= start:
+                return start
+            return self._books.end_after(start, max_bytes)
+
+    def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
+        """The entries of (start, end], or None when they are not, or no longer, all here."""
+        with self._lock:
+            self._raise_failure()
+            if start < self._books.origin.position or end > self._books.boundary.position:
+                return None
+            held = self._shelf.held
+            parts = [one for one in held.since(held.find(lambda one: one.end <= start)) if one.start < end]
+        found = (self._shelf.entries(one).block.between(start, end) for one in parts)
+        return tuple(block for block in found if len(block))
+
+    # -- about it
+
+    @property
+    def size_bytes(self) -> int:
+        with self._lock:
+            return self._shelf.size_bytes
+
+    @property
+    def problem(self) -> str:
+        """Why puts wait, when it is not for clients."""
+        return self._shelf.problem
+
+    def sequences(self, name: str) -> tuple[int, int, int]:
+        """put, get, ack."""
+        client = self._client(name)
+        with self._lock:
+            return self._books.put.sequence, client.get.sequence, client.ack.sequence
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._changed.notify_all()
+
+    def _wait_for_disk(self, deadline: float | None) -> bool:
+        """A moment, or until acks have made room; False when the time is over."""
+        with self._lock:
+            left = _LOOK_AGAIN_S if deadline is None else min(_LOOK_AGAIN_S, deadline - self._clock())
+            self._raise_failure()
+            if left <= 0:
+                return False
+            self._changed.wait(left)
+            return True
+
+    # -- under the lock
+
+    def _wait(self, ready: Callable[[], bool], timeout_s: float | None) -> bool:
+        deadline = None if timeout_s is None else self._clock() + timeout_s
+        while True:
+            self._raise_failure()
+            if ready():
+                return True
+            left = None if deadline is None else deadline - self._clock()
+            if left is not None and left <= 0:
+                return False
+            self._changed.wait(left)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _client(self, name: str) -> Client:
+        with self._lock:
+            client = self._clients.get(name)
+            if client is None:
+                known = ", ".join(sorted(self._clients)) or "none"
+                raise StoreError(f"there is no client {name}; there is {known}")
+            client.seen_s = self._clock()
+            return client
+
+    def _check_live(self, client: Client, *, may_fail: bool = True) -> None:
+        if may_fail:
+            self._raise_failure()
+        if client.lost:
+            raise StoreError(f"client {client.name} is lost: {client.lost}")
+        if self._clients.get(client.name) is not client:
+            raise StoreError(f"client {client.name} was forgotten")
+
+    def _state(self, client: Client) -> ClientState:
+        if client.lost:
+            return ClientState.LOST
+        if self._clock() - client.seen_s > IDLE_S:
+            return ClientState.IDLE
+        is_near = not client.is_behind and self._shelf.is_near(client.get.sequence + 1)
+        return ClientState.LIVE if is_near else ClientState.LAGGING
+
+    @property
+    def _holding(self) -> list[Client]:
+        """Clients for which something is kept."""
+        return [client for client in self._clients.values() if not client.lost and not client.is_far]
+
+    @property
+    def _acked(self) -> Place:
+        """By all of them."""
+        places = [client.ack for client in self._holding]
+        return min(places, key=lambda place: place.sequence, default=self._books.origin)
+
+    def _has_room(self, entries: Sequence[Entries]) -> bool:
+        is_full, self._is_full = self._is_full, not self._can_take(entries)
+        if self._is_full and not is_full:
+            self._changed.notify_all()
+        return not self._is_full
+
+    def _can_take(self, entries: Sequence[Entries]) -> bool:
+        if self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries):
+            return True
+        # One that wants whole transactions can ack nothing before the first is here: waiting would be for ever.
+        waiting = (client for client in self._holding if client.wants_whole)
+        return any(self._books.boundary.sequence <= client.ack.sequence for client in waiting)
+
+    def _is_ready(self, client: Client, size: BatchSize) -> bool:
+        books = self._books
+        if client.lost or client.is_behind:
+            return True
+        if client.wants_whole:
+            return books.boundary.sequence > client.get.sequence
+        if self._is_full and books.put.sequence > client.get.sequence:
+            return True  # a batch larger than the ring would never come
+        if size.unit == "items":
+            return books.put.sequence - client.get.sequence >= size.count
+        return books.put.bytes - client.get.bytes >= size.bytes
+
+    def _move(self, client: Client, ack: Place) -> None:
+        client.move(ack=ack)
+        if self._shelf.outlives:
+            client.safe = self._books.last_boundary(client.safe, ack.sequence)
+
+    def _free(self) -> None:
+        self._is_full = False
+        done = self._acked.sequence
+        if self._shelf.outlives:
+            done = min((client.safe for client in self._holding), default=done)
+        dropped = self._books.free(done) if self._holding else None
+        if dropped is None:
+            return
+        for client in self._holding:
+            if client.ack.sequence < dropped.last:
+                client.lost = (
+                    f"entries up to {dropped.end} were removed to keep the store within its limits, and it had acked"
+                    f" up to {client.ack.position} only; forget it, and start it again where the store begins, or let"
+                    " it read the source's log from there on"
+                )

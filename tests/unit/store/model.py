@@ -1,0 +1,123 @@
+"""The store in plain lists: what every store must do."""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock.binlog.events.layout import Entry
+from penstock.model import Position
+from penstock.store import BatchSize
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    start: Position
+    end: Position
+    entry: int
+    size: int  # bytes of memory, with those of the events that belong to it
+
+    @property
+    def is_boundary(self) -> bool:
+        return self.entry in {Entry.DDL, Entry.END}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    last: int  # sequence
+    size: int
+    memory: "weakref.ref[Any]"
+
+
+@dataclass(slots=True)
+class Model:
+    start: Position
+    slots: int
+    limit_bytes: int
+    log: list[Item] = field(default_factory=list[Item])  # all that was put
+    held: list[Held] = field(default_factory=list[Held])
+    left: int = -1  # all up to here is gone
+    clients: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # get, ack
+    by_transactions: bool = False  # blocks go when whole transactions are acked
+    starts: dict[str, int] = field(default_factory=dict[str, int])
+    whole: set[str] = field(default_factory=set[str])  # those that want whole transactions
+
+    def place(self, sequence: int) -> Position:
+        return self.log[sequence].end if sequence >= 0 else self.start
+
+    @property
+    def put(self) -> int:
+        return len(self.log) - 1
+
+    @property
+    def boundary(self) -> int:
+        return max((i for i, item in enumerate(self.log) if item.is_boundary), default=-1)
+
+    @property
+    def acked(self) -> int | None:
+        return min((ack for _, ack in self.clients.values()), default=None)
+
+    def free(self) -> None:
+        acked = self.acked
+        if acked is not None and self.by_transactions:
+            acked = min(self.last_boundary(self.starts[name], ack) for name, (_, ack) in self.clients.items())
+        gone = [block.last for block in self.held if acked is not None and block.last <= acked]
+        if gone:
+            self.held = self.held[len(gone) :]
+            self.left = gone[-1]
+
+    def last_boundary(self, start: int, sequence: int) -> int:
+        return max((i for i in range(start + 1, sequence + 1) if self.log[i].is_boundary), default=min(start, sequence))
+
+    @property
+    def origin(self) -> int:
+        """The first boundary after what is gone, or the end while there is none."""
+        later = (i for i in range(max(0, self.left), len(self.log)) if self.log[i].is_boundary)
+        return -1 if self.left < 0 else next(later, self.put)
+
+    def discard_incomplete(self) -> None:
+        end = self.boundary
+        held, first = list[Held](), self.left + 1
+        for block in self.held:
+            kept = self.log[first : min(block.last, end) + 1]
+            if kept:
+                held.append(replace(block, last=min(block.last, end), size=sum(item.size for item in kept)))
+            first = block.last + 1
+        self.held, self.log, self.left = held, self.log[: end + 1], min(self.left, end)
+        for places in self.clients.values():
+            places[:] = [min(place, end) for place in places]
+
+    def has_room(self, items: Sequence[Item]) -> bool:
+        waiting = self.put - (self.origin if self.acked is None else self.acked) + len(items)
+        size = sum(block.size for block in self.held) + sum(item.size for item in items)
+        is_stuck = any(self.boundary <= self.clients[name][1] for name in self.whole)
+        return not self.held or is_stuck or (waiting <= self.slots and size <= self.limit_bytes)
+
+    def is_ready(self, name: str, size: BatchSize) -> bool:
+        new = self.log[self.clients[name][0] + 1 :]
+        return len(new) >= size.count if size.unit == "items" else sum(item.size for item in new) >= size.bytes
+
+    def end_of_batch(self, name: str, size: BatchSize, *, is_ddl_alone: bool) -> int | None:
+        """Sequence of the last entry of the next batch; None when there is none."""
+        first, whole = self.clients[name][0] + 1, name in self.whole
+        last = self.boundary if whole else self.put
+        if first > last:
+            return None
+        used, end, best, nearest = 0, first - 1, None, None
+        for sequence in range(first, last + 1):
+            item = self.log[sequence]
+            if is_ddl_alone and item.entry == Entry.DDL and sequence > first and (nearest is not None or not whole):
+                break
+            used += item.size if size.unit == "memory" else 1
+            fits = used <= (size.bytes if size.unit == "memory" else size.count) or (sequence == first)
+            if item.is_boundary:
+                nearest = sequence if nearest is None else nearest
+                best = sequence if fits else best
+            end = sequence if fits else end
+            if is_ddl_alone and item.entry == Entry.DDL:
+                break
+        return (best if best is not None else nearest) if whole else end
+
+    def ack_of(self, first: int, last: int) -> Position | None:
+        ends = [item.end for item in self.log[first : last + 1] if item.is_boundary]
+        return ends[-1] if ends else None

@@ -1,0 +1,162 @@
+"""A client that begins before the store: the source's log, then the store, and nothing twice or never."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.events.block import Block
+from penstock.errors import PositionLostError, StoreError
+from penstock.model import Position
+from penstock.store import BatchSize, ClientState, EventStore, MemoryShelf, Start
+from tests.twins.strategy import examples
+from tests.unit.store.test_store import ALL, START, blocks_of, got, transaction
+
+_STEPS = st.lists(st.sampled_from(("get", "get", "ack", "rollback", "put", "put", "free")), max_size=60)
+
+
+@dataclass
+class Log:
+    """All that the source ever wrote."""
+
+    blocks: list[Block]
+    reads: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    while_reading: Callable[[], None] = lambda: None
+
+    def find(self, start: Start) -> Position:
+        if start.kind != "time":
+            raise PositionLostError(f"the log has no {start}")
+        late = [block for block in self.blocks if int(block.column("commit_us")[0]) >= start.time_us]
+        return late[0].start if late else self.blocks[-1].end
+
+    def read_log(self, start: Position, end: Position) -> Iterator[Block]:
+        self.reads.append((start.offset, end.offset))
+        self.while_reading()
+        for block in self.blocks:
+            part = block.between(start, end)
+            if len(part):
+                yield part
+
+
+def begun(count: int) -> tuple[EventStore, Log]:
+    """A store that holds the last of `count` transactions."""
+    log = Log(blocks_of(*[transaction(2)] * count))
+    store = EventStore(MemoryShelf(1 << 20), START, log=log)
+    store.add_client("fast")
+    for block in log.blocks:
+        store.put(block)
+    store.ack("fast", got(store, BatchSize(4 * (count - 1)), "fast").end)
+    assert store.first == log.blocks[-1].start
+    return store, log
+
+
+def test_from_the_log_into_the_store() -> None:
+    store, log = begun(10)
+    assert store.add_client("late", Start.at(START)) == START
+    assert store.states()["late"] is ClientState.LAGGING
+    seen = list[int]()
+    while batch := store.get("late", BatchSize(7)):
+        seen += [int(at) for block in batch.blocks for at in block.column("position")]
+        store.ack("late", batch.end)
+    assert seen == [int(at) for block in log.blocks for at in block.column("position")]
+    assert store.states()["late"] is ClientState.LIVE
+    assert log.reads == [(4, store.first.offset)]
+    assert store.sequences("late") == (39, 39, 39)
+
+
+def test_a_time_that_the_store_no_longer_has() -> None:
+    store, log = begun(10)
+    assert store.add_client("late", Start.at_time(3000)) == log.blocks[3].start
+    assert store.add_client("later", Start.at_time(9000)) == store.first
+    with pytest.raises(PositionLostError, match="the log has no 0-1-7"):
+        store.add_client("other", Start.after_gtid("0-1-7"))
+    with pytest.raises(PositionLostError, match=r"it does not have .* yet"):
+        store.add_client("ahead", Start.at(Position("binlog.000009", 4)))
+
+
+def test_without_a_log_it_is_refused() -> None:
+    store, _ = begun(3)
+    alone = EventStore(MemoryShelf(1 << 20), store.first)
+    with pytest.raises(PositionLostError, match=r"does not have .*:4 any more"):
+        alone.add_client("late", Start.at(START))
+
+
+def test_the_store_waits_for_one_that_always_comes_too_late() -> None:
+    store, log = begun(3)
+    store.add_client("late", Start.at(START))
+
+    def move_on() -> None:
+        log.blocks.append(blocks_of(*[transaction(2)] * (len(log.blocks) + 1))[-1])
+        store.put(log.blocks[-1])
+        store.ack("fast", got(store, name="fast").end)
+
+    move_on()
+    log.while_reading = move_on
+    ends = list[Position]()
+    while not store.size_bytes:
+        ends.append(got(store, name="late").end)
+    assert len(log.reads) == 4  # the last while the store waits
+    while batch := store.get("late", ALL):
+        ends.append(batch.end)
+    assert ends == sorted(set(ends))
+    assert ends[-1] == log.blocks[-1].end
+
+
+def test_acks_are_of_batches_that_were_got() -> None:
+    store, log = begun(4)
+    store.add_client("late", Start.at(START))
+    with pytest.raises(StoreError, match="client late cannot ack"):
+        store.ack("late", log.blocks[0].end)
+    batch = got(store, BatchSize(4), "late")
+    with pytest.raises(StoreError, match="client late cannot ack"):
+        store.ack("late", log.blocks[1].end)
+    store.ack("late", batch.end)
+    store.rollback("late")
+    assert got(store, BatchSize(4), "late").start == log.blocks[0].end
+
+
+@examples(150)
+@given(_STEPS, st.booleans(), st.data())
+def test_nothing_twice_and_nothing_never(  # noqa: C901 - one case per step
+    steps: list[str], whole: bool, data: st.DataObject
+) -> None:
+    store, log = begun(6)
+    store.add_client("late", Start.at(START), wants_whole=whole)
+    acked, waiting = list[int](), list[tuple[Position, list[int]]]()
+
+    def get() -> bool:
+        size = data.draw(st.builds(BatchSize, st.integers(1, 9)))
+        batch = store.get("late", size)
+        if batch is None:
+            return False
+        waiting.append((batch.end, [int(at) for block in batch.blocks for at in block.column("position")]))
+        return True
+
+    def ack() -> None:
+        end, positions = waiting.pop(0)
+        store.ack("late", end)
+        acked.extend(positions)
+
+    for step in steps:
+        match step:
+            case "get":
+                get()
+            case "ack" if waiting:
+                ack()
+            case "rollback":
+                store.rollback("late")
+                waiting.clear()
+            case "put":
+                more = blocks_of(*[transaction(2)] * (len(log.blocks) + 1))[-1]
+                log.blocks.append(more)
+                store.put(more)
+            case "free" if (batch := store.get("fast", BatchSize(4))) is not None:
+                store.ack("fast", batch.end)
+            case _:
+                pass
+    while get() or waiting:
+        while waiting:
+            ack()
+    assert acked == [int(at) for block in log.blocks for at in block.column("position")]

@@ -1,0 +1,280 @@
+"""Blocks in files: they come back as they were, also after a crash, a damaged file and a full disk."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.events.block import Block
+from penstock.errors import StoreError
+from penstock.model import Position
+from penstock.store import BatchSize, ClientState, EventStore, FileShelf, Retention, Start
+from penstock.store.frame import HEAD_BYTES, decode, encode, is_whole, read_head
+from penstock.store.held import Entries, Held
+from penstock.store.segment import Segment
+from tests.twins.feed import read
+from tests.twins.log import LogWriter
+from tests.twins.strategy import examples, logs
+from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
+
+
+def opened(folder: Path, **options: Any) -> tuple[EventStore, FileShelf]:
+    shelf = FileShelf(folder, **({"sync": "none"} | options))
+    return EventStore(shelf, START), shelf
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.blocks"))
+
+
+def same(one: Block, other: Block) -> bool:
+    about = (one.file, one.server_version, one.tags, dict(one.tables)) == (
+        other.file, other.server_version, other.tags, dict(other.tables),
+    )  # fmt: skip
+    return about and one.events.equals(other.events)
+
+
+@examples(40)
+@given(logs(), st.integers(0, 3), st.integers(0, 3))
+def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> None:
+    for block in read(log):
+        part = block.slice(min(first, len(block) - 1), max(min(first, len(block) - 1) + 1, len(block) - last))
+        entries = Entries.of(part)
+        if not len(entries):
+            continue
+        held = Held.of(entries, 17, 23, is_begin=bool(first % 2))
+        raw = b"".join(map(bytes, encode(held, entries)))
+        array = np.frombuffer(raw, np.uint8)
+        head = read_head(raw[:HEAD_BYTES])
+        assert head is not None
+        assert is_whole(head, array)
+        assert same(decode(head, array), part)
+        assert head.held.__class__ is Held
+        for name in ("first", "count", "base", "size", "start", "end", "boundary", "is_begin"):
+            assert getattr(head.held, name) == getattr(held, name)
+
+
+def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    store, shelf = opened(tmp_path, segment_bytes=400)
+    pieces = blocks_of(*[transaction(3)] * 6)
+    for piece in pieces[:4]:
+        store.put(piece)
+    shelf.close()
+    assert len(files(tmp_path)) > 1
+    store, shelf = opened(tmp_path, segment_bytes=400)
+    assert (store.first, store.latest, shelf.recovered) == (START, pieces[3].end, "")
+    assert store.discard_incomplete() == pieces[3].end
+    for piece in pieces[4:]:
+        store.put(piece)
+    store.add_client("one", Start.at(pieces[0].end))
+    batch = got(store)
+    assert (batch.first_sequence, batch.end_sequence) == (5, 29)
+    positions = [int(at) for block in batch.blocks for at in block.column("position")]
+    assert positions == [int(at) for piece in pieces[1:] for at in piece.column("position")]
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    _, shelf = opened(tmp_path)
+    with pytest.raises(StoreError, match="is in use by another process"):
+        FileShelf(tmp_path)
+    shelf.close()
+    FileShelf(tmp_path).close()
+
+
+def test_a_torn_tail_is_cut_off_wherever_it_tears(tmp_path: Path) -> None:
+    store, shelf = opened(tmp_path / "whole")
+    pieces = blocks_of(*[transaction(2)] * 3)
+    ends = list[int]()
+    for piece in pieces:
+        store.put(piece)
+        ends.append(shelf.size_bytes)
+    shelf.close()
+    raw = files(tmp_path / "whole")[0].read_bytes()
+    for size in range(0, len(raw), 7):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        (folder / f"{0:020}.blocks").write_bytes(raw[:size])
+        store, shelf = opened(folder)
+        whole = sum(end <= size for end in ends)
+        assert store.latest == (pieces[whole - 1].end if whole else START)
+        assert shelf.size_bytes == ([0, *ends][whole])
+        assert bool(shelf.recovered) == (size not in {0, *ends})
+        assert store.put(pieces[whole], timeout_s=0)
+        shelf.close()
+        store, shelf = opened(folder)
+        assert (store.latest, shelf.recovered) == (pieces[whole].end, "")
+        shelf.close()
+
+
+@pytest.mark.parametrize("where", [0, 5, 30, 200, -1])
+def test_a_damaged_tail_is_cut_off_and_reported(tmp_path: Path, where: int) -> None:
+    store, shelf = opened(tmp_path)
+    pieces = blocks_of(*[transaction(2)] * 2)
+    store.put(pieces[0])
+    first = shelf.size_bytes
+    store.put(pieces[1])
+    total = shelf.size_bytes
+    shelf.close()
+    (path,) = files(tmp_path)
+    raw = bytearray(path.read_bytes())
+    at = first + where if where >= 0 else total - 9
+    raw[at] ^= 0x55
+    path.write_bytes(raw)
+    store, shelf = opened(tmp_path)
+    assert store.latest == pieces[0].end
+    assert shelf.recovered.startswith(f"{total - first} bytes of 00000000000000000000.blocks were no whole block")
+
+
+def test_damage_farther_back_is_found_when_it_is_read(tmp_path: Path) -> None:
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    for piece in blocks_of(*[transaction(2)] * 12):
+        store.put(piece)
+    shelf.close()
+    path = files(tmp_path)[1]
+    raw = bytearray(path.read_bytes())
+    raw[-20] ^= 1
+    path.write_bytes(raw)
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    store.add_client("one")
+    with pytest.raises(StoreError, match=rf"{path.name} is damaged at byte 0"):
+        store.get("one", ALL)
+
+
+def test_a_file_that_is_missing_ends_what_is_kept(tmp_path: Path) -> None:
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    pieces = blocks_of(*[transaction()] * 4)
+    for piece in pieces:
+        store.put(piece)
+    shelf.close()
+    files(tmp_path)[2].unlink()
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    assert store.latest == pieces[1].end
+    assert "00000000000000000009.blocks" in shelf.recovered
+    assert len(files(tmp_path)) == 2
+
+
+def test_files_go_when_all_have_acked(tmp_path: Path) -> None:
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    store.add_client("one")
+    store.add_client("two")
+    for piece in blocks_of(*[transaction()] * 4):
+        store.put(piece)
+    store.ack("one", got(store).end)
+    assert len(files(tmp_path)) == 4
+    store.ack("two", got(store, BatchSize(6), "two").end)
+    assert len(files(tmp_path)) == 2
+    store.forget_client("two")
+    assert files(tmp_path) == []
+    assert shelf.size_bytes == 0
+
+
+def test_acked_files_are_kept_for_others(tmp_path: Path) -> None:
+    now = [1000.0]
+    pieces = blocks_of(*[transaction()] * 6)
+    kept = Retention(keep_bytes=2000, keep_s=60)
+    store, shelf = opened(tmp_path, segment_bytes=1, retention=kept, clock=lambda: now[0])
+    store.add_client("one")
+    for piece in pieces:
+        store.put(piece)
+        store.ack("one", got(store).end)
+    assert len(files(tmp_path)) == 6
+    now[0] += 100
+    store.put(blocks_of(*[transaction()] * 7)[6])
+    store.ack("one", got(store).end)
+    assert 2 < len(files(tmp_path)) < 7
+    assert shelf.size_bytes >= 2000
+    assert store.first == pieces[7 - len(files(tmp_path))].start
+    store.add_client("new", Start.at(store.first))
+    assert len(got(store, name="new").blocks) == len(files(tmp_path))
+
+
+@pytest.mark.parametrize("limit", [Retention(limit_bytes=2500), Retention(limit_s=50)])
+def test_beyond_the_limit_a_client_is_lost_by_name(tmp_path: Path, limit: Retention) -> None:
+    now = [1000.0]
+    store, _ = opened(tmp_path, segment_bytes=1, retention=limit, clock=lambda: now[0])
+    store.add_client("slow")
+    store.add_client("fast")
+    pieces = blocks_of(*[transaction()] * 12)
+    for piece in pieces:
+        now[0] += 10
+        store.put(piece)
+        store.ack("fast", got(store, name="fast").end)
+    assert len(files(tmp_path)) < 8
+    assert store.states() == {"slow": ClientState.LOST, "fast": ClientState.LIVE}
+    for call in (lambda: store.get("slow", ALL), lambda: store.ack("slow", pieces[0].end)):
+        with pytest.raises(StoreError, match=r"client slow is lost: entries up to binlog\.000001:\d+ were removed.*:4"):
+            call()
+    store.forget_client("slow")
+    assert store.add_client("slow") == store.first > START
+
+
+def test_a_full_disk_makes_puts_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, shelf = opened(tmp_path)
+    one, two = blocks_of(*[transaction()] * 2)
+    store.put(one)
+    size = shelf.size_bytes
+    real = os.pwritev
+    left = [40]
+
+    def full(file: int, parts: Any, at: int) -> int:
+        if left[0] <= 0:
+            raise OSError(28, "No space left on device")
+        done = real(file, [memoryview(parts[0])[: left[0]]], at)
+        left[0] -= done
+        return done
+
+    monkeypatch.setattr(os, "pwritev", full)
+    assert not store.put(two, timeout_s=0)
+    assert not store.put(two, timeout_s=0.01)
+    assert store.problem == f"{tmp_path} cannot be written to: No space left on device"
+    assert (shelf.size_bytes, store.latest) == (size, one.end)
+    monkeypatch.setattr(os, "pwritev", real)
+    assert store.put(two, timeout_s=0)
+    assert store.problem == ""
+    shelf.close()
+    store, shelf = opened(tmp_path)
+    assert (store.latest, shelf.recovered) == (two.end, "")
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("batch", 3), ("interval", 1), ("none", 0)])
+def test_when_it_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, expected: int) -> None:
+    synced, now = list[Path](), [0.0]
+    monkeypatch.setattr(Segment, "sync", lambda self: synced.append(self.path))
+    store, _ = opened(tmp_path, sync=policy, interval_s=5.0, clock=lambda: now[0])
+    for number, piece in enumerate(blocks_of(*[transaction()] * 3)):
+        now[0] = 3.0 * number
+        store.put(piece)
+    assert len(synced) == expected
+
+
+def test_an_incomplete_transaction_is_cut_off_the_file(tmp_path: Path) -> None:
+    store, shelf = opened(tmp_path)
+    one, two, three = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, END)])
+    store.put([one, two])
+    shelf.close()
+    store, shelf = opened(tmp_path)
+    boundary = Position(START.file, 34)
+    assert store.discard_incomplete() == boundary
+    shelf.close()
+    store, shelf = opened(tmp_path)
+    assert (store.latest, shelf.recovered) == (boundary, "")
+    store.add_client("one")
+    assert got(store).end == boundary
+    del three
+
+
+def test_a_store_that_begins_inside_a_transaction(tmp_path: Path) -> None:
+    """As one does that had to let go of the beginning: nobody reads from there."""
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    pieces = blocks_of([(10, BEGIN), (10, ROWS)], [(10, ROWS)], [(10, END)], transaction())
+    store.put(pieces)
+    shelf.close()
+    files(tmp_path)[0].unlink()
+    store, shelf = opened(tmp_path, segment_bytes=1)
+    assert store.first == pieces[2].end
+    store.add_client("one")
+    assert got(store).start == pieces[2].end

@@ -1,0 +1,397 @@
+"""The store's rules one by one, with canal's own cases among them, and with real threads."""
+
+import threading
+import weakref
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
+from penstock.errors import PositionLostError, SourceConnectionError, StoreError
+from penstock.model import Position
+from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryShelf, Start
+from penstock.store.held import INDEX_BYTES
+from penstock.store.store import IDLE_S
+from tests.twins.blocks import block_of
+
+START = Position("binlog.000001", 4)
+_DEADLINE_S = 20.0
+_TOO_LONG_S = 100 * _DEADLINE_S
+OTHER, BEGIN, ROWS, DDL, END = Entry
+ALL = BatchSize(1 << 30)
+
+
+def blocks_of(*contents: list[tuple[int, int]]) -> list[Block]:
+    at, found = 4, list[Block]()
+    for number, events in enumerate(contents):
+        block, _ = block_of(events, start=at, time_us=number * 1000)
+        found.append(block)
+        at = block.end.offset
+    return found
+
+
+def transaction(rows: int = 1) -> list[tuple[int, int]]:
+    return [(10, BEGIN), *[(10, ROWS)] * rows, (10, END)]
+
+
+def store_of(*contents: list[tuple[int, int]], limit_bytes: int = 1 << 20, slots: int | None = None) -> EventStore:
+    store = EventStore(MemoryShelf(limit_bytes, slots=slots), START)
+    store.add_client("one")
+    for block in blocks_of(*contents):
+        assert store.put(block, timeout_s=0)
+    return store
+
+
+def got(store: EventStore, size: BatchSize = ALL, name: str = "one", *, is_ddl_alone: bool = False) -> Batch:
+    batch = store.get(name, size, is_ddl_alone=is_ddl_alone)
+    assert batch is not None
+    return batch
+
+
+def test_slots_are_a_power_of_two() -> None:
+    with pytest.raises(StoreError, match="power of two of slots, not 3"):
+        MemoryShelf(1000, slots=3)
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_batch_has_at_least_one(count: int) -> None:
+    with pytest.raises(StoreError, match="at least one of its items"):
+        BatchSize(count)
+
+
+class TestPut:
+    def test_a_full_ring_refuses_in_entries_and_in_bytes(self) -> None:
+        size = 3 * (10 + INDEX_BYTES)
+        one, two, three = blocks_of(*[transaction()] * 3)
+        for store in (store_of(limit_bytes=2 * size), store_of(slots=8)):
+            assert store.put(one)
+            assert store.put(two)
+            assert not store.put(three, timeout_s=0)
+            assert not store.put(three, timeout_s=0.01)
+            batch = got(store, BatchSize(3))
+            assert not store.put(three, timeout_s=0)  # what is got is not acked
+            store.ack("one", batch.end)
+            assert store.put(three, timeout_s=0)
+            assert store.size_bytes == 2 * size
+
+    def test_all_go_in_or_none(self) -> None:
+        store = store_of(transaction(), slots=8)
+        two, three = blocks_of(*[transaction()] * 3)[1:]
+        assert not store.put([two, three], timeout_s=0)
+        assert store.sequences("one") == (2, -1, -1)
+        assert store.put([two], timeout_s=0)
+
+    def test_an_event_larger_than_the_whole_ring_has_room_when_there_is_nothing_else(self) -> None:
+        store = store_of([(5000, ROWS)], limit_bytes=1024)
+        (_, more) = blocks_of([(5000, ROWS)], [(10, END)])
+        assert not store.put(more, timeout_s=0)
+        store.ack("one", got(store).end)
+        assert store.put(more, timeout_s=0)
+
+    def test_a_transaction_larger_than_the_ring_flows_through_in_pieces(self) -> None:
+        pieces = blocks_of([(10, BEGIN), (10, ROWS)], *[[(10, ROWS)] * 2] * 20, [(10, END)])
+        store = store_of(slots=4)
+        for piece in pieces:
+            assert store.put(piece, timeout_s=0)
+            batch = got(store)
+            assert batch.ack == (piece.end if piece is pieces[-1] else None)
+            store.ack("one", batch.end, batch.end_sequence)
+        assert store.size_bytes == 0
+        assert store.first == pieces[-1].end
+
+    def test_it_grows_for_a_client_that_wants_whole_ones(self) -> None:
+        pieces = blocks_of(transaction(), *[[(10, ROWS)]] * 9, [(10, END)], transaction())
+        store = EventStore(MemoryShelf(1, slots=1), START)
+        store.add_client("whole", wants_whole=True)
+        assert store.put(pieces[0], timeout_s=0)
+        assert not store.put(pieces[1], timeout_s=0)
+        store.ack("whole", got(store, BatchSize(1), "whole").end)
+        assert all(store.put(piece, timeout_s=0) for piece in pieces[1:11])
+        assert not store.put(pieces[11], timeout_s=0)
+        batch = got(store, BatchSize(1), "whole")
+        assert (batch.start, batch.end) == (pieces[0].end, pieces[10].end)
+
+
+class TestGet:
+    def test_one_put_one_get(self) -> None:
+        store = store_of([(10, ROWS)])
+        batch = got(store, BatchSize(1))
+        assert (batch.first_sequence, batch.end_sequence, batch.start) == (0, 0, START)
+        assert batch.end == Position(START.file, 14)
+        assert store.get("one", BatchSize(1)) is None
+
+    def test_sixteen_in_two_halves(self) -> None:
+        store = store_of(*[[(10, ROWS)]] * 16, slots=16)
+        first, second = got(store, BatchSize(8)), got(store, BatchSize(8))
+        assert (first.end_sequence, second.first_sequence, second.end_sequence) == (7, 8, 15)
+        assert second.end.offset == 4 + 160
+
+    def test_a_batch_in_memory_units_is_exact_and_never_empty(self) -> None:
+        each = 10 + INDEX_BYTES
+        store = store_of([(10, ROWS)] * 10)
+        for units, expected in ((1, 1), (each - 1, 1), (each, 1), (2 * each - 1, 1), (2 * each, 2), (3 * each, 3)):
+            batch = got(store, BatchSize(units, "memory", 1))
+            assert batch.end_sequence + 1 - batch.first_sequence == expected
+            store.rollback("one")
+
+    def test_sizes_beyond_2_gib_are_no_trouble(self) -> None:
+        assert BatchSize(1 << 22, "memory").bytes == 1 << 32
+        assert got(store_of([(10, ROWS)]), BatchSize(1 << 40, "memory")).end_sequence == 0
+
+    def test_blocking_waits_for_a_full_batch_and_timed_takes_what_is_there(self) -> None:
+        store = store_of([(10, ROWS)] * 3)
+        found = list[Batch | None]()
+        waiting = threading.Thread(target=lambda: found.append(store.get("one", BatchSize(4), None)), daemon=True)
+        waiting.start()
+        waiting.join(0.05)
+        assert waiting.is_alive()
+        (_, more) = blocks_of([(10, ROWS)] * 3, [(10, ROWS)])
+        store.put(more)
+        waiting.join(_DEADLINE_S)
+        assert [batch and batch.end_sequence for batch in found] == [3]
+        store.rollback("one")
+        assert store.get("one", BatchSize(100), 0.01) is not None
+
+    @pytest.mark.parametrize("unit", ["items", "memory"])
+    def test_a_statement_goes_alone(self, unit: str) -> None:
+        store = store_of(transaction(), [(10, DDL)], [*transaction(), (10, DDL), (10, DDL)])
+        size = BatchSize(1000, unit)  # type: ignore[arg-type]
+        ends = [got(store, size, is_ddl_alone=True).end_sequence for _ in range(5)]
+        assert ends == [2, 3, 6, 7, 8]
+        store.rollback("one")
+        assert got(store, size).end_sequence == 8
+
+    def test_the_ack_point_is_the_last_boundary(self) -> None:
+        store = store_of([*transaction(), (10, BEGIN), (10, ROWS)])
+        batch = got(store)
+        assert batch.ack == Position(START.file, 34)
+        store.rollback("one")
+        assert got(store, BatchSize(2)).ack is None
+
+    def test_each_client_sees_its_tables_only(self) -> None:
+        (block,) = blocks_of([(10, BEGIN), (10, ROWS), (10, ROWS), (10, END)])
+        ids = pa.array(np.array([0, 7, 8, 0], np.int64))
+        at = block.events.schema.get_field_index("table_id")
+        events = block.events.set_column(at, block.events.schema.field(at), ids)
+        name = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x01a\0\0\0"
+        block = replace(block, events=events, tables={7: name, 8: name.replace(b"\x01a", b"\x01b")})
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.add_client("a", table_filter=lambda table: table.table == "a")
+        store.add_client("all")
+        store.put(block)
+        (seen,), (every,) = got(store, name="a").blocks, got(store, name="all").blocks
+        assert seen.column("entry").tolist() == [BEGIN, ROWS, OTHER, END]
+        assert every.column("entry").tolist() == [BEGIN, ROWS, ROWS, END]
+        assert list(seen.tables) == [7]
+        assert seen.raw[0].ctypes.data == block.raw[0].ctypes.data  # the bytes are shared
+
+
+class TestAck:
+    def test_what_does_not_match_is_refused(self) -> None:
+        store = store_of([(10, ROWS)] * 4)
+        batch = got(store, BatchSize(2))
+        middle = Position(START.file, 19)
+        for end, sequence in ((middle, None), (batch.end, 0), (batch.end, 2), (Position("binlog.000002", 24), None)):
+            with pytest.raises(StoreError, match="client one cannot ack"):
+                store.ack("one", end, sequence)
+        store.ack("one", batch.end, 1)
+        with pytest.raises(StoreError, match="it has acked 1 and got 1"):
+            store.ack("one", batch.end, 1)
+
+    def test_an_unknown_client(self) -> None:
+        with pytest.raises(StoreError, match="there is no client two; there is one"):
+            store_of().get("two", ALL)
+
+    def test_freed_blocks_are_really_gone(self) -> None:
+        store, watched, at = store_of(), list[weakref.ref[object]](), 4
+        for _ in range(3):
+            block, raw = block_of(transaction(), start=at)
+            watched.append(weakref.ref(raw))
+            store.put(block)
+            at = block.end.offset
+        del raw, block
+        store.add_client("two")
+        batch = got(store, BatchSize(6))
+        store.ack("one", batch.end)
+        del batch
+        assert [memory() is None for memory in watched] == [False, False, False]  # the other client has not
+        store.forget_client("two")
+        assert [memory() is None for memory in watched] == [True, True, False]
+
+    def test_release_counts_up_to_the_last_boundary(self) -> None:
+        store = store_of([*transaction(), *transaction()])
+        store.release("one", Position(START.file, 54))
+        assert store.sequences("one") == (5, 2, 2)
+        with pytest.raises(StoreError, match=r"cannot ack .*:99: the store has transactions up to .*:64 only"):
+            store.release("one", Position(START.file, 99))
+
+
+class TestRollback:
+    def test_half_rolled_back_comes_again(self) -> None:
+        store = store_of(*[[(10, ROWS)]] * 16)
+        first = got(store, BatchSize(8))
+        store.rollback("one")
+        again = got(store, BatchSize(8))
+        assert (first.start, first.end, first.end_sequence) == (again.start, again.end, again.end_sequence)
+        store.ack("one", again.end)
+        store.rollback("one")
+        assert got(store).first_sequence == 8
+
+    def test_it_is_of_one_client(self) -> None:
+        store = store_of([(10, ROWS)] * 4)
+        store.add_client("two")
+        got(store)
+        got(store, name="two")
+        store.rollback("one")
+        assert store.sequences("one") == (3, -1, -1)
+        assert store.sequences("two") == (3, 3, -1)
+
+    def test_it_wakes_who_waits(self) -> None:
+        store = store_of([(10, ROWS)])
+        got(store)
+        found = list[Batch | None]()
+        waiting = threading.Thread(
+            target=lambda: found.append(store.get("one", BatchSize(1), _TOO_LONG_S)), daemon=True
+        )
+        waiting.start()
+        waiting.join(0.05)
+        store.rollback("one")
+        waiting.join(_DEADLINE_S)
+        assert [batch is not None for batch in found] == [True]
+
+
+class TestClients:
+    def test_where_a_client_begins(self) -> None:
+        store = store_of(*[transaction()] * 4)
+        starts = {
+            "first": (Start.first(), 4),
+            "latest": (Start.latest(), 124),
+            "position": (Start.at(Position(START.file, 64)), 64),
+            "inside": (Start.at(Position(START.file, 74)), 74),
+            "time": (Start.at_time(2000), 64),
+            "late": (Start.at_time(99_000), 124),
+        }
+        for name, (start, offset) in starts.items():
+            assert store.add_client(name, start) == Position(START.file, offset), name
+        assert got(store, name="position").first_sequence == 6
+        assert got(store, name="inside").first_sequence == 7
+        assert store.get("latest", ALL) is None
+
+    @pytest.mark.parametrize(
+        ("start", "says"),
+        [
+            (Start.at(Position(START.file, 3)), "the store begins at .*:4: it does not have .*:3 any more"),
+            (Start.at(Position("binlog.000002", 4)), "the store ends at .*:34: it does not have binlog.000002:4 yet"),
+            (Start.after_gtid("0-1-7"), "the store begins at .*:4 and has no transaction 0-1-7"),
+        ],
+    )
+    def test_what_the_store_does_not_have(self, start: Start, says: str) -> None:
+        with pytest.raises(PositionLostError, match=says):
+            store_of(transaction()).add_client("two", start)
+
+    def test_one_that_is_there_goes_on(self) -> None:
+        store = store_of(*[transaction()] * 2)
+        got(store, BatchSize(3))
+        assert store.add_client("one", Start.latest()) == Position(START.file, 34)
+
+    def test_states(self) -> None:
+        now = [0.0]
+        store = EventStore(MemoryShelf(1 << 20), START, clock=lambda: now[0])
+        store.add_client("one")
+        store.add_client("two")
+        now[0] = IDLE_S + 1
+        store.get("two", ALL)
+        assert store.states() == {"one": ClientState.IDLE, "two": ClientState.LIVE}
+
+
+class TestPositions:
+    def test_reading_starts_between_transactions_after_blocks_were_freed(self) -> None:
+        store = store_of([(10, BEGIN), (10, ROWS)], [(10, END), *transaction()])
+        store.ack("one", got(store, BatchSize(2)).end)
+        assert store.first == Position(START.file, 34)
+        assert store.read(Position(START.file, 24), store.latest) is None
+        found = store.read(store.first, store.latest)
+        assert found is not None
+        assert [len(block) for block in found] == [3]
+
+    def test_max_bytes_counts_bytes_of_the_log(self) -> None:
+        store = store_of(*[[(30, BEGIN), (60, ROWS), (10, END)]] * 3)
+        for most, expected in ((99, 100), (100, 100), (199, 100), (200, 200), (299, 200), (300, 300)):
+            assert store.end_after(START, most).offset == 4 + expected
+
+
+class TestEndings:
+    def test_discard_leaves_whole_transactions(self) -> None:
+        store = store_of([*transaction(), (5, BEGIN)], [(6, ROWS)])
+        got(store)
+        assert store.discard_incomplete() == Position(START.file, 34)
+        assert store.sequences("one") == (2, 2, -1)
+        again = blocks_of([*transaction()], [(5, BEGIN), (6, ROWS), (7, END)])[1]
+        store.put(again)
+        assert got(store).first_sequence == 3
+
+    def test_stop_forgets_everything(self) -> None:
+        store = store_of(*[transaction()] * 4)
+        store.stop()
+        assert store.size_bytes == 0
+        with pytest.raises(StoreError, match="there is no client one; there is none"):
+            store.get("one", ALL)
+        with pytest.raises(StoreError, match="the store was stopped"):
+            store.put(blocks_of(transaction())[0])
+
+    def test_a_failure_wakes_and_stops_everybody(self) -> None:
+        store = store_of()
+        raised = list[str]()
+
+        def wait() -> None:
+            try:
+                store.get("one", BatchSize(1), _TOO_LONG_S)
+            except SourceConnectionError as error:
+                raised.append(str(error))
+
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        store.fail(SourceConnectionError("gone"))
+        waiting.join(_DEADLINE_S)
+        assert raised == ["gone"]
+        with pytest.raises(SourceConnectionError, match="gone"):
+            store.put(blocks_of(transaction())[0])
+        with pytest.raises(SourceConnectionError, match="gone"):
+            store.read(START, START)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> None:
+    """Real threads; some transactions are larger than the ring."""
+    contents = [[(10, BEGIN), *[(20, ROWS)] * (number % 7), (10, END)] for number in range(300)]
+    pieces = blocks_of(*(content[i : i + 2] for content in contents for i in range(0, len(content), 2)))
+    store = EventStore(MemoryShelf(3 * 2 * (20 + INDEX_BYTES), slots=4), START)
+    names, seen = ("one", "two", "three"), dict[str, list[int]]()
+    for name in names:
+        store.add_client(name, wants_whole=whole)
+
+    def consume(name: str) -> None:
+        seen[name] = found = []
+        while not found or found[-1] < pieces[-1].column("position")[-1]:
+            batch = store.get(name, BatchSize(len(found) % 5 + 1), _DEADLINE_S)
+            assert batch is not None
+            if len(found) % 11 == 3 and not whole:
+                store.rollback(name)
+                batch = store.get(name, BatchSize(3), _DEADLINE_S)
+                assert batch is not None
+            found += [int(offset) for block in batch.blocks for offset in block.column("position")]
+            store.ack(name, batch.end, batch.end_sequence)
+
+    threads = [threading.Thread(target=consume, args=(name,), daemon=True) for name in names]
+    for thread in threads:
+        thread.start()
+    for piece in pieces:
+        assert store.put(piece, _DEADLINE_S)
+    for thread in threads:
+        thread.join(_DEADLINE_S)
+    expected = [int(offset) for piece in pieces for offset in piece.column("position")]
+    assert seen == dict.fromkeys(names, expected)
+    assert store.size_bytes == 0

@@ -1,0 +1,216 @@
+"""Every store against the model: random puts, gets, acks and rollbacks of several clients."""
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
+from penstock.errors import StoreError
+from penstock.model import Position
+from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
+from penstock.store.held import INDEX_BYTES
+from penstock.store.shelf import Shelf
+from tests.twins.blocks import block_of
+from tests.unit.store.model import Held, Item, Model
+
+NAMES = ("one", "two", "three")
+EVENTS = st.lists(st.tuples(st.integers(1, 60), st.sampled_from(list(Entry))), min_size=1, max_size=6)
+SIZES = st.one_of(
+    st.builds(BatchSize, st.integers(1, 8)),
+    st.builds(BatchSize, st.integers(1, 600), st.just("memory"), st.sampled_from((1, 64))),
+)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    put_timeout_s = 0.0
+
+    @initialize(slots=st.sampled_from((2, 8, 32)), limit=st.integers(1, 6000))
+    def start(self, slots: int, limit: int) -> None:
+        self.at = Position("binlog.000001", 4)
+        self.model = self.made(slots, limit)
+        self.store = EventStore(self.shelf, self.at)
+
+    def made(self, slots: int, limit: int) -> Model:
+        self.shelf: Shelf = MemoryShelf(limit, slots=slots)
+        return Model(self.at, slots, limit)
+
+    @rule(groups=st.lists(EVENTS, min_size=1, max_size=3), rotates=st.booleans())
+    def put(self, groups: list[list[tuple[int, int]]], rotates: bool) -> None:
+        at = Position(f"binlog.{self.at.file_number + 1:06}", 4) if rotates else self.at
+        blocks, items, held = list[Block](), list[Item](), list[Held]()
+        for events in groups:
+            block, raw = block_of(events, file=at.file, start=at.offset)
+            own = items_of(events, at)
+            if own:
+                items += own
+                total = sum(item.size for item in own)
+                held.append(Held(self.model.put + len(items), total, weakref.ref(raw)))
+            blocks.append(block)
+            at = block.end
+        expected = not items or self.model.has_room(items)
+        assert self.store.put(blocks, timeout_s=self.put_timeout_s) == expected
+        if expected:
+            self.model.log += items
+            self.model.held += held
+            self.model.free()
+            self.at = at
+
+    @rule(name=st.sampled_from(NAMES), whole=st.booleans())
+    def add(self, name: str, whole: bool) -> None:
+        origin = self.model.origin
+        found = self.store.add_client(name, wants_whole=whole)
+        (self.model.whole.add if whole else self.model.whole.discard)(name)
+        if name not in self.model.clients:
+            self.model.starts[name] = origin
+        get, _ = self.model.clients.setdefault(name, [origin, origin])
+        assert found == self.model.place(get)
+
+    def some_client(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.model.clients)))
+
+    @precondition(lambda self: self.model.clients)
+    @rule(data=st.data(), size=SIZES, alone=st.booleans())
+    def get(self, data: st.DataObject, size: BatchSize, alone: bool) -> None:
+        name, model = self.some_client(data), self.model
+        first, end = model.clients[name][0] + 1, model.end_of_batch(name, size, is_ddl_alone=alone)
+        batch = self.store.get(name, size, is_ddl_alone=alone)
+        if end is None:
+            assert batch is None
+            return
+        assert batch is not None
+        assert (batch.first_sequence, batch.end_sequence) == (first, end)
+        assert (batch.start, batch.end) == (model.place(first - 1), model.place(end))
+        assert batch.ack == model.ack_of(first, end)
+        entries = [entry for block in batch.blocks for entry in block.column("entry").tolist() if entry]
+        assert entries == [item.entry for item in model.log[first : end + 1]]
+        assert all(are_bytes_right(block) for block in batch.blocks)
+        model.clients[name][0] = end
+
+    @precondition(lambda self: self.model.clients)
+    @rule(data=st.data(), by_sequence=st.booleans())
+    def ack(self, data: st.DataObject, by_sequence: bool) -> None:
+        name = self.some_client(data)
+        get, ack = self.model.clients[name]
+        if self.model.put < 0:
+            return
+        sequence = data.draw(st.integers(max(0, ack - 1), max(0, min(get + 2, self.model.put))))
+        end = self.model.place(sequence)
+        if ack < sequence <= get:
+            self.store.ack(name, end, sequence if by_sequence else None)
+            self.model.clients[name][1] = sequence
+            self.model.free()
+        else:
+            with pytest.raises(StoreError, match=f"client {name} cannot ack"):
+                self.store.ack(name, end, sequence if by_sequence else None)
+
+    @precondition(lambda self: self.model.clients)
+    @rule(data=st.data())
+    def rollback(self, data: st.DataObject) -> None:
+        name = self.some_client(data)
+        self.store.rollback(name)
+        self.model.clients[name][0] = self.model.clients[name][1]
+
+    @precondition(lambda self: self.model.clients)
+    @rule(data=st.data())
+    def forget(self, data: st.DataObject) -> None:
+        name = self.some_client(data)
+        self.store.forget_client(name)
+        del self.model.clients[name]
+        self.model.whole.discard(name)
+        self.model.free()
+
+    @rule()
+    def the_connection_breaks(self) -> None:
+        """And capture goes on after the last transaction."""
+        self.model.discard_incomplete()
+        self.at = self.model.place(self.model.boundary)
+        assert self.store.discard_incomplete() == self.at
+
+    @invariant()
+    def sequences_are_the_models(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        model = self.model
+        for name, (get, ack) in model.clients.items():
+            assert self.store.sequences(name) == (model.put, get, ack)
+            assert ack <= get <= model.put
+        assert self.store.latest == model.place(model.boundary)
+        assert self.store.first == model.place(model.origin)
+        self.check_size()
+
+    def check_size(self) -> None:
+        assert self.store.size_bytes == sum(block.size for block in self.model.held)
+
+
+class FileStoreMachine(StoreMachine):
+    """A block per segment, so that files go as blocks in memory do."""
+
+    def made(self, slots: int, limit: int) -> Model:
+        del slots, limit
+        self.folder = TemporaryDirectory()
+        self.shelf = FileShelf(Path(self.folder.name), segment_bytes=1, sync="none")
+        return Model(self.at, 1 << 40, 1 << 40, by_transactions=True)
+
+    def teardown(self) -> None:
+        if hasattr(self, "folder"):
+            self.shelf.close()
+            self.folder.cleanup()
+
+    def check_size(self) -> None:
+        files = sorted(Path(self.folder.name).glob("*.blocks"))
+        assert self.store.size_bytes == sum(path.stat().st_size for path in files)
+        assert len(files) == len(self.model.held)
+
+
+class MixedStoreMachine(FileStoreMachine):
+    """Hardly anything has room in memory, so that blocks move to files all the time."""
+
+    put_timeout_s = 20.0
+
+    def made(self, slots: int, limit: int) -> Model:
+        del slots
+        self.folder = TemporaryDirectory()
+        files = FileShelf(Path(self.folder.name), segment_bytes=1, sync="none")
+        self.shelf = MixedShelf(limit, files)
+        return Model(self.at, 1 << 40, 1 << 40, by_transactions=True)
+
+    def check_size(self) -> None:
+        assert self.store.size_bytes <= sum(block.size for block in self.model.held)
+
+
+def items_of(events: Sequence[tuple[int, int]], at: Position) -> list[Item]:
+    """The entries among the events of a block, with the bytes of the others before them, and the last with the rest."""
+    found, begin, size = list[Item](), at, 0
+    for length, entry in events:
+        size += length + INDEX_BYTES
+        at = Position(at.file, at.offset + length)
+        if entry != Entry.OTHER:
+            found.append(Item(begin, at, entry, size))
+            begin, size = at, 0
+    if found:
+        found[-1] = replace(found[-1], size=found[-1].size + size)
+    return found
+
+
+def are_bytes_right(block: Block) -> bool:
+    """Each byte says where in the file it is."""
+    data, starts, sizes = block.raw
+    ends = zip(starts.tolist(), sizes.tolist(), block.column("position").tolist(), strict=True)
+    return all(data[start] == at % 256 and data[start + size - 1] == (at + size - 1) % 256 for start, size, at in ends)
+
+
+_SETTINGS = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestMemoryStore = StoreMachine.TestCase
+TestMemoryStore.settings = _SETTINGS
+TestFileStore = FileStoreMachine.TestCase
+TestFileStore.settings = _SETTINGS
+TestMixedStore = MixedStoreMachine.TestCase
+TestMixedStore.settings = _SETTINGS
