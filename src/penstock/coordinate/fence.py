@@ -1,0 +1,36 @@
+"""Who may write: the server that claimed last. An older one finds its writes refused."""
+
+from dataclasses import dataclass
+
+from penstock.coordinate.tree import Tree
+from penstock.errors import CoordinationError, FencedError
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """`epoch` rises with every claim; `check` goes with every write."""
+
+    epoch: int
+    path: str
+    version: int
+
+    @property
+    def check(self) -> tuple[str, int]:
+        return self.path, self.version
+
+
+def claim(tree: Tree, path: str) -> Fence:
+    """Take over: from now on writes with an older fence are refused."""
+    for _ in range(10):
+        found = tree.read(path)
+        if found is None:
+            tree.commit({path: b"0"})
+            continue
+        raw, version = found
+        epoch = int(raw or b"0") + 1
+        try:
+            tree.commit({path: str(epoch).encode()}, (path, version))
+        except FencedError:
+            continue  # somebody else was quicker
+        return Fence(epoch, path, version + 1)
+    raise CoordinationError(f"{path} is claimed by others all the time")

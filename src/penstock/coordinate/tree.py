@@ -1,0 +1,109 @@
+"""A tree of small values, and its ZooKeeper."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from penstock.errors import CoordinationError, FencedError, MissingExtraError
+
+_TIMEOUT_S = 10.0
+
+
+class Tree(Protocol):
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        """The value and its version; None for what is not there."""
+        ...
+
+    def children(self, path: str) -> list[str]:
+        """Names, in order; none of what is not there."""
+        ...
+
+    def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
+        """Write these values, and delete where there is None, all or none; and only if the value at the path `check`
+        has still this version, else FencedError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ZooKeeperTree:
+    """Any thread may call it. A server that cannot be reached is a CoordinationError, which is transient."""
+
+    def __init__(self, hosts: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+        try:
+            from kazoo import exceptions  # noqa: PLC0415 - an extra
+            from kazoo.client import KazooClient  # noqa: PLC0415
+            from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
+        except ImportError:
+            raise MissingExtraError.of("zookeeper", "a tree in ZooKeeper") from None
+        self._errors: Any = exceptions
+        self._timeouts: Any = KazooTimeoutError
+        self._hosts, self._timeout_s = hosts, timeout_s
+        self._client: Any = KazooClient(hosts, timeout=timeout_s)
+        with self._answered():
+            self._client.start(timeout_s)
+
+    @contextmanager
+    def _answered(self) -> Generator[None]:
+        errors = self._errors
+        try:
+            yield
+        except (errors.ConnectionLoss, errors.SessionExpiredError, errors.ConnectionClosedError) as error:
+            raise CoordinationError(f"ZooKeeper at {self._hosts} cannot be reached: {type(error).__name__}") from None
+        except (self._timeouts, errors.OperationTimeoutError):
+            raise CoordinationError(f"ZooKeeper at {self._hosts} does not answer") from None
+        except errors.NoAuthError:
+            raise CoordinationError(f"ZooKeeper at {self._hosts} refuses: no permission") from None
+
+    def _wait(self, answer: Any) -> Any:
+        """Without a time it would wait for as long as the connection is away."""
+        return answer.get(timeout=self._timeout_s)
+
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        with self._answered():
+            try:
+                value, about = self._wait(self._client.get_async(path))
+            except self._errors.NoNodeError:
+                return None
+            return value, about.version
+
+    def children(self, path: str) -> list[str]:
+        with self._answered():
+            try:
+                return sorted(self._wait(self._client.get_children_async(path)))
+            except self._errors.NoNodeError:
+                return []
+
+    def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
+        for attempt in range(3):
+            with self._answered():
+                answers = self._try(changes, check)
+            failed = [answer for answer in answers if isinstance(answer, Exception)]
+            if not failed:
+                return
+            if check is not None and isinstance(answers[0], (self._errors.BadVersionError, self._errors.NoNodeError)):
+                raise FencedError(f"{check[0]} has changed: another server has taken over")
+            # Somebody made or removed a node between our look and our write.
+            if attempt == 2:
+                raise CoordinationError(f"ZooKeeper at {self._hosts} did not take a write: {failed[0]!r}")
+
+    def _try(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None) -> list[Any]:
+        client = self._client
+        request = client.transaction()
+        if check is not None:
+            request.check(*check)
+        for path, value in changes.items():
+            is_there = self._wait(client.exists_async(path)) is not None
+            if value is None:
+                if is_there:
+                    request.delete(path)
+            elif is_there:
+                request.set_data(path, value)
+            else:
+                self._wait(client.ensure_path_async(path.rpartition("/")[0]))
+                request.create(path, value)
+        return self._wait(request.commit_async())
+
+    def close(self) -> None:
+        self._client.stop()
+        self._client.close()

@@ -1,0 +1,10 @@
+"""What clients have subscribed to, which batches they hold, and how far they have acked."""
+
+from penstock.meta.cursor import Cursor
+from penstock.meta.file import FileKeeper
+from penstock.meta.kept import Keeper, KeptMeta
+from penstock.meta.memory import MemoryMeta
+from penstock.meta.record import BatchRange, ClientRecord
+from penstock.meta.zookeeper import ZooKeeperKeeper
+
+__all__ = ["BatchRange", "ClientRecord", "Cursor", "FileKeeper", "Keeper", "KeptMeta", "MemoryMeta", "ZooKeeperKeeper"]

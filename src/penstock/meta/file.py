@@ -1,0 +1,126 @@
+"""Subscriptions and cursors in a file; batches are gone after a restart and come again.
+
+The file is canal's `meta.dat`, with more in it: `epoch` beside each cursor, `fence`, `generation` and `checksum`. It is
+replaced as a whole: a new file, on the disk, takes the name, and the one before it is kept as `meta.dat.previous`. So a
+crash leaves one of the two whole.
+"""
+
+import json
+import logging
+import os
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import FencedError, MetaError
+from penstock.meta.cursor import Cursor
+from penstock.meta.record import ClientRecord
+
+log = logging.getLogger(__name__)
+
+
+class FileKeeper:
+    """`fence` is the epoch of whoever elected this process."""
+
+    def __init__(self, destination: str, folder: Path, *, fence: int = 0) -> None:
+        self.destination = destination
+        self.path = folder / destination / "meta.dat"
+        self.previous = self.path.with_name("meta.dat.previous")
+        self._fence = fence
+        self._generation = 0
+        self._records: dict[int, ClientRecord] = {}
+
+    def save(self, changed: Iterable[ClientRecord]) -> None:
+        after = self._records | {record.client_id: record for record in changed}
+        after = {client_id: record for client_id, record in after.items() if not record.is_forgotten}
+        try:
+            self._replace(self._encoded(after))
+        except OSError as error:
+            raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
+        self._records = after
+        self._generation += 1
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _replace(self, raw: bytes) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_name("meta.dat.new")
+        with new.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        if self.path.exists():
+            self._copied().replace(self.previous)
+        new.replace(self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _copied(self) -> Path:
+        """A second name for the present file, so that it never lacks its own."""
+        copy = self.path.with_name("meta.dat.old")
+        copy.unlink(missing_ok=True)
+        os.link(self.path, copy)
+        return copy
+
+    def _encoded(self, records: dict[int, ClientRecord]) -> bytes:
+        clients = [
+            {"clientIdentity": {"clientId": record.client_id, "destination": self.destination, "filter": record.filter}}
+            | ({"cursor": record.cursor.to_json()} if record.cursor else {})
+            | ({} if record.is_subscribed else {"subscribed": False})
+            for record in sorted(records.values(), key=lambda record: record.client_id)
+        ]
+        about = {
+            "clientDatas": clients,
+            "destination": self.destination,
+            "fence": self._fence,
+            "generation": self._generation + 1,
+        }
+        return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
+
+    def load(self) -> list[ClientRecord]:
+        found = self._read(self.path)
+        if found is None:
+            found = self._read(self.previous)
+            if found is not None and self.path.exists():
+                log.warning("%s is damaged: going on with the one before it", self.path)
+        if found is None:
+            if self.path.exists() and self.path.stat().st_size:
+                raise MetaError(
+                    f"{self.path} cannot be read, and there is no other: put a copy in its place, or remove it to begin"
+                    " without cursors"
+                )
+            return []
+        fence = int(found.get("fence") or 0)
+        if fence > self._fence:
+            raise FencedError(
+                f"{self.path} was written by a server of epoch {fence}, and this one is of {self._fence}: it has been"
+                " replaced"
+            )
+        self._generation = int(found.get("generation") or 0)
+        clients: list[dict[str, Any]] = found["clientDatas"]
+        for client in clients:
+            identity: dict[str, Any] = client["clientIdentity"]
+            record = ClientRecord(int(identity["clientId"]), str(identity.get("filter") or ""))
+            record.is_subscribed = client.get("subscribed", True)
+            record.cursor = Cursor.from_json(client["cursor"]) if client.get("cursor") else None
+            self._records[record.client_id] = record
+        return list(self._records.values())
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """None for what is not there, or not whole."""
+        try:
+            found: dict[str, Any] = json.loads(path.read_bytes())
+            checksum = found.pop("checksum", None)
+            is_whole = checksum is None or checksum == _checksum(found)
+            return found if is_whole and isinstance(found["clientDatas"], list) else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def _checksum(about: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(about, separators=(",", ":"), sort_keys=True).encode())

@@ -1,0 +1,103 @@
+"""A manager whose records outlive it: in a file, or in ZooKeeper.
+
+A change is kept `before` it counts, or afterwards: `soon`, or every period. What was kept last is at most that much
+older than what counts; a client gets the rest again. At stop everything is kept.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Protocol
+
+from penstock.errors import CoordinationError, FencedError, MetaError, PenstockError
+from penstock.meta.memory import MemoryMeta
+from penstock.meta.record import ClientRecord
+
+log = logging.getLogger(__name__)
+_JOIN_S = 10.0
+_LOOK_AGAIN_S = 1.0  # after an error
+
+
+class Keeper(Protocol):
+    def load(self) -> list[ClientRecord]: ...
+
+    def save(self, changed: Iterable[ClientRecord]) -> None:
+        """Raises MetaError, CoordinationError or FencedError: some of them may be kept then."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class KeptMeta(MemoryMeta):
+    """`period_s` is None for before, 0 for soon."""
+
+    def __init__(self, destination: str, keeper: Keeper, *, period_s: float | None) -> None:
+        super().__init__(destination)
+        self.problem = ""  # why the last attempt to keep something failed
+        self._keeper = keeper
+        self._period_s = period_s
+        self._dirty: dict[int, ClientRecord] = {}
+        self._wakes = threading.Condition(self._lock)
+        self._saving = threading.Lock()
+        self._is_stopping = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        for record in self._keeper.load():
+            self._records[record.client_id] = record
+        if self._period_s is not None:
+            name = f"penstock-meta-{self.destination}"
+            self._thread = threading.Thread(target=self._flush_often, name=name, daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        with self._lock:
+            self._is_stopping = True
+            self._wakes.notify_all()
+        if self._thread is not None:
+            self._thread.join(_JOIN_S)
+        try:
+            self.flush()
+        finally:
+            self._keeper.close()
+
+    def _keep(self, record: ClientRecord) -> None:
+        if self._period_s is None:
+            self._keeper.save([record])
+        else:
+            self._dirty[record.client_id] = record
+            self._wakes.notify_all()
+
+    def _flush_often(self) -> None:
+        while True:
+            with self._lock:
+                while not (self._dirty or self._is_stopping):
+                    self._wakes.wait()
+                if not self._is_stopping and self._period_s:
+                    self._wakes.wait_for(lambda: self._is_stopping, self._period_s)
+                if self._is_stopping:
+                    return
+            try:
+                self.flush()
+            except FencedError:
+                return
+            except (MetaError, CoordinationError) as error:
+                log.warning("cursors not kept destination=%s reason=%s", self.destination, error)
+                with self._lock:
+                    self._wakes.wait_for(lambda: self._is_stopping, _LOOK_AGAIN_S)
+
+    def flush(self) -> None:
+        """Keep what has changed; what cannot be kept is still to be kept."""
+        with self._saving:
+            with self._lock:
+                dirty, self._dirty = self._dirty, {}
+            if not dirty:
+                return
+            try:
+                self._keeper.save(dirty.values())
+                self.problem = ""
+            except PenstockError as error:
+                self.problem = str(error)
+                with self._lock:
+                    self._dirty = dirty | self._dirty
+                raise

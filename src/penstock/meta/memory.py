@@ -1,0 +1,120 @@
+"""Subscriptions, batches and cursors of one destination, in memory. The other managers stand on this one."""
+
+import threading
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+from penstock.errors import MetaError
+from penstock.meta.cursor import Cursor
+from penstock.meta.record import BatchRange, ClientRecord
+
+T = TypeVar("T")
+
+
+class MemoryMeta:
+    """Any thread may call it."""
+
+    def __init__(self, destination: str) -> None:
+        self.destination = destination
+        self._lock = threading.RLock()
+        self._records: dict[int, ClientRecord] = {}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin with what was kept."""
+
+    def stop(self) -> None:
+        """Keep what is to be kept."""
+
+    def _keep(self, record: ClientRecord) -> None:
+        """Called under the lock with what a record is about to become. What this raises, the caller gets, and nothing
+        has changed."""
+
+    def _change(self, client_id: int, action: Callable[[ClientRecord], T], *, is_open: bool = True) -> T:
+        """With `is_open` for anybody, else for a client that has subscribed."""
+        with self._lock:
+            record = self._records.get(client_id)
+            if not is_open and (record is None or not record.is_subscribed):
+                known = ", ".join(map(str, self.subscriptions())) or "none"
+                raise MetaError(f"client {client_id} has not subscribed to {self.destination}; there is {known}")
+            after = record.copy() if record is not None else ClientRecord(client_id)
+            found = action(after)
+            self._keep(after)
+            self._records[client_id] = after
+            return found
+
+    # -- subscriptions
+
+    def subscribe(self, client_id: int, table_filter: str = "") -> None:
+        """Again is no error; the filter is the new one."""
+        self._change(client_id, lambda record: record.subscribe(table_filter))
+
+    def unsubscribe(self, client_id: int) -> None:
+        """Its batches go; its cursor stays, and it goes on from there when it comes again."""
+        if self.has_subscribed(client_id):
+            self._change(client_id, lambda record: record.unsubscribe())
+
+    def forget(self, client_id: int) -> None:
+        """Its cursor, too."""
+        with self._lock:
+            if client_id in self._records:
+                self._change(client_id, lambda record: record.forget())
+                del self._records[client_id]
+
+    def subscriptions(self) -> dict[int, str]:
+        """Filters by client, in the order of the ids."""
+        with self._lock:
+            records = sorted(self._records.values(), key=lambda record: record.client_id)
+            return {record.client_id: record.filter for record in records if record.is_subscribed}
+
+    def has_subscribed(self, client_id: int) -> bool:
+        return client_id in self.subscriptions()
+
+    # -- batches
+
+    def add_batch(self, client_id: int, batch: BatchRange, batch_id: int | None = None) -> int:
+        return self._change(client_id, lambda record: record.add_batch(batch, batch_id), is_open=False)
+
+    def ack_batch(self, client_id: int, batch_id: int) -> BatchRange:
+        """Take the first outstanding batch away; any other is an error that names the first."""
+        return self._change(client_id, lambda record: record.take_first(batch_id), is_open=False)
+
+    rollback_batch = ack_batch
+
+    def clear_batches(self, client_id: int) -> list[BatchRange]:
+        return self._change(client_id, lambda record: record.clear_batches(), is_open=False)
+
+    def batches(self, client_id: int) -> dict[int, BatchRange]:
+        """Outstanding ones, the first first."""
+        with self._lock:
+            record = self._records.get(client_id)
+            return dict(record.batches) if record else {}
+
+    def first_batch(self, client_id: int) -> tuple[int, BatchRange] | None:
+        return next(iter(self.batches(client_id).items()), None)
+
+    def latest_batch(self, client_id: int) -> tuple[int, BatchRange] | None:
+        return next(reversed(self.batches(client_id).items()), None)
+
+    # -- cursors
+
+    def cursor(self, client_id: int) -> Cursor | None:
+        with self._lock:
+            record = self._records.get(client_id)
+            return record.cursor if record else None
+
+    def update_cursor(self, client_id: int, cursor: Cursor, *, backwards: bool = False) -> None:
+        """It never goes back by itself."""
+        self._change(client_id, lambda record: record.move_cursor(cursor, backwards=backwards))
+
+    def lowest_cursor(self) -> Cursor | None:
+        """Of the clients that have subscribed: where capture must begin."""
+        with self._lock:
+            cursors = [record.cursor for record in self._records.values() if record.is_subscribed and record.cursor]
+            return min(cursors, key=lambda cursor: (cursor.epoch, cursor.position), default=None)

@@ -1,0 +1,77 @@
+"""What is remembered of one client."""
+
+from dataclasses import dataclass, field, replace
+
+from penstock.errors import MetaError
+from penstock.meta.cursor import Cursor
+from penstock.model import Position
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRange:
+    """What a batch holds: entries of (start, end], and the last place between two transactions in it, if any."""
+
+    start: Position
+    end: Position
+    end_sequence: int
+    ack: Position | None = None
+
+
+@dataclass(slots=True)
+class ClientRecord:
+    client_id: int
+    filter: str = ""
+    is_subscribed: bool = False
+    cursor: Cursor | None = None
+    batches: dict[int, BatchRange] = field(default_factory=dict[int, BatchRange])  # outstanding, by rising id
+    last_id: int = 0
+
+    def copy(self) -> "ClientRecord":
+        return replace(self, batches=dict(self.batches))
+
+    def subscribe(self, table_filter: str) -> None:
+        self.is_subscribed, self.filter = True, table_filter
+
+    def unsubscribe(self) -> None:
+        self.is_subscribed = False
+        self.batches.clear()
+
+    def forget(self) -> None:
+        self.unsubscribe()
+        self.cursor = None
+
+    @property
+    def is_forgotten(self) -> bool:
+        return not self.is_subscribed and self.cursor is None
+
+    def clear_batches(self) -> list[BatchRange]:
+        found = list(self.batches.values())
+        self.batches.clear()
+        return found
+
+    def add_batch(self, batch: BatchRange, batch_id: int | None = None) -> int:
+        """A given id moves the counter."""
+        if batch_id is not None and batch_id <= self.last_id:
+            raise MetaError(f"batch {batch_id} of client {self.client_id} cannot come after batch {self.last_id}")
+        self.last_id = batch_id if batch_id is not None else self.last_id + 1
+        self.batches[self.last_id] = batch
+        return self.last_id
+
+    def take_first(self, batch_id: int) -> BatchRange:
+        """Batches are acked and rolled back in their order."""
+        first = next(iter(self.batches), None)
+        if first is None:
+            raise MetaError(f"client {self.client_id} has no batch {batch_id}: none is outstanding")
+        if batch_id not in self.batches:
+            raise MetaError(f"client {self.client_id} has no batch {batch_id}: the first outstanding one is {first}")
+        if batch_id != first:
+            raise MetaError(f"batch {batch_id} of client {self.client_id} is not the first outstanding one: {first} is")
+        return self.batches.pop(batch_id)
+
+    def move_cursor(self, cursor: Cursor, *, backwards: bool = False) -> None:
+        if self.cursor is not None and cursor.is_before(self.cursor) and not backwards:
+            raise MetaError(
+                f"the cursor of client {self.client_id} is at {self.cursor} and does not go back to {cursor} by itself:"
+                " use `penstock position set`"
+            )
+        self.cursor = cursor

@@ -1,0 +1,197 @@
+"""Cursors in a file: canal's is read, ours is replaced as a whole, and a crash leaves one that is whole."""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import FencedError, MetaError
+from penstock.meta import BatchRange, Cursor, FileKeeper, KeptMeta
+from penstock.model import Position
+from tests.twins.strategy import examples
+from tests.unit.meta.test_contract import at
+
+CANAL = (
+    '{"clientDatas":[{"clientIdentity":{"clientId":1001,"destination":"example","filter":""},"cursor":{"identity":'
+    '{"slaveId":-1,"sourceAddress":{"address":"mysql","port":3306}},"postion":{"gtid":"","included":false,"journalName":'
+    '"mysql-bin.000032","position":696,"serverId":1,"timestamp":1589189724000}}}],"destination":"example"}'
+)
+CURSOR = Cursor(Position("mysql-bin.000032", 696, 1589189724), 0, "", 1, ("mysql", 3306))
+
+
+def file_meta(folder: Path, *, period_s: float = 3600, fence: int = 0) -> KeptMeta:
+    return KeptMeta("example", FileKeeper("example", folder, fence=fence), period_s=period_s)
+
+
+def write(folder: Path, content: str | bytes, name: str = "meta.dat") -> Path:
+    path = folder / "example" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def saved(folder: Path, offset: int) -> None:
+    with file_meta(folder, period_s=3600) as meta:
+        meta.subscribe(1)
+        meta.update_cursor(1, Cursor(at(offset)))
+
+
+def cursor_in(folder: Path) -> Cursor | None:
+    with file_meta(folder, period_s=3600) as meta:
+        return meta.cursor(1)
+
+
+def test_canals_file_is_read(tmp_path: Path) -> None:
+    write(tmp_path, CANAL)
+    with file_meta(tmp_path) as meta:
+        assert meta.subscriptions() == {1001: ""}
+        assert meta.cursor(1001) == CURSOR
+
+
+def test_ours_is_canals_with_more_in_it(tmp_path: Path) -> None:
+    path = write(tmp_path, CANAL)
+    with file_meta(tmp_path, fence=3) as meta:
+        meta.update_cursor(1001, CURSOR)
+    found, canal = json.loads(path.read_bytes()), json.loads(CANAL)
+    assert (found.pop("fence"), found.pop("generation")) == (3, 1)
+    assert found.pop("checksum")
+    assert found["clientDatas"][0]["cursor"].pop("epoch") == 0
+    assert found == canal
+
+
+@examples(60)
+@given(st.integers(0, 511), st.integers(4, 1 << 40), st.integers(1, 1 << 20), st.text(max_size=20))
+def test_a_cursor_comes_back_as_it_was(epoch: int, offset: int, file: int, gtid: str) -> None:
+    cursor = Cursor(Position(f"binlog.{file:06}", offset, 1_700_000_000), epoch, gtid, 9, ("db", 3306))
+    found = Cursor.from_json(json.loads(json.dumps(cursor.to_json(with_type=True))))
+    assert (found, found.position.timestamp) == (cursor, 1_700_000_000)
+
+
+@pytest.mark.parametrize("value", [{}, {"postion": None}, {"postion": {"journalName": "x", "position": 4}}])
+def test_what_is_no_cursor(value: dict[str, object]) -> None:
+    with pytest.raises(MetaError, match="this is no cursor"):
+        Cursor.from_json(value)
+
+
+def test_another_manager_sees_what_was_kept(tmp_path: Path) -> None:
+    with file_meta(tmp_path, period_s=3600) as meta:
+        meta.subscribe(1, "shop.*")
+        meta.subscribe(2)
+        meta.update_cursor(1, Cursor(at(100, timestamp=5), epoch=2))
+        meta.update_cursor(2, Cursor(at(200)))
+        meta.add_batch(1, BatchRange(at(100), at(200), 7))
+        meta.unsubscribe(2)
+    with file_meta(tmp_path) as meta:
+        assert meta.subscriptions() == {1: "shop.*"}
+        assert meta.cursor(1) == Cursor(at(100), epoch=2)
+        assert meta.cursor(2) == Cursor(at(200))
+        assert meta.batches(1) == {}
+
+
+def test_it_is_written_every_period(tmp_path: Path) -> None:
+    with file_meta(tmp_path, period_s=0.01) as meta:
+        meta.subscribe(1)
+        meta.update_cursor(1, Cursor(at(100)))
+        waited, path = threading.Event(), tmp_path / "example" / "meta.dat"
+        for _ in range(500):
+            if path.exists() and b"100" in path.read_bytes():
+                break
+            waited.wait(0.02)
+        assert b'"position":100' in path.read_bytes()
+
+
+@pytest.mark.parametrize("keep", [0, 1, 30, -1])
+def test_a_damaged_file_is_replaced_by_the_one_before(tmp_path: Path, keep: int) -> None:
+    saved(tmp_path, 100)
+    saved(tmp_path, 200)
+    path = tmp_path / "example" / "meta.dat"
+    path.write_bytes(path.read_bytes()[:keep])
+    assert cursor_in(tmp_path) == Cursor(at(100))
+
+
+def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
+    saved(tmp_path, 100)
+    saved(tmp_path, 200)
+    path = tmp_path / "example" / "meta.dat"
+    path.write_bytes(path.read_bytes().replace(b'"position":200', b'"position":900'))
+    assert cursor_in(tmp_path) == Cursor(at(100))
+
+
+def test_without_any_whole_file_it_does_not_begin_anew(tmp_path: Path) -> None:
+    write(tmp_path, CANAL[:-40])
+    with pytest.raises(MetaError, match=r"meta\.dat cannot be read, and there is no other"):
+        file_meta(tmp_path).start()
+
+
+def test_an_older_server_is_refused(tmp_path: Path) -> None:
+    with file_meta(tmp_path, fence=5) as meta:
+        meta.subscribe(1)
+    with pytest.raises(FencedError, match="written by a server of epoch 5, and this one is of 4"):
+        file_meta(tmp_path, fence=4).start()
+    file_meta(tmp_path, fence=6).start()
+
+
+def test_a_disk_that_cannot_be_written_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path, 100)
+    meta = file_meta(tmp_path, period_s=3600)
+    meta.start()
+    meta.update_cursor(1, Cursor(at(200)))
+    real = os.fsync
+
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(MetaError, match=r"meta\.dat cannot be written: No space left on device"):
+        meta.flush()
+    assert meta.problem
+    monkeypatch.setattr(os, "fsync", real)
+    assert cursor_in(tmp_path) == Cursor(at(100))
+    meta.stop()
+    assert (cursor_in(tmp_path), meta.problem) == (Cursor(at(200)), "")
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "link", "rename", "second rename", "done"])
+def test_a_crash_at_any_step_leaves_a_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    saved(tmp_path, 100)
+    saved(tmp_path, 200)
+    meta = file_meta(tmp_path, period_s=3600)
+    meta.start()
+    meta.update_cursor(1, Cursor(at(300)))
+    renames = [0]
+
+    class Crash(BaseException):
+        pass
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    real = Path.replace
+
+    def rename(self: Path, target: Path) -> Path:
+        renames[0] += 1
+        if renames[0] == {"rename": 1, "second rename": 2}[step]:
+            raise Crash
+        return real(self, target)
+
+    match step:
+        case "open":
+            monkeypatch.setattr(Path, "open", crash)
+        case "fsync":
+            monkeypatch.setattr(os, "fsync", crash)
+        case "link":
+            monkeypatch.setattr(os, "link", crash)
+        case "rename" | "second rename":
+            monkeypatch.setattr(Path, "replace", rename)
+        case _:
+            pass
+    try:
+        meta.flush()
+    except Crash:
+        assert step != "done"
+    monkeypatch.undo()
+    assert cursor_in(tmp_path) == Cursor(at(300 if step == "done" else 200))
