@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import penstock
 from penstock.binlog.events.file import LogFile
-from penstock.errors import BinlogError, BinlogWarning, SchemaError
+from penstock.errors import BinlogError, BinlogWarning, ConfigurationError, SchemaError
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, INSERT, UPDATE
@@ -137,6 +138,20 @@ def test_a_table_may_have_columns_named_like_ours(tmp_path: Path) -> None:
     assert found.column("__seq")[0].as_py() > 1
     assert found.column("___row").to_pylist() == [0]
     assert len(set(map(str.casefold, found.column_names))) == len(found.column_names)
+
+
+@pytest.mark.parametrize("choice", [{"dates": "x"}, {"labels": "texts"}])
+def test_choices_that_do_not_exist(tmp_path: Path, choice: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=r"(dates|labels) is one of .*, not 'x|, not 'texts"):
+        penstock.read_binlog(written(tmp_path, orders([1, None, "new"])), **choice)
+
+
+@pytest.mark.parametrize("name", ["binlog", "binlog.x", "binlog.٣", "binlog." + "9" * 30, "binlog." + "1" * 5000])
+def test_a_rotation_to_what_is_no_log_file(tmp_path: Path, name: str) -> None:
+    log = orders([1, None, "new"])
+    log.add(4, (4).to_bytes(8, "little") + name.encode())
+    with pytest.raises(BinlogError, match=r"^binlog\.000001:\d+ ROTATE: .*bytes there: "):
+        list(LogFile(written(tmp_path, log)))
 
 
 def test_a_name_without_a_number(tmp_path: Path) -> None:

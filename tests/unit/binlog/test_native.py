@@ -56,6 +56,7 @@ def test_every_kernel_stands_alone() -> None:
 def test_code_is_kept_and_loaded_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert a_kernel()(np.array([1, 2, 3], np.uint8), 3) == (12, 3)
     (first,) = folder.iterdir()
+    assert first.stat().st_mode & 0o444 == 0o444  # for all users of an installation
     monkeypatch.setattr(native, "_compile", None)  # would fail when called
     assert a_kernel()(np.array([1, 2, 3], np.uint8), 2) == (6, 2)
     assert list(folder.iterdir()) == [first]
