@@ -127,6 +127,27 @@ def test_the_older_of_two_servers_is_refused(zookeeper: ZooKeeper, destination: 
     tree.close()
 
 
+def test_the_older_server_is_told_also_when_it_keeps_later(zookeeper: ZooKeeper, destination: str) -> None:
+    tree = ZooKeeperTree(zookeeper.hosts)
+    path = f"/otter/canal/destinations/{destination}/epoch"
+    old = meta_of(zookeeper, destination, 0.0, fence=claim(tree, path))
+    old.start()
+    old.subscribe(1)
+    old.flush()
+    claim(tree, path)
+
+    def is_told() -> bool:
+        try:
+            old.update_cursor(1, Cursor(at(100)))
+        except FencedError:
+            return True
+        return False
+
+    eventually(is_told)
+    old.stop()
+    tree.close()
+
+
 def test_many_claims_at_once_have_an_epoch_each(zookeeper: ZooKeeper, destination: str) -> None:
     tree = ZooKeeperTree(zookeeper.hosts)
     path = f"/otter/canal/destinations/{destination}/epoch"

@@ -29,6 +29,7 @@ class FileKeeper:
         self.previous = self.path.with_name("meta.dat.previous")
         self._fence = fence
         self._generation = 0
+        self._is_present_whole = False  # else the one before it stays what it is
         self._records: dict[int, ClientRecord] = {}
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
@@ -51,9 +52,10 @@ class FileKeeper:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        if self.path.exists():
+        if self._is_present_whole:
             self._copied().replace(self.previous)
         new.replace(self.path)
+        self._is_present_whole = True
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -83,18 +85,18 @@ class FileKeeper:
         return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
 
     def load(self) -> list[ClientRecord]:
+        if not self.path.exists():
+            return []  # it never lacks its name but at the first start, or when somebody has removed it
         found = self._read(self.path)
+        self._is_present_whole = found is not None
         if found is None:
             found = self._read(self.previous)
-            if found is not None and self.path.exists():
-                log.warning("%s is damaged: going on with the one before it", self.path)
-        if found is None:
-            if self.path.exists() and self.path.stat().st_size:
+            if found is None:
                 raise MetaError(
                     f"{self.path} cannot be read, and there is no other: put a copy in its place, or remove it to begin"
                     " without cursors"
                 )
-            return []
+            log.warning("%s is damaged: going on with the one before it, %s", self.path, self.previous)
         fence = int(found.get("fence") or 0)
         if fence > self._fence:
             raise FencedError(

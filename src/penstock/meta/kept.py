@@ -40,6 +40,7 @@ class KeptMeta(MemoryMeta):
         self._wakes = threading.Condition(self._lock)
         self._saving = threading.Lock()
         self._is_stopping = False
+        self._fenced: FencedError | None = None  # another server has taken over: nothing counts any more
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -57,11 +58,14 @@ class KeptMeta(MemoryMeta):
         if self._thread is not None:
             self._thread.join(_JOIN_S)
         try:
-            self.flush()
+            if self._fenced is None:
+                self.flush()
         finally:
             self._keeper.close()
 
     def _keep(self, record: ClientRecord) -> None:
+        if self._fenced is not None:
+            raise self._fenced
         if self._period_s is None:
             self._keeper.save([record])
         else:
@@ -79,7 +83,10 @@ class KeptMeta(MemoryMeta):
                     return
             try:
                 self.flush()
-            except FencedError:
+            except FencedError as error:
+                log.error("cursors not kept any more destination=%s reason=%s", self.destination, error)  # noqa: TRY400
+                with self._lock:
+                    self._fenced = error
                 return
             except (MetaError, CoordinationError) as error:
                 log.warning("cursors not kept destination=%s reason=%s", self.destination, error)

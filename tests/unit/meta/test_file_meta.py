@@ -127,6 +127,40 @@ def test_without_any_whole_file_it_does_not_begin_anew(tmp_path: Path) -> None:
         file_meta(tmp_path).start()
 
 
+def test_an_empty_file_is_not_taken_for_a_first_start(tmp_path: Path) -> None:
+    """Canal leaves one when it dies while writing; to begin anew from it would skip changes."""
+    write(tmp_path, "")
+    with pytest.raises(MetaError, match=r"meta\.dat cannot be read"):
+        file_meta(tmp_path).start()
+
+
+def test_a_file_that_was_removed_is_a_first_start(tmp_path: Path) -> None:
+    saved(tmp_path, 100)
+    saved(tmp_path, 200)
+    (tmp_path / "example" / "meta.dat").unlink()
+    assert cursor_in(tmp_path) is None
+
+
+def test_a_damaged_file_does_not_replace_the_whole_one_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved(tmp_path, 100)
+    saved(tmp_path, 200)
+    write(tmp_path, "damaged")
+    meta = file_meta(tmp_path)
+    meta.start()
+    meta.update_cursor(1, Cursor(at(300)))
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", crash)  # the process dies before the new file has its name
+    with pytest.raises(KeyboardInterrupt):
+        meta.flush()
+    monkeypatch.undo()
+    assert cursor_in(tmp_path) == Cursor(at(100))
+
+
 def test_an_older_server_is_refused(tmp_path: Path) -> None:
     with file_meta(tmp_path, fence=5) as meta:
         meta.subscribe(1)
