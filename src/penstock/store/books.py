@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.errors import StoreError
+from penstock.errors import StoreError, StoreFullError
 from penstock.model import Position
 from penstock.store.batch import BatchSize
 from penstock.store.client import Client, Place
@@ -58,12 +58,29 @@ class Books:
             if keep > 0:
                 kept = Entries.of(entries.part(0, keep))
                 shorter = Held.of(kept, held.first, held.base, is_begin=held.is_begin)
-                shelf.write([(shorter, kept)])
+                try:
+                    shelf.write([(shorter, kept)])
+                except StoreFullError as error:
+                    self._step_back(held, error)
+                    continue
                 self.add(shorter, kept)
                 break
         self.put = self.boundary
         if self.origin.sequence > self.put.sequence:
             self.origin, self._is_origin_open = self.put, False
+
+    def _step_back(self, dropped: Held, error: StoreFullError) -> None:
+        """A block could not be put back: to the boundary before it, from where capture reads it again."""
+        ended = [held for held in self.shelf.held if held.boundary >= 0]
+        if ended:
+            self.boundary = _place_in(ended[-1], self.shelf.entries(ended[-1]), ended[-1].boundary)
+        elif dropped.is_begin:
+            self.boundary = Place(dropped.first - 1, dropped.start, dropped.base)
+        else:
+            raise StoreError(
+                f"the store has lost the transaction that ends at {self.boundary.position} ({error}), and does not have"
+                " its beginning: make room, empty the store's folder, and start again from the clients' cursors"
+            ) from None
 
     def free(self, sequence: int) -> Held | None:
         """Give back what nobody needs up to there; gives the last block that went.

@@ -5,17 +5,18 @@ joins without a gap and without a duplicate.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from penstock.binlog.events.block import Block
+from penstock.errors import PositionLostError
 from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.client import Client, Place
 from penstock.store.cut import cut
 from penstock.store.held import Entries, Held
-from penstock.store.start import Start
+from penstock.store.start import Start, place_of
 
 NOT_IN_STORE = -1  # as a sequence
 
@@ -30,6 +31,29 @@ class LogReader(Protocol):
     def read_log(self, start: Position, end: Position) -> Iterator[Block]:
         """Entries of (start, end] of the source's log; both lie between two transactions."""
         ...
+
+
+def begin(
+    name: str,
+    start: Start,
+    held: Sequence[Held],
+    entries_of: Callable[[Held], Entries],
+    origin: Place,
+    boundary: Place,
+    log: LogReader | None,
+) -> Client:
+    """A client at its start: in the store, or before it, if the source's log has that."""
+    try:
+        place = place_of(start, held, entries_of, origin, boundary)
+    except PositionLostError:
+        if log is None or (start.position and start.position > boundary.position):
+            raise
+        place = origin
+    if log is not None and place.position == origin.position and start.kind not in {"first", "latest"}:
+        wanted = start.position or log.find(start)
+        if wanted < origin.position:
+            return Client(name, place, place, safe=place.sequence, catch_up=CatchUp(log, wanted), is_far=True)
+    return Client(name, place, place, safe=place.sequence)
 
 
 class CatchUp:

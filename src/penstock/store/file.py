@@ -6,6 +6,7 @@ back ends what is kept: capture reads the rest from the source's log again.
 
 import errno
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -20,6 +21,9 @@ from penstock.store.frame import encode
 from penstock.store.held import Entries, Held
 from penstock.store.ring import Ring
 from penstock.store.segment import SUFFIX, Segment
+from penstock.store.shelf import BlockGoneError
+
+log = logging.getLogger(__name__)
 
 SyncPolicy = Literal["batch", "interval", "none"]
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
@@ -63,11 +67,19 @@ class FileShelf:
         self._remembered: OrderedDict[int, Entries] = OrderedDict()
         self._memory = threading.Lock()  # of _remembered
         self._state = threading.Lock()  # of _segments, while one thread writes and another frees
-        self._is_writing = False
+        self._writes_from: int | None = None  # sequence of the first entry that is being written
+        self._is_dirty = False  # something was written and not synced
         self._synced_s = clock()
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = self._claim()
         self._recover()
+        if self.recovered:
+            log.warning("recovered folder=%s: %s; it comes from the source's log again", folder, self.recovered)
+        self._closing = threading.Event()
+        self._syncer: threading.Thread | None = None
+        if sync == "interval":
+            self._syncer = threading.Thread(target=self._sync_often, name="penstock-store-sync", daemon=True)
+            self._syncer.start()
 
     # -- opening
 
@@ -123,7 +135,7 @@ class FileShelf:
 
     def write(self, blocks: Sequence[tuple[Held, Entries]]) -> None:
         with self._state:
-            self._is_writing = True
+            self._writes_from = blocks[0][0].first if blocks else None
             before = [(segment, segment.size, segment.last) for segment in self._segments[-1:]]
         opened: list[Segment] = []
         try:
@@ -135,7 +147,7 @@ class FileShelf:
                 segment = self._segments[-1]
                 at = segment.append(encode(held, entries))
                 self._places[held.first] = (segment, at, segment.size - at)
-                segment.last, segment.written_s = held.last, self._clock()
+                segment.last, segment.written_s, self._is_dirty = held.last, self._clock(), True
             self._sync_if_due()
             self.problem = ""
         except OSError as error:
@@ -151,7 +163,8 @@ class FileShelf:
                 raise StoreFullError(self.problem) from None
             raise StoreError(f"{self.folder} cannot be written to: {error}") from None
         finally:
-            self._is_writing = False
+            with self._state:
+                self._writes_from = None
 
     def _close_last(self) -> None:
         if self._segments and self._sync != "none":
@@ -163,11 +176,21 @@ class FileShelf:
             self._sync == "batch" or (self._sync == "interval" and now - self._synced_s >= self._interval_s)
         ):
             self._segments[-1].sync()
-            self._synced_s = now
+            self._synced_s, self._is_dirty = now, False
 
-    def sync(self) -> None:
-        if self._segments:
-            self._segments[-1].sync()
+    def _sync_often(self) -> None:
+        """What was written last is synced also when nothing more is written."""
+        while not self._closing.wait(self._interval_s):
+            with self._state:
+                dirty = self._segments[-1:] if self._is_dirty else []
+                self._is_dirty = False
+            for segment in dirty:
+                try:
+                    segment.sync()
+                except OSError as error:
+                    self._is_dirty = True
+                    self.problem = f"{self.folder} cannot be synced: {error.strerror}"
+                    log.warning("not synced reason=%s", self.problem)
 
     def add(self, held: Held, entries: Entries) -> None:
         self._remember(held.first, entries)
@@ -185,8 +208,12 @@ class FileShelf:
             if found is not None:
                 self._remembered.move_to_end(held.first)
                 return found
-        segment, at, length = self._places[held.first]
+        segment, at, length = self._places.get(held.first) or (None, 0, 0)
+        if segment is None:
+            raise BlockGoneError.of(held)
         found = segment.entries(at, length)
+        if found is None:
+            raise BlockGoneError.of(held)
         self._remember(held.first, found)
         return found
 
@@ -214,7 +241,8 @@ class FileShelf:
 
     def _may_go(self, segment: Segment, sequence: int) -> bool:
         kept = self._retention
-        if self._is_writing and segment is self._segments[-1]:
+        first = self._writes_from
+        if first is not None and (segment.last >= first or segment is self._segments[-1]):
             return False
         rest, age_s = self.size_bytes - segment.size, self._clock() - segment.written_s
         if segment.last <= sequence and rest >= kept.keep_bytes and age_s >= kept.keep_s:
@@ -259,8 +287,17 @@ class FileShelf:
         return sum(segment.size for segment in self._segments)
 
     def close(self) -> None:
-        self._close_last()
-        for segment in self._segments:
-            segment.close()
-        self._segments = []
-        os.close(self._lock)
+        self._closing.set()
+        if self._syncer is not None:
+            self._syncer.join()
+        try:
+            self._close_last()
+        finally:
+            for segment in self._segments:
+                segment.close()
+            self._segments = []
+            self._places.clear()
+            self.held.clear()
+            with self._memory:
+                self._remembered.clear()
+            os.close(self._lock)

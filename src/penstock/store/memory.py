@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.store.held import Entries, Held
 from penstock.store.ring import Ring
+from penstock.store.shelf import BlockGoneError
 
 
 class MemoryShelf:
@@ -40,7 +41,10 @@ class MemoryShelf:
         return True
 
     def entries(self, held: Held) -> Entries:
-        return self._entries[held.first]
+        found = self._entries.get(held.first)
+        if found is None:
+            raise BlockGoneError.of(held)
+        return found
 
     def free(self, sequence: int) -> Held | None:
         dropped = None

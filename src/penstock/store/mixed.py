@@ -5,16 +5,17 @@ files, so that a slow client costs disk and not memory, and no put waits for it.
 files, these go. What is in memory is written to the files when the shelf is closed.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from penstock.errors import PenstockError, StoreFullError
+from penstock.errors import StoreError, StoreFullError
 from penstock.store.file import FileShelf
 from penstock.store.held import Entries, Held
 from penstock.store.ring import Ring
 
+log = logging.getLogger(__name__)
 _LOOK_AGAIN_S = 0.5  # for room on the disk
-_JOIN_S = 10.0
 
 
 class MixedShelf:
@@ -36,6 +37,7 @@ class MixedShelf:
         self._bytes = 0
         self._wanted = 0  # by the next put
         self._is_closing = False
+        self._failure: StoreError | None = None
         self._mover = threading.Thread(target=self._move_all, name="penstock-store-mover", daemon=True)
         self._mover.start()
 
@@ -51,14 +53,23 @@ class MixedShelf:
                 oldest = next(iter(self._memory.values()))
             try:
                 self._move(*oldest)
+                if self.problem:
+                    log.warning("blocks move again")
                 self.problem = ""
             except StoreFullError as error:
+                if not self.problem:
+                    log.warning("blocks stay in memory reason=%s", error)
                 self.problem = str(error)
                 with self._lock:
                     if not self._is_closing:
                         self._filled.wait(_LOOK_AGAIN_S)
-            except PenstockError as error:
-                self.problem = str(error)
+            except Exception as error:
+                # Without this thread no put would ever have room again: the next one says why.
+                log.exception("blocks cannot be moved")
+                with self._lock:
+                    self._failure = StoreError(f"blocks cannot be moved to files: {error}")
+                self.problem = str(self._failure)
+                self.wake()
                 return
 
     def _move(self, held: Held, entries: Entries) -> None:
@@ -82,6 +93,8 @@ class MixedShelf:
     def has_room(self, waiting: int, blocks: Sequence[Entries]) -> bool:
         del waiting
         with self._lock:
+            if self._failure is not None:
+                raise self._failure
             self._wanted = sum(one.size for one in blocks)
             if not self._memory or self._bytes + self._wanted <= self._limit_bytes:
                 return True
@@ -148,7 +161,13 @@ class MixedShelf:
         with self._lock:
             self._is_closing = True
             self._filled.notify_all()
-        self._mover.join(_JOIN_S)
-        for held, entries in list(self._memory.values()):
-            self._move(held, entries)
-        self._files.close()
+        self._mover.join()
+        try:
+            for held, entries in list(self._memory.values()):
+                self._move(held, entries)
+        finally:
+            # What could not be written comes from the source's log again.
+            self._memory.clear()
+            self._bytes = 0
+            self.held.clear()
+            self._files.close()

@@ -47,7 +47,15 @@ class Segment:
         self.size = size
 
     def sync(self) -> None:
-        os.fdatasync(self._file)
+        """Readers do not wait for it; what was removed needs none."""
+        with self._lock:
+            if self._file < 0:
+                return
+            file = os.dup(self._file)
+        try:
+            os.fdatasync(file)
+        finally:
+            os.close(file)
 
     def heads(self) -> Iterator[tuple[int, Head]]:
         """Of the frames, up to the first that is not whole by its length."""
@@ -59,10 +67,14 @@ class Segment:
             at += head.length
 
     def is_whole(self, at: int, head: Head) -> bool:
-        return is_whole(head, self._read(at, head.length))
+        raw = self._read(at, head.length)
+        return raw is not None and is_whole(head, raw)
 
-    def entries(self, at: int, length: int) -> Entries:
+    def entries(self, at: int, length: int) -> Entries | None:
+        """None when the file was removed."""
         raw = self._read(at, length)
+        if raw is None:
+            return None
         head = read_head(raw[:HEAD_BYTES].tobytes())
         if head is None or not is_whole(head, raw):
             raise StoreError(
@@ -70,12 +82,12 @@ class Segment:
             )
         return Entries.of(decode(head, raw))
 
-    def _read(self, at: int, length: int) -> NDArray[np.uint8]:
+    def _read(self, at: int, length: int) -> NDArray[np.uint8] | None:
         raw = np.empty(length, np.uint8)
         done = 0
         with self._lock:
             if self._file < 0:
-                raise StoreError(f"{self.path} was removed")
+                return None
             while done < length:
                 size = os.preadv(self._file, [raw[done:].data], at + done)
                 if not size:

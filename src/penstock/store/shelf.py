@@ -3,12 +3,21 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from penstock.errors import StoreError
 from penstock.store.held import Entries, Held
 from penstock.store.ring import Ring
 
 
+class BlockGoneError(StoreError):
+    """A block was freed between a look at the index and a look at it."""
+
+    @classmethod
+    def of(cls, held: Held) -> "BlockGoneError":
+        return cls(f"the entries {held.first} to {held.last}, up to {held.end}, are no longer in the store")
+
+
 class Shelf(Protocol):
-    """The store calls all but `write` and `entries` under its lock."""
+    """The store calls all but `write`, `entries` and `close` under its lock."""
 
     held: Ring[Held]
     outlives: bool  # the process: then blocks go by whole transactions, since a client comes again with a boundary
@@ -30,7 +39,8 @@ class Shelf(Protocol):
         ...
 
     def entries(self, held: Held) -> Entries:
-        """May read a file, so it is called without the store's lock and with what the lock gave."""
+        """May read a file, so it is called without the store's lock and with what the lock gave. Raises
+        BlockGoneError."""
         ...
 
     def is_near(self, sequence: int) -> bool:

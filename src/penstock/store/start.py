@@ -1,5 +1,7 @@
 """Where a new client begins."""
 
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +11,9 @@ from penstock.binlog.events.gtid import render_gtids
 from penstock.errors import PositionLostError
 from penstock.model import Position
 from penstock.store.client import Place
-from penstock.store.shelf import Shelf
+from penstock.store.held import Entries, Held
+
+EntriesOf = Callable[[Held], Entries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Start:
         )
 
 
-def place_of(start: Start, shelf: Shelf, origin: Place, boundary: Place) -> Place:
+def place_of(start: Start, held: Sequence[Held], entries_of: EntriesOf, origin: Place, boundary: Place) -> Place:
     """The place in the store after which a client begins. Raises PositionLostError for what the store does not have."""
     match start.kind:
         case "first":
@@ -60,26 +64,26 @@ def place_of(start: Start, shelf: Shelf, origin: Place, boundary: Place) -> Plac
         case "latest":
             return boundary
         case "position" if start.position is not None:
-            return _at(start.position, shelf, origin, boundary)
+            return _at(start.position, held, entries_of, origin, boundary)
         case "gtid":
-            return _after_gtid(start.gtid, shelf, origin)
+            return _after_gtid(start.gtid, held, entries_of, origin)
         case _:
-            return _at_time(start.time_us, shelf, origin, boundary)
+            return _at_time(start.time_us, held, entries_of, origin, boundary)
 
 
-def _at(position: Position, shelf: Shelf, origin: Place, boundary: Place) -> Place:
+def _at(position: Position, several: Sequence[Held], entries_of: EntriesOf, origin: Place, boundary: Place) -> Place:
     if position < origin.position:
         raise PositionLostError(f"the store begins at {origin.position}: it does not have {position} any more")
     if position > boundary.position:
         raise PositionLostError(f"the store ends at {boundary.position}: it does not have {position} yet")
     found = origin
-    number = shelf.held.find(lambda one: one.end <= position)
-    if number > shelf.held.head:
-        held = shelf.held[number - 1]
+    number = bisect_right(several, position, key=lambda one: one.end)
+    if number:
+        held = several[number - 1]
         found = Place(held.last, held.end, held.base + held.size)
-    if number < shelf.held.tail and shelf.held[number].start < position:
-        held = shelf.held[number]
-        entries = shelf.entries(held)
+    if number < len(several) and several[number].start < position:
+        held = several[number]
+        entries = entries_of(held)
         offset = entries.block.column("position")[entries.events]
         before = int(np.searchsorted(offset, position.offset)) if held.start.file_number == position.file_number else 0
         if before:
@@ -87,9 +91,9 @@ def _at(position: Position, shelf: Shelf, origin: Place, boundary: Place) -> Pla
     return max(found, origin, key=lambda place: place.sequence)
 
 
-def _after_gtid(gtid: str, shelf: Shelf, origin: Place) -> Place:
-    for held in shelf.held:
-        entries = shelf.entries(held)
+def _after_gtid(gtid: str, several: Sequence[Held], entries_of: EntriesOf, origin: Place) -> Place:
+    for held in several:
+        entries = entries_of(held)
         ends = entries.events[entries.are_boundaries]
         if not ends.size:
             continue
@@ -100,11 +104,11 @@ def _after_gtid(gtid: str, shelf: Shelf, origin: Place) -> Place:
     raise PositionLostError(f"the store begins at {origin.position} and has no transaction {gtid}")
 
 
-def _at_time(time_us: int, shelf: Shelf, origin: Place, boundary: Place) -> Place:
+def _at_time(time_us: int, several: Sequence[Held], entries_of: EntriesOf, origin: Place, boundary: Place) -> Place:
     """Before the first transaction that is late enough; a server's clock may go back."""
     found = origin
-    for held in shelf.held:
-        entries = shelf.entries(held)
+    for held in several:
+        entries = entries_of(held)
         late = entries.block.column("commit_us")[entries.events] >= time_us
         first = int(np.argmax(late)) if late.any() else len(entries)
         ends = np.flatnonzero(entries.are_boundaries[:first])

@@ -6,21 +6,25 @@ end inside a transaction, but for clients that want whole ones. Rollback makes a
 A client that begins before the store does is served from the source's log until it has caught up.
 """
 
-import threading
+import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from penstock.binlog.events.block import Block
-from penstock.errors import PenstockError, PositionLostError, StoreError, StoreFullError
+from penstock.errors import PenstockError, StoreError, StoreFullError
 from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.books import Books
-from penstock.store.catch_up import CatchUp, LogReader
+from penstock.store.catch_up import CatchUp, LogReader, begin
 from penstock.store.client import Client, ClientState, Place, TableFilter
 from penstock.store.cut import cut
+from penstock.store.gate import Gate
 from penstock.store.held import Entries
-from penstock.store.shelf import Shelf
-from penstock.store.start import Start, place_of
+from penstock.store.shelf import BlockGoneError, Shelf
+from penstock.store.start import Start
+
+log = logging.getLogger(__name__)
 
 IDLE_S = 300.0
 _LOOK_AGAIN_S = 0.5  # for room on the disk
@@ -35,20 +39,18 @@ class EventStore:
         shelf: Shelf,
         start: Position,
         *,
-        log: LogReader | None = None,
+        source_log: LogReader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._shelf = shelf
-        shelf.wake = self._wake
-        self._log = log
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        # Protected by _lock: everything below, and the shelf.
+        self._log = source_log
+        self._gate = Gate(clock)
+        shelf.wake = self._gate.wake
+        # Protected by _gate: everything below, and the shelf.
         self._books = Books(shelf, start)
         self._clients: dict[str, Client] = {}
         self._is_full = False  # the last put found no room
-        self._failure: PenstockError | None = None
+        self._is_disk_full = False
 
     # -- capture's side
 
@@ -56,24 +58,26 @@ class EventStore:
         """Add all blocks; False when there was no room in time. Waits for ever without a timeout."""
         several = [blocks] if isinstance(blocks, Block) else blocks
         entries = [one for one in map(Entries.of, several) if len(one)]
-        deadline = None if timeout_s is None else self._clock() + timeout_s
+        deadline = self._gate.deadline(timeout_s)
         while True:
-            left = None if deadline is None else max(0, deadline - self._clock())
-            with self._lock:
-                if not self._wait(lambda: not entries or self._has_room(entries), left):
+            with self._gate:
+                if not self._gate.wait(lambda: not entries or self._has_room(entries), self._gate.left(deadline)):
                     return False
                 numbered = self._books.number(entries)
             try:
                 self._shelf.write(numbered)
-            except StoreFullError:
-                if not self._wait_for_disk(deadline):
+            except StoreFullError as error:
+                if not self._wait_for_disk(error, deadline):
                     return False
                 continue
-            with self._lock:
+            with self._gate:
+                if self._is_disk_full:
+                    log.warning("puts go on")
+                    self._is_disk_full = False
                 for held, one in numbered:
                     self._books.add(held, one)
                 self._free()
-                self._changed.notify_all()
+                self._gate.notify()
                 return True
 
     def discard_incomplete(self) -> Position:
@@ -81,7 +85,7 @@ class EventStore:
 
         A client that was beyond it gets the same entries again when they come again.
         """
-        with self._lock:
+        with self._gate:
             self._books.discard_incomplete()
             end = self._books.put
             for client in self._clients.values():
@@ -92,18 +96,20 @@ class EventStore:
 
     def fail(self, error: PenstockError) -> None:
         """Every waiting or later put, get and read raises this error; what was read can still be acked."""
-        with self._lock:
-            self._failure = error
-            self._changed.notify_all()
+        self._gate.fail(error)
 
     def stop(self) -> None:
         """Forget everything; what waits ends."""
         self.fail(StoreError("the store was stopped"))
-        with self._lock:
+        with self._gate:
             end = self._books.boundary.position
+            self._clients.clear()  # nobody gets, acks or frees any more
+        # Outside: a thread of the shelf may be about to wake who waits here.
+        try:
             self._shelf.close()
-            self._clients.clear()
-            self._books = Books(self._shelf, end)
+        finally:
+            with self._gate:
+                self._books = Books(self._shelf, end)
 
     # -- clients
 
@@ -116,34 +122,31 @@ class EventStore:
         wants_whole: bool = False,
     ) -> Position:
         """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter."""
-        with self._lock:
-            client = self._clients.get(name)
-            if client is None:
-                client = self._clients[name] = self._new_client(name, start or Start.first())
-            client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._clock()
-            return client.position
-
-    def _new_client(self, name: str, start: Start) -> Client:
-        books = self._books
-        try:
-            place = place_of(start, self._shelf, books.origin, books.boundary)
-        except PositionLostError:
-            if self._log is None or (start.position and start.position > books.boundary.position):
-                raise
-            place = books.origin
-        if self._log is not None and place.position == books.origin.position and start.kind not in {"first", "latest"}:
-            wanted = start.position or self._log.find(start)
-            if wanted < books.origin.position:
-                return Client(name, place, place, safe=place.sequence, catch_up=CatchUp(self._log, wanted), is_far=True)
-        return Client(name, place, place, safe=place.sequence)
+        new = None
+        while True:
+            with self._gate:
+                client = self._clients.get(name) or new
+                if client is not None:
+                    self._clients[name] = client
+                    client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
+                    return client.position
+                books, held = self._books, list(self._shelf.held)
+                origin, boundary = books.origin, books.boundary
+            with suppress(BlockGoneError):
+                # The log, or many files, may have to be looked through: others do not wait for that.
+                found = begin(name, start or Start.first(), held, self._shelf.entries, origin, boundary, self._log)
+                with self._gate:
+                    is_there = self._books.origin.sequence <= found.get.sequence <= self._books.put.sequence
+                    new = found if is_there or found.is_far else None
 
     def forget_client(self, name: str) -> None:
-        with self._lock:
+        with self._gate:
             self._clients.pop(name, None)
             self._free()
+            self._gate.notify()
 
     def states(self) -> dict[str, ClientState]:
-        with self._lock:
+        with self._gate:
             return {name: self._state(client) for name, client in self._clients.items()}
 
     # -- a client's side
@@ -156,7 +159,7 @@ class EventStore:
         Without a timeout it waits for a full batch. With `is_ddl_alone` a statement is a batch of its own.
         """
         client = self._client(name)
-        deadline = None if timeout_s is None else self._clock() + timeout_s
+        deadline = self._gate.deadline(timeout_s)
         with client.busy:
             while True:
                 if client.is_behind:
@@ -164,9 +167,8 @@ class EventStore:
                     if batch is not None:
                         return batch
                     continue
-                with self._lock:
-                    left = None if deadline is None else max(0, deadline - self._clock())
-                    self._wait(lambda: self._is_ready(client, size), left)
+                with self._gate:
+                    self._gate.wait(lambda: self._is_ready(client, size), self._gate.left(deadline))
                     self._check_live(client)
                     after, rewinds = client.get, client.rewinds
                     last = self._books.boundary.sequence if client.wants_whole else self._books.put.sequence
@@ -176,7 +178,7 @@ class EventStore:
                         return None
                     parts = self._books.parts(client, size)
                 found = cut(client, after, parts, self._shelf.entries, size, last, is_ddl_alone=is_ddl_alone)
-                with self._lock:
+                with self._gate:
                     self._check_live(client)
                     if client.rewinds == rewinds:
                         batch, place = found
@@ -185,14 +187,14 @@ class EventStore:
 
     def _get_from_log(self, client: Client, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         """The next batch of a client that is behind the store; None when it has caught up, or was rolled back."""
-        with self._lock:
+        with self._gate:
             self._check_live(client)
             catch_up, rewinds = client.catch_up, client.rewinds
             target = self._books.origin.position if client.is_far else client.ack.position
         if catch_up is None:
             return None
         batch = catch_up.get(client, target, size, is_ddl_alone=is_ddl_alone)
-        with self._lock:
+        with self._gate:
             self._check_live(client)
             if client.rewinds != rewinds:
                 return None
@@ -212,7 +214,7 @@ class EventStore:
     def ack(self, name: str, end: Position, sequence: int | None = None) -> None:
         """Everything up to the entry that ends at `end` is done. It must be one that was got and is not acked yet."""
         client = self._client(name)
-        with self._lock:
+        with self._gate:
             self._check_live(client, may_fail=False)
             if client.catch_up is not None:
                 if not client.catch_up.ack(end):
@@ -223,12 +225,12 @@ class EventStore:
                 return
             self._move(client, self._books.got(client, end, sequence))
             self._free()
-            self._changed.notify_all()
+            self._gate.notify()
 
     def release(self, name: str, end: Position) -> None:
         """Everything up to the last transaction boundary at or before `end` is done; nothing when that is acked."""
         client = self._client(name)
-        with self._lock:
+        with self._gate:
             boundary = self._books.boundary.position
             if end > boundary:
                 raise StoreError(f"cannot ack {end}: the store has transactions up to {boundary} only")
@@ -236,27 +238,27 @@ class EventStore:
             if place is not None and place.sequence > client.ack.sequence:
                 self._move(client, place)
                 self._free()
-                self._changed.notify_all()
+                self._gate.notify()
 
     def rollback(self, name: str) -> None:
         """The next get starts again after the last ack."""
         client = self._client(name)
-        with self._lock:
+        with self._gate:
             client.rewind()
-            self._changed.notify_all()
+            self._gate.notify()
 
     # -- by position, for consumers that keep their own place
 
     @property
     def first(self) -> Position:
         """The oldest position from which `read` can start."""
-        with self._lock:
+        with self._gate:
             return self._books.origin.position
 
     @property
     def latest(self) -> Position:
         """The last transaction boundary that was put."""
-        with self._lock:
+        with self._gate:
             return self._books.boundary.position
 
     def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
@@ -264,30 +266,33 @@ class EventStore:
 
         Before what the store holds, that is where the store begins: only the source's log has what lies between.
         """
-        with self._lock:
+        with self._gate:
             if start < self._books.origin.position:
                 return self._books.origin.position
-            self._wait(lambda: self._books.boundary.position > start, timeout_s)
+            self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
             if self._books.boundary.position <= start:
                 return start
             return self._books.end_after(start, max_bytes)
 
     def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
         """The entries of (start, end], or None when they are not, or no longer, all here."""
-        with self._lock:
-            self._raise_failure()
+        with self._gate:
+            self._gate.check()
             if start < self._books.origin.position or end > self._books.boundary.position:
                 return None
             held = self._shelf.held
             parts = [one for one in held.since(held.find(lambda one: one.end <= start)) if one.start < end]
-        found = (self._shelf.entries(one).block.between(start, end) for one in parts)
+        try:
+            found = [self._shelf.entries(one).block.between(start, end) for one in parts]
+        except BlockGoneError:
+            return None  # acked in the meantime
         return tuple(block for block in found if len(block))
 
     # -- about it
 
     @property
     def size_bytes(self) -> int:
-        with self._lock:
+        with self._gate:
             return self._shelf.size_bytes
 
     @property
@@ -298,52 +303,33 @@ class EventStore:
     def sequences(self, name: str) -> tuple[int, int, int]:
         """put, get, ack."""
         client = self._client(name)
-        with self._lock:
+        with self._gate:
             return self._books.put.sequence, client.get.sequence, client.ack.sequence
 
-    def _wake(self) -> None:
-        with self._lock:
-            self._changed.notify_all()
-
-    def _wait_for_disk(self, deadline: float | None) -> bool:
+    def _wait_for_disk(self, error: StoreFullError, deadline: float | None) -> bool:
         """A moment, or until acks have made room; False when the time is over."""
-        with self._lock:
-            left = _LOOK_AGAIN_S if deadline is None else min(_LOOK_AGAIN_S, deadline - self._clock())
-            self._raise_failure()
-            if left <= 0:
-                return False
-            self._changed.wait(left)
-            return True
+        with self._gate:
+            if not self._is_disk_full:
+                log.warning("puts wait reason=%s", error)
+            self._is_disk_full = True
+            left = self._gate.left(deadline)
+            self._gate.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
+            return left != 0
 
-    # -- under the lock
-
-    def _wait(self, ready: Callable[[], bool], timeout_s: float | None) -> bool:
-        deadline = None if timeout_s is None else self._clock() + timeout_s
-        while True:
-            self._raise_failure()
-            if ready():
-                return True
-            left = None if deadline is None else deadline - self._clock()
-            if left is not None and left <= 0:
-                return False
-            self._changed.wait(left)
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
+    # -- inside the gate
 
     def _client(self, name: str) -> Client:
-        with self._lock:
+        with self._gate:
             client = self._clients.get(name)
             if client is None:
                 known = ", ".join(sorted(self._clients)) or "none"
                 raise StoreError(f"there is no client {name}; there is {known}")
-            client.seen_s = self._clock()
+            client.seen_s = self._gate.clock()
             return client
 
     def _check_live(self, client: Client, *, may_fail: bool = True) -> None:
         if may_fail:
-            self._raise_failure()
+            self._gate.check()
         if client.lost:
             raise StoreError(f"client {client.name} is lost: {client.lost}")
         if self._clients.get(client.name) is not client:
@@ -352,7 +338,7 @@ class EventStore:
     def _state(self, client: Client) -> ClientState:
         if client.lost:
             return ClientState.LOST
-        if self._clock() - client.seen_s > IDLE_S:
+        if self._gate.clock() - client.seen_s > IDLE_S:
             return ClientState.IDLE
         is_near = not client.is_behind and self._shelf.is_near(client.get.sequence + 1)
         return ClientState.LIVE if is_near else ClientState.LAGGING
@@ -371,7 +357,7 @@ class EventStore:
     def _has_room(self, entries: Sequence[Entries]) -> bool:
         is_full, self._is_full = self._is_full, not self._can_take(entries)
         if self._is_full and not is_full:
-            self._changed.notify_all()
+            self._gate.notify()
         return not self._is_full
 
     def _can_take(self, entries: Sequence[Entries]) -> bool:
@@ -383,7 +369,7 @@ class EventStore:
 
     def _is_ready(self, client: Client, size: BatchSize) -> bool:
         books = self._books
-        if client.lost or client.is_behind:
+        if client.lost or client.is_behind or self._clients.get(client.name) is not client:
             return True
         if client.wants_whole:
             return books.boundary.sequence > client.get.sequence

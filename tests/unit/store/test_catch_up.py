@@ -43,7 +43,7 @@ class Log:
 def begun(count: int) -> tuple[EventStore, Log]:
     """A store that holds the last of `count` transactions."""
     log = Log(blocks_of(*[transaction(2)] * count))
-    store = EventStore(MemoryShelf(1 << 20), START, log=log)
+    store = EventStore(MemoryShelf(1 << 20), START, source_log=log)
     store.add_client("fast")
     for block in log.blocks:
         store.put(block)
