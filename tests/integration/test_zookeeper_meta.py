@@ -148,6 +148,27 @@ def test_the_older_server_is_told_also_when_it_keeps_later(zookeeper: ZooKeeper,
     tree.close()
 
 
+def test_a_claim_never_lowers_an_epoch(zookeeper: ZooKeeper, destination: str) -> None:
+    """Another server makes the node, and claims, between our look and our write."""
+    path = f"/otter/canal/destinations/{destination}/epoch"
+    other = ZooKeeperTree(zookeeper.hosts)
+
+    class Late(ZooKeeperTree):
+        looks = 0
+
+        def read(self, path: str) -> tuple[bytes, int] | None:
+            self.looks += 1
+            found = super().read(path)
+            if self.looks == 1:
+                assert claim(other, path).epoch == 1
+            return found
+
+    tree = Late(zookeeper.hosts)
+    assert claim(tree, path).epoch == 2
+    tree.close()
+    other.close()
+
+
 def test_many_claims_at_once_have_an_epoch_each(zookeeper: ZooKeeper, destination: str) -> None:
     tree = ZooKeeperTree(zookeeper.hosts)
     path = f"/otter/canal/destinations/{destination}/epoch"

@@ -24,7 +24,7 @@ def claim(tree: Tree, path: str) -> Fence:
     for _ in range(10):
         found = tree.read(path)
         if found is None:
-            tree.commit({path: b"0"})
+            tree.create(path, b"0")  # and never over one that somebody else has made and raised
             continue
         raw, version = found
         epoch = int(raw or b"0") + 1

@@ -1,7 +1,7 @@
 """A tree of small values, and its ZooKeeper."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from penstock.errors import CoordinationError, FencedError, MissingExtraError
@@ -16,6 +16,10 @@ class Tree(Protocol):
 
     def children(self, path: str) -> list[str]:
         """Names, in order; none of what is not there."""
+        ...
+
+    def create(self, path: str, value: bytes) -> None:
+        """Unless it is there; then it stays what it is."""
         ...
 
     def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
@@ -73,6 +77,10 @@ class ZooKeeperTree:
                 return sorted(self._wait(self._client.get_children_async(path)))
             except self._errors.NoNodeError:
                 return []
+
+    def create(self, path: str, value: bytes) -> None:
+        with self._answered(), suppress(self._errors.NodeExistsError):
+            self._wait(self._client.create_async(path, value, makepath=True))
 
     def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
         for attempt in range(3):
