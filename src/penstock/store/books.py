@@ -199,6 +199,8 @@ def _end(held: Held) -> Place:
 
 
 def _place_in(held: Held, entries: Entries, sequence: int) -> Place:
+    if sequence == held.last:
+        return _end(held)
     entry = sequence - held.first
     return Place(sequence, entries.end_of(entry), held.base + int(entries.reach[entry]))
 

@@ -2,30 +2,31 @@
 
 magic 4 | CRC32 of what follows, up to the events 4 | length of all 8 | first sequence, entries, bytes before, bytes,
 boundary 8 each | start offset, end offset, time of the end 8 each | bytes of events 8 | events 4 | their CRC32 4
-| length of the description 4 | length of the name 4 | shape of the index 4 | is it between two transactions before it 4
-| name of the log file, description | bounds of the events | columns of the index | the events
-Parts are padded to 8 bytes.
+| length of the name 4 | of the description 4 | of the index 4 | flags 4
+| name of the log file, description | bounds of the events | the other columns, as Arrow has them | the events
+Parts are padded to 8 bytes. Flags: 1, the log is between two transactions before it; 2, the events carry checksums that
+were found right, and the CRC32 is of these alone, so that nobody sums the events a second time.
 """
 
 import struct
-import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import EVENT_SCHEMA, Block
-from penstock.binlog.events.checksum import checksum_of
+from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
+from penstock.binlog.events.layout import CHECKSUM
 from penstock.model import Position
 from penstock.store.held import Entries, Held
 
 _HEAD = struct.Struct("<4sIQ9q6I")
-_MAGIC = b"psb1"
+_MAGIC = b"psb2"
 _AFTER_CRC = 8
+_IS_BEGIN, _IS_SEALED = 1, 2
 HEAD_BYTES = _HEAD.size + 256  # with the name of the log file
-_COLUMNS = [field for field in EVENT_SCHEMA if field.name != "event"]
-_SHAPE = zlib.crc32(str(EVENT_SCHEMA).encode())
+_INDEX_SCHEMA = pa.schema([field for field in EVENT_SCHEMA if field.name != "event"])
 Part = bytes | memoryview
 
 
@@ -39,39 +40,49 @@ class Head:
     event_bytes: int
     events: int
     events_crc: int
+    name: bytes
     description: int
-    name: str
+    index: int
+    is_sealed: bool
+
+    @property
+    def bounds_at(self) -> int:
+        return _padded(_HEAD.size + len(self.name) + self.description)
+
+    @property
+    def index_at(self) -> int:
+        return self.bounds_at + _padded(4 * (self.events + 1))
 
     @property
     def events_at(self) -> int:
-        return self.length - self.event_bytes - -self.event_bytes % 8
+        return self.index_at + _padded(self.index)
 
 
 def encode(held: Held, entries: Entries) -> list[Part]:
     """The parts of the frame, one after the other; the events themselves are not copied."""
     block = entries.block
-    data, starts, sizes = block.raw
-    first, stop = (int(starts[0]), int(starts[-1] + sizes[-1])) if len(block) else (0, 0)
-    bounds = np.append(starts, stop) - first
+    data, bounds = block.packed
+    events, bounds = data[bounds[0] : bounds[-1]], bounds - bounds[0]
     name, description = block.file.encode(), block.describe()
-    columns = (_bytes_of(block, field.name) for field in _COLUMNS)
-    events = data[first:stop]
-    parts: list[Part] = []
-    length = _HEAD.size
-    arrays = (bounds.astype(np.int32).view(np.uint8), *columns, events)
-    for part in (name + description, *(array.data for array in arrays)):
-        padding = bytes(-(length + len(part)) % 8)
-        parts += [part, padding]
-        length += len(part) + len(padding)
-    head = _HEAD.pack(
-        _MAGIC, 0, length, held.first, held.count, held.base, held.size, held.boundary,
-        held.start.offset, held.end.offset, held.end.timestamp, events.size, len(block), checksum_of(events),
-        len(description), len(name), _SHAPE, held.is_begin,
+    index = block.events.drop_columns(["event"]).serialize()
+    is_sealed = block.is_sound and bool((block.column("checksum") == CHECKSUM).all())
+    head = Head(
+        0, 0, held, events.size, len(block), seal_of(events, bounds) if is_sealed else checksum_of(events),
+        name, len(description), index.size, is_sealed,
     )  # fmt: skip
-    crc = zlib.crc32(head[_AFTER_CRC:])
-    for part in parts[:-2]:
-        crc = zlib.crc32(part, crc)
-    return [head[:4] + crc.to_bytes(4, "little") + head[_AFTER_CRC:], *parts]
+    length = head.events_at + _padded(events.size)
+    packed = _HEAD.pack(
+        _MAGIC, 0, length, held.first, held.count, held.base, held.size, held.boundary,
+        held.start.offset, held.end.offset, held.end.timestamp, head.event_bytes, head.events, head.events_crc,
+        len(name), len(description), index.size, _IS_BEGIN * held.is_begin + _IS_SEALED * is_sealed,
+    )  # fmt: skip
+    front = np.zeros(head.events_at, np.uint8)
+    about = packed + name + description
+    for at, part in ((0, about), (head.bounds_at, bounds), (head.index_at, index)):
+        raw = np.frombuffer(part, np.uint8)
+        front[at : at + raw.size] = raw
+    struct.pack_into("<I", front.data, 4, checksum_of(front[_AFTER_CRC:]))
+    return [front.data, events.data, bytes(-events.size % 8)]
 
 
 def read_head(raw: bytes) -> Head | None:
@@ -80,42 +91,44 @@ def read_head(raw: bytes) -> Head | None:
         return None
     magic, crc, length, *numbers = _HEAD.unpack_from(raw)
     first, count, base, size, boundary, start, end, time_s = numbers[:8]
-    event_bytes, events, events_crc, description, name_bytes, shape, is_begin = numbers[8:]
-    if magic != _MAGIC or shape != _SHAPE or _HEAD.size + name_bytes > min(len(raw), length) or event_bytes > length:
+    event_bytes, events, events_crc, name_bytes, description, index, flags = numbers[8:]
+    if magic != _MAGIC or event_bytes < 0 or _HEAD.size + name_bytes > len(raw):
         return None
-    name = raw[_HEAD.size : _HEAD.size + name_bytes].decode("utf-8", "replace")
-    held = Held(first, count, base, size, Position(name, start), Position(name, end, time_s), boundary, bool(is_begin))
-    return Head(crc, length, held, event_bytes, events, events_crc, description, name)
+    name = raw[_HEAD.size : _HEAD.size + name_bytes]
+    file = name.decode("utf-8", "replace")
+    begin, at_end = Position(file, start), Position(file, end, time_s)
+    held = Held(first, count, base, size, begin, at_end, boundary, bool(flags & _IS_BEGIN))
+    is_sealed = bool(flags & _IS_SEALED)
+    head = Head(crc, length, held, event_bytes, events, events_crc, name, description, index, is_sealed)
+    return head if length == head.events_at + _padded(event_bytes) else None
 
 
 def is_whole(head: Head, raw: NDArray[np.uint8]) -> bool:
     at = head.events_at
-    if raw.size != head.length or zlib.crc32(raw[_AFTER_CRC:at].data) != head.crc:
+    if raw.size != head.length or checksum_of(raw[_AFTER_CRC:at]) != head.crc:
         return False
-    return checksum_of(raw[at : at + head.event_bytes]) == head.events_crc
+    events = raw[at : at + head.event_bytes]
+    if not head.is_sealed:
+        return checksum_of(events) == head.events_crc
+    bounds = _bounds(head, raw)
+    return are_sound(events, bounds) and seal_of(events, bounds) == head.events_crc
 
 
 def decode(head: Head, raw: NDArray[np.uint8]) -> Block:
     """The block of a whole frame, over the same memory."""
-    at = _HEAD.size + len(head.name.encode())
+    at = _HEAD.size + len(head.name)
     description = raw[at : at + head.description].tobytes()
-    at += head.description
-    bounds, at = _next(raw, at, 4 * (head.events + 1))
     events = raw[head.events_at : head.events_at + head.event_bytes]
-    arrays: dict[str, pa.Array] = {
-        "event": pa.Array.from_buffers(pa.binary(), head.events, [None, pa.py_buffer(bounds), pa.py_buffer(events)])
-    }
-    for field in _COLUMNS:
-        part, at = _next(raw, at, head.events * field.type.bit_width // 8)
-        arrays[field.name] = pa.Array.from_buffers(field.type, head.events, [None, pa.py_buffer(part)])
-    batch = pa.RecordBatch.from_arrays([arrays[name] for name in EVENT_SCHEMA.names], schema=EVENT_SCHEMA)
-    return Block.of_wire(batch, description)
+    buffers = [None, pa.py_buffer(_bounds(head, raw)), pa.py_buffer(events)]
+    index = pa.ipc.read_record_batch(pa.py_buffer(raw[head.index_at : head.index_at + head.index]), _INDEX_SCHEMA)
+    event = pa.Array.from_buffers(pa.binary(), head.events, buffers)
+    batch = pa.RecordBatch.from_arrays([event, *index.columns], schema=EVENT_SCHEMA)
+    return replace(Block.of_wire(batch, description), is_sound=head.is_sealed)
 
 
-def _next(raw: NDArray[np.uint8], at: int, size: int) -> tuple[NDArray[np.uint8], int]:
-    at += -at % 8
-    return raw[at : at + size], at + size
+def _bounds(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.int32]:
+    return raw[head.bounds_at : head.bounds_at + 4 * (head.events + 1)].view(np.int32)
 
 
-def _bytes_of(block: Block, name: str) -> NDArray[np.uint8]:
-    return block.gtids.reshape(-1) if name == "gtid" else block.column(name).view(np.uint8)
+def _padded(size: int) -> int:
+    return size + -size % 8

@@ -17,11 +17,6 @@ from penstock.model import Position
 INDEX_BYTES = 4 + sum(field.type.bit_width // 8 for field in EVENT_SCHEMA if field.name != "event")
 
 
-def size_of(block: Block) -> int:
-    """Bytes of memory: those of the events and those of their index."""
-    return int(block.raw[2].sum()) + INDEX_BYTES * len(block)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
     """Of one block."""
@@ -34,12 +29,12 @@ class Entries:
 
     @classmethod
     def of(cls, block: Block) -> "Entries":
-        entry, boundary = block.column("entry"), block.column("boundary") != 0
-        events = np.flatnonzero((entry != Entry.OTHER) | boundary)
-        _, _, sizes = block.raw
-        reach = (np.cumsum(sizes) + INDEX_BYTES * np.arange(1, len(block) + 1))[events]
+        entry, boundary = block.column("entry"), block.column("boundary").view(np.bool_)
+        events = np.flatnonzero(entry.view(np.bool_) | boundary)
+        _, bounds = block.packed
+        reach = bounds[events + 1] + INDEX_BYTES * (events + 1) - bounds[0]
         if events.size:
-            reach[-1] = size_of(block)
+            reach[-1] = int(bounds[-1]) - int(bounds[0]) + INDEX_BYTES * len(block)
         return cls(block, events, reach, boundary[events], entry[events] == Entry.DDL)
 
     def __len__(self) -> int:

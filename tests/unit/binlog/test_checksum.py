@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.checksum import TABLES, checksum_of, crc32
+from penstock.binlog.events.checksum import TABLES, are_sound, checksum_of, crc32, seal_of
 from tests.twins.strategy import examples
 
 
@@ -29,3 +29,22 @@ def test_equals_zlib_at_every_step_width(size: int) -> None:
 def test_of_many_bytes(part: bytes, times: int) -> None:
     raw = part * times
     assert checksum_of(np.frombuffer(raw, np.uint8)) == zlib.crc32(raw)
+
+
+@examples(60)
+@given(st.lists(st.binary(max_size=300), max_size=8), st.integers(0, 1 << 20))
+def test_events_that_carry_their_own(bodies: list[bytes], where: int) -> None:
+    sums = [zlib.crc32(body).to_bytes(4, "little") for body in bodies]
+    raw = bytearray(b"".join(body + own for body, own in zip(bodies, sums, strict=True)))
+    bounds = np.cumsum([0, *(len(body) + 4 for body in bodies)], dtype=np.int32)
+    data = np.frombuffer(raw, np.uint8)
+    assert are_sound(data, bounds)
+    assert seal_of(data, bounds) == zlib.crc32(b"".join(sums))
+    if raw:
+        raw[where % len(raw)] ^= 1 << where % 8
+        assert not are_sound(data, bounds)
+
+
+@pytest.mark.parametrize("bounds", [[0, 3], [0, 9], [-1, 8], [8, 4], [0, 1 << 30]])
+def test_events_that_are_not_inside_are_not_sound(bounds: list[int]) -> None:
+    assert not are_sound(np.zeros(8, np.uint8), np.array(bounds, np.int32))

@@ -10,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import CHECKSUM
+from penstock.binlog.events.reader import BlockReader
 from penstock.errors import StoreError
 from penstock.model import Position
 from penstock.store import BatchSize, ClientState, EventStore, FileShelf, Retention, Start
 from penstock.store.frame import HEAD_BYTES, decode, encode, is_whole, read_head
 from penstock.store.held import Entries, Held
 from penstock.store.segment import Segment
-from tests.twins.feed import read
+from tests.twins.feed import feed, read
 from tests.twins.log import LogWriter
 from tests.twins.strategy import examples, logs
 from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
@@ -52,10 +54,61 @@ def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> 
         head = read_head(raw[:HEAD_BYTES])
         assert head is not None
         assert is_whole(head, array)
+        assert head.is_sealed == bool((part.column("checksum") == CHECKSUM).all())
         assert same(decode(head, array), part)
         assert head.held.__class__ is Held
         for name in ("first", "count", "base", "size", "start", "end", "boundary", "is_begin"):
             assert getattr(head.held, name) == getattr(held, name)
+
+
+def framed(block: Block) -> bytes:
+    entries = Entries.of(block)
+    return b"".join(map(bytes, encode(Held.of(entries, 0, 0), entries)))
+
+
+def is_sound(raw: bytes) -> bool:
+    head = read_head(raw[:HEAD_BYTES])
+    return head is not None and is_whole(head, np.frombuffer(raw, np.uint8))
+
+
+def a_log(number: int, *, is_checksummed: bool = True) -> LogWriter:
+    log = LogWriter(is_checksummed=is_checksummed)
+    log.open()
+    log.statement(f"CREATE TABLE t{number} (a INT)")
+    return log
+
+
+@pytest.mark.parametrize("is_checksummed", [True, False])
+def test_no_byte_of_a_frame_can_change(is_checksummed: bool) -> None:
+    (block,) = read(a_log(1, is_checksummed=is_checksummed))
+    raw = framed(block)
+    events = block.packed[1]
+    padding = -int(events[-1] - events[0]) % 8
+    assert is_sound(raw)
+    for at in range(len(raw) - padding):
+        assert not is_sound(raw[:at] + bytes([raw[at] ^ 1]) + raw[at + 1 :]), at
+
+
+def test_events_of_another_frame_are_found_out_though_each_is_sound() -> None:
+    one, two = (framed(read(a_log(number))[0]) for number in (1, 2))
+    assert len(one) == len(two)
+    head = read_head(one[:HEAD_BYTES])
+    assert head is not None
+    assert head.is_sealed
+    assert is_sound(two)
+    assert not is_sound(one[: head.events_at] + two[head.events_at :])
+
+
+def test_events_that_nobody_verified_are_summed_anew() -> None:
+    reader = BlockReader(START, verify=False)
+    log = a_log(1)
+    log.data[-1] ^= 1  # the checksum of the last event
+    (block,) = feed(reader, bytes(log.data))
+    raw = framed(block)
+    head = read_head(raw[:HEAD_BYTES])
+    assert head is not None
+    assert not head.is_sealed
+    assert is_sound(raw)
 
 
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -175,7 +228,8 @@ def test_files_go_when_all_have_acked(tmp_path: Path) -> None:
 def test_acked_files_are_kept_for_others(tmp_path: Path) -> None:
     now = [1000.0]
     pieces = blocks_of(*[transaction()] * 6)
-    kept = Retention(keep_bytes=2000, keep_s=60)
+    keep_bytes = 4 * len(framed(pieces[0]))
+    kept = Retention(keep_bytes=keep_bytes, keep_s=60)
     store, shelf = opened(tmp_path, segment_bytes=1, retention=kept, clock=lambda: now[0])
     store.add_client("one")
     for piece in pieces:
@@ -186,7 +240,7 @@ def test_acked_files_are_kept_for_others(tmp_path: Path) -> None:
     store.put(blocks_of(*[transaction()] * 7)[6])
     store.ack("one", got(store).end)
     assert 2 < len(files(tmp_path)) < 7
-    assert shelf.size_bytes >= 2000
+    assert shelf.size_bytes >= keep_bytes
     assert store.first == pieces[7 - len(files(tmp_path))].start
     store.add_client("new", Start.at(store.first))
     assert len(got(store, name="new").blocks) == len(files(tmp_path))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers, view
+from penstock.binlog.arrays import flags, numbers
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.layout import Entry, event_name
 from penstock.binlog.events.state import GTID_BYTES
@@ -42,6 +42,11 @@ EVENT_SCHEMA = pa.schema(
         pa.field("gtid", pa.binary(GTID_BYTES), nullable=False),
     ]
 )
+_NUMBERS: dict[str, tuple[int, Any]] = {
+    field.name: (i, np.dtype(field.type.to_pandas_dtype()))
+    for i, field in enumerate(EVENT_SCHEMA)
+    if field.name not in {"event", "gtid"}
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +56,7 @@ class Block:
     tags: tuple[str, ...]  # of GTIDs
     events: pa.RecordBatch
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
+    is_sound: bool = False  # the checksums of all events that have one were found right
 
     def __len__(self) -> int:
         return self.events.num_rows
@@ -61,17 +67,25 @@ class Block:
 
     def column(self, name: str) -> NDArray[Any]:
         """A view, not a copy."""
-        return view(self.events.column(name))
+        index, dtype = _NUMBERS[name]
+        column = self.events.column(index)
+        return np.frombuffer(column.buffers()[1] or b"", dtype, len(column), column.offset * dtype.itemsize)
 
     @property
     def raw(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """The buffer of all events, and the start and size of each in it."""
-        column = self.events.column("event")
+        data, bounds = self.packed
+        offsets = bounds.astype(np.int64)
+        return data, offsets[:-1], offsets[1:] - offsets[:-1]
+
+    @property
+    def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+        """The buffer of all events, and where in it one ends and the next begins: one number more than events."""
+        column = self.events.column(0)
         if not len(column):
-            return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
+            return np.empty(0, np.uint8), np.zeros(1, np.int32)
         _, bounds, data = column.buffers()
-        offsets = np.frombuffer(bounds, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-        return np.frombuffer(data, np.uint8), offsets[:-1], np.diff(offsets)
+        return np.frombuffer(data, np.uint8), np.frombuffer(bounds, np.int32, len(column) + 1, 4 * column.offset)
 
     @property
     def gtids(self) -> NDArray[np.uint8]:
@@ -84,7 +98,7 @@ class Block:
     @property
     def start(self) -> Position:
         """Where the first event begins."""
-        return Position(self.file, self.events.column("position")[0].as_py())
+        return Position(self.file, int(self.column("position")[0]))
 
     @property
     def end(self) -> Position:
@@ -92,8 +106,8 @@ class Block:
         return self.end_of(len(self) - 1)
 
     def end_of(self, i: int) -> Position:
-        offset = self.events.column("position")[i].as_py() + self.events.column("span")[i].as_py()
-        return Position(self.file, offset, self.events.column("timestamp")[i].as_py())
+        offset = int(self.column("position")[i]) + int(self.column("span")[i])
+        return Position(self.file, offset, int(self.column("timestamp")[i]))
 
     @property
     def boundaries(self) -> NDArray[np.int64]:
@@ -152,6 +166,8 @@ class Block:
         arrays: EventArrays,
         count: int,
         tables: Mapping[int, bytes],
+        *,
+        is_sound: bool = False,
     ) -> "Block":
         """Events 0 … count-1 of the reader's scratch arrays, which are copied; `data` is not."""
         bounds = np.empty(count + 1, np.int32)
@@ -169,4 +185,5 @@ class Block:
             ),
             gtid,
         ]
-        return cls(file, server_version, tags, pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA), tables)
+        events = pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA)
+        return cls(file, server_version, tags, events, tables, is_sound)

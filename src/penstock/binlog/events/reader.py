@@ -161,7 +161,10 @@ class BlockReader:
         used = np.unique(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS]).tolist()
         tables = {number: self._tables[number] for number in used}
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
-        block = Block.of_arrays(self._file, self.server_version, self._state.tag_names, data, arrays, count, tables)
+        block = Block.of_arrays(
+            self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
+            is_sound=bool(self._state.slots[VERIFY]),
+        )  # fmt: skip
         self._count, self._pieces, self._sealed = 0, [], 0
         return block
 
