@@ -15,6 +15,11 @@ from penstock.store.shelf import Shelf
 class Books:
     def __init__(self, shelf: Shelf, start: Position) -> None:
         self.shelf = shelf
+        self.begin(start)
+
+    def begin(self, start: Position) -> None:
+        """With what the shelf holds; with nothing, at `start`."""
+        shelf = self.shelf
         self.origin = Place(-1, start, 0)  # the first place from which one can read: everything before it is gone
         self.boundary = self.origin  # the last place between two transactions
         self.put = self.origin
@@ -145,17 +150,18 @@ class Books:
             f" (acked {client.ack.position}, got {client.get.position})"
         )
 
-    def last_boundary(self, after: int, sequence: int) -> int:
-        """The last boundary between these two sequences, the first of which is one."""
+    def last_boundary(self, after: Place, sequence: int) -> Place:
+        """The last boundary from a place, which is one, to a sequence."""
         held = self.shelf.held
         for number in range(min(held.find(lambda one: one.last < sequence), held.tail - 1), held.head - 1, -1):
             one = held[number]
-            if one.last <= after:
+            if one.last <= after.sequence:
                 break
             if one.boundary >= 0:
                 marks = np.flatnonzero(self.shelf.entries(one).are_boundaries[: sequence + 1 - one.first])
                 if marks.size:
-                    return max(after, one.first + int(marks[-1]))
+                    found = _place_in(one, self.shelf.entries(one), one.first + int(marks[-1]))
+                    return max(after, found, key=lambda place: place.sequence)
         return after
 
     def boundary_at(self, end: Position) -> Place | None:

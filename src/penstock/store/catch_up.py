@@ -46,14 +46,15 @@ def begin(
     try:
         place = place_of(start, held, entries_of, origin, boundary)
     except PositionLostError:
-        if log is None or (start.position and start.position > boundary.position):
+        if log is None or (start.kind == "position" and start.position and start.position > boundary.position):
             raise
         place = origin
     if log is not None and place.position == origin.position and start.kind not in {"first", "latest"}:
         wanted = start.position or log.find(start)
         if wanted < origin.position:
-            return Client(name, place, place, safe=place.sequence, catch_up=CatchUp(log, wanted), is_far=True)
-    return Client(name, place, place, safe=place.sequence)
+            return Client(name, place, place, place, catch_up=CatchUp(log, wanted), is_far=True)
+    is_ahead = start.kind == "cursor" and start.position is not None and start.position > place.position
+    return Client(name, place, place, place, ahead=start.position if is_ahead else None)
 
 
 class CatchUp:

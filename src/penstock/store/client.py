@@ -44,20 +44,22 @@ class Client:
     name: str
     get: Place
     ack: Place
+    safe: Place  # the last boundary that it has acked
     filter: TableFilter | None = None
     wants_whole: bool = False  # transactions only
     seen_s: float = 0
     lost: str = ""  # why
-    safe: int = -1  # sequence of the last boundary that it has acked
     rewinds: int = 0
     catch_up: "CatchUp | None" = None  # while it gets, or has not acked, what lies before the store
     is_far: bool = False  # nothing is kept for it yet
+    ahead: Position | None = None  # it has acked up to there, and the store has not come there again
     rounds: int = 0  # how often it came to where the store began
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     def move(self, *, get: Place | None = None, ack: Place | None = None) -> None:
         self.get, self.ack = get or self.get, ack or self.ack
-        self.safe = min(self.safe, self.ack.sequence)
+        if self.ack.sequence < self.safe.sequence:
+            self.safe = self.ack
         if self.get.sequence < self.ack.sequence:
             self.get = self.ack
 

@@ -70,9 +70,12 @@ class FileShelf:
         self._writes_from: int | None = None  # sequence of the first entry that is being written
         self._is_dirty = False  # something was written and not synced
         self._synced_s = clock()
-        folder.mkdir(parents=True, exist_ok=True)
-        self._lock = self._claim()
-        self._recover()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = self._claim()
+            self._recover()
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
         if self.recovered:
             log.warning("recovered folder=%s: %s; it comes from the source's log again", folder, self.recovered)
         self._closing = threading.Event()

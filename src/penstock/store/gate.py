@@ -9,7 +9,7 @@ from penstock.errors import PenstockError
 
 
 class Gate:
-    """`with gate:` holds it. A failure ends all waiting, now and later."""
+    """`with gate:` holds it. The first failure ends all waiting, now and later."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -63,5 +63,5 @@ class Gate:
 
     def fail(self, error: PenstockError) -> None:
         with self:
-            self._failure = error
+            self._failure = self._failure or error
             self.notify()

@@ -67,7 +67,10 @@ class MemoryShelf:
     def size_bytes(self) -> int:
         return self._bytes
 
-    def close(self) -> None:
+    def clear(self) -> None:
         self.held.clear()
         self._entries.clear()
         self._bytes = 0
+
+    def close(self) -> None:
+        self.clear()

@@ -30,6 +30,7 @@ class MixedShelf:
         self.wake: Callable[[], None] = lambda: None
         self._limit_bytes = limit_bytes
         self._files = files
+        self._moving = threading.Lock()  # held while a block is on its way, and taken before the next
         self._lock = threading.Lock()
         self._filled = threading.Condition(self._lock)
         # Protected by _lock: everything below, and the files' index.
@@ -74,18 +75,19 @@ class MixedShelf:
 
     def _move(self, held: Held, entries: Entries) -> None:
         files = self._files
-        with self._lock:
-            newest = files.held[files.held.tail - 1] if len(files.held) else None
-            if newest is not None and newest.last + 1 != held.first:
-                files.clear()  # all have acked it, and what came after it
-        files.write([(held, entries)])
-        with self._lock:
-            if self._memory.get(held.first, (None,))[0] is held:
-                files.add(held, entries)
-                del self._memory[held.first]
-                self._bytes -= held.size
-            else:
-                files.unwrite(held)  # it was freed, or taken away again, in the meantime
+        with self._moving:
+            with self._lock:
+                newest = files.held[files.held.tail - 1] if len(files.held) else None
+                if newest is not None and newest.last + 1 != held.first:
+                    files.clear()  # all have acked it, and what came after it
+            files.write([(held, entries)])
+            with self._lock:
+                if self._memory.get(held.first, (None,))[0] is held:
+                    files.add(held, entries)
+                    del self._memory[held.first]
+                    self._bytes -= held.size
+                else:
+                    files.unwrite(held)  # it was freed, or taken away again, in the meantime
         self.wake()
 
     # -- the shelf
@@ -156,6 +158,13 @@ class MixedShelf:
         """Of memory."""
         with self._lock:
             return self._bytes
+
+    def clear(self) -> None:
+        with self._moving, self._lock:
+            self._memory.clear()
+            self._bytes = 0
+            self.held.clear()
+            self._files.clear()
 
     def close(self) -> None:
         with self._lock:

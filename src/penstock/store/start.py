@@ -20,7 +20,7 @@ EntriesOf = Callable[[Held], Entries]
 class Start:
     """Made by one of the class methods."""
 
-    kind: Literal["first", "latest", "position", "gtid", "time"]
+    kind: Literal["first", "latest", "position", "cursor", "gtid", "time"]
     position: Position | None = None
     gtid: str = ""
     time_us: int = 0
@@ -41,6 +41,11 @@ class Start:
         return cls("position", position=position)
 
     @classmethod
+    def cursor(cls, position: Position) -> "Start":
+        """What it has not acked. If the store, after a crash, ends before that, then once the log comes there again."""
+        return cls("cursor", position=position)
+
+    @classmethod
     def after_gtid(cls, gtid: str) -> "Start":
         """What comes after the transaction of that name."""
         return cls("gtid", gtid=gtid)
@@ -51,9 +56,9 @@ class Start:
         return cls("time", time_us=time_us)
 
     def __str__(self) -> str:
-        return {"position": str(self.position), "gtid": self.gtid, "time": f"{self.time_us / 1e6:.6f} s"}.get(
-            self.kind, self.kind
-        )
+        if self.position is not None:
+            return str(self.position)
+        return {"gtid": self.gtid, "time": f"{self.time_us / 1e6:.6f} s"}.get(self.kind, self.kind)
 
 
 def place_of(start: Start, held: Sequence[Held], entries_of: EntriesOf, origin: Place, boundary: Place) -> Place:
@@ -63,7 +68,9 @@ def place_of(start: Start, held: Sequence[Held], entries_of: EntriesOf, origin: 
             return origin
         case "latest":
             return boundary
-        case "position" if start.position is not None:
+        case "cursor" if start.position is not None and start.position > boundary.position:
+            return boundary
+        case "position" | "cursor" if start.position is not None:
             return _at(start.position, held, entries_of, origin, boundary)
         case "gtid":
             return _after_gtid(start.gtid, held, entries_of, origin)

@@ -17,16 +17,16 @@ from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.books import Books
 from penstock.store.catch_up import CatchUp, LogReader, begin
-from penstock.store.client import Client, ClientState, Place, TableFilter
+from penstock.store.client import Client, ClientState, TableFilter
 from penstock.store.cut import cut
 from penstock.store.gate import Gate
 from penstock.store.held import Entries
+from penstock.store.roster import Roster
 from penstock.store.shelf import BlockGoneError, Shelf
 from penstock.store.start import Start
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 300.0
 _LOOK_AGAIN_S = 0.5  # for room on the disk
 _ROUNDS = 3  # in which a client may reach the begin of the store and find that it has moved on
 
@@ -48,8 +48,7 @@ class EventStore:
         shelf.wake = self._gate.wake
         # Protected by _gate: everything below, and the shelf.
         self._books = Books(shelf, start)
-        self._clients: dict[str, Client] = {}
-        self._is_full = False  # the last put found no room
+        self._roster = Roster(shelf, self._books)
         self._is_disk_full = False
 
     # -- capture's side
@@ -76,7 +75,8 @@ class EventStore:
                     self._is_disk_full = False
                 for held, one in numbered:
                     self._books.add(held, one)
-                self._free()
+                self._roster.pass_by()
+                self._roster.free()
                 self._gate.notify()
                 return True
 
@@ -88,11 +88,19 @@ class EventStore:
         with self._gate:
             self._books.discard_incomplete()
             end = self._books.put
-            for client in self._clients.values():
+            for client in self._roster.clients.values():
                 if client.get.sequence > end.sequence:
                     client.move(get=end, ack=min(client.ack, end, key=lambda place: place.sequence))
                     client.rewinds += 1
             return end.position
+
+    def restart_at(self, position: Position) -> None:
+        """Forget what it holds, and begin there; without clients only."""
+        with self._gate:
+            if self._roster.clients:
+                raise StoreError(f"the store cannot begin at {position} while it has clients")
+            self._shelf.clear()
+            self._books.begin(position)
 
     def fail(self, error: PenstockError) -> None:
         """Every waiting or later put, get and read raises this error; what was read can still be acked."""
@@ -103,13 +111,13 @@ class EventStore:
         self.fail(StoreError("the store was stopped"))
         with self._gate:
             end = self._books.boundary.position
-            self._clients.clear()  # nobody gets, acks or frees any more
+            self._roster.clients.clear()  # nobody gets, acks or frees any more
         # Outside: a thread of the shelf may be about to wake who waits here.
         try:
             self._shelf.close()
         finally:
             with self._gate:
-                self._books = Books(self._shelf, end)
+                self._books.begin(end)
 
     # -- clients
 
@@ -125,9 +133,9 @@ class EventStore:
         new = None
         while True:
             with self._gate:
-                client = self._clients.get(name) or new
+                client = self._roster.clients.get(name) or new
                 if client is not None:
-                    self._clients[name] = client
+                    self._roster.clients[name] = client
                     client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
                     return client.position
                 books, held = self._books, list(self._shelf.held)
@@ -141,13 +149,14 @@ class EventStore:
 
     def forget_client(self, name: str) -> None:
         with self._gate:
-            self._clients.pop(name, None)
-            self._free()
+            self._roster.clients.pop(name, None)
+            self._roster.free()
             self._gate.notify()
 
     def states(self) -> dict[str, ClientState]:
         with self._gate:
-            return {name: self._state(client) for name, client in self._clients.items()}
+            now_s = self._gate.clock()
+            return {name: self._roster.state(client, now_s) for name, client in self._roster.clients.items()}
 
     # -- a client's side
 
@@ -168,13 +177,13 @@ class EventStore:
                         return batch
                     continue
                 with self._gate:
-                    self._gate.wait(lambda: self._is_ready(client, size), self._gate.left(deadline))
+                    self._gate.wait(lambda: self._roster.is_ready(client, size), self._gate.left(deadline))
                     self._check_live(client)
                     after, rewinds = client.get, client.rewinds
                     last = self._books.boundary.sequence if client.wants_whole else self._books.put.sequence
                     if client.is_behind:
                         continue
-                    if last <= after.sequence:
+                    if client.ahead is not None or last <= after.sequence:
                         return None
                     parts = self._books.parts(client, size)
                 found = cut(client, after, parts, self._shelf.entries, size, last, is_ddl_alone=is_ddl_alone)
@@ -184,6 +193,12 @@ class EventStore:
                         batch, place = found
                         client.move(get=place)
                         return batch
+
+    def wait(self, name: str, size: BatchSize, timeout_s: float | None) -> None:
+        """Until a get would not wait, or for so long; nothing is got."""
+        client = self._client(name)
+        with self._gate:
+            self._gate.wait(lambda: self._roster.is_ready(client, size), timeout_s)
 
     def _get_from_log(self, client: Client, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         """The next batch of a client that is behind the store; None when it has caught up, or was rolled back."""
@@ -209,7 +224,7 @@ class EventStore:
         client.rounds += 1
         if catch_up.got >= origin.position or client.rounds == _ROUNDS:
             client.move(get=origin, ack=origin)
-            client.is_far, client.safe = False, origin.sequence
+            client.is_far, client.safe = False, origin
 
     def ack(self, name: str, end: Position, sequence: int | None = None) -> None:
         """Everything up to the entry that ends at `end` is done. It must be one that was got and is not acked yet."""
@@ -223,8 +238,8 @@ class EventStore:
                     )
                 client.settle()
                 return
-            self._move(client, self._books.got(client, end, sequence))
-            self._free()
+            self._roster.move(client, self._books.got(client, end, sequence))
+            self._roster.free()
             self._gate.notify()
 
     def release(self, name: str, end: Position) -> None:
@@ -236,8 +251,8 @@ class EventStore:
                 raise StoreError(f"cannot ack {end}: the store has transactions up to {boundary} only")
             place = self._books.boundary_at(end)
             if place is not None and place.sequence > client.ack.sequence:
-                self._move(client, place)
-                self._free()
+                self._roster.move(client, place)
+                self._roster.free()
                 self._gate.notify()
 
     def rollback(self, name: str) -> None:
@@ -260,6 +275,14 @@ class EventStore:
         """The last transaction boundary that was put."""
         with self._gate:
             return self._books.boundary.position
+
+    @property
+    def acked(self) -> Position:
+        """The last place between two transactions before which no client needs anything."""
+        with self._gate:
+            behind = [client.catch_up.acked for client in self._roster.clients.values() if client.catch_up is not None]
+            safe = [client.safe.position for client in self._roster.holding]
+            return min([*behind, *safe], default=self._books.origin.position)
 
     def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
         """Where a batch that begins at `start` should end; `start` itself when nothing came in time.
@@ -320,82 +343,25 @@ class EventStore:
 
     def _client(self, name: str) -> Client:
         with self._gate:
-            client = self._clients.get(name)
+            client = self._roster.clients.get(name)
             if client is None:
-                known = ", ".join(sorted(self._clients)) or "none"
+                known = ", ".join(sorted(self._roster.clients)) or "none"
                 raise StoreError(f"there is no client {name}; there is {known}")
             client.seen_s = self._gate.clock()
             return client
+
+    def _has_room(self, entries: Sequence[Entries]) -> bool:
+        was_full = self._roster.is_full
+        if self._roster.has_room(entries):
+            return True
+        if not was_full:
+            self._gate.notify()  # who waits for a full batch gets what there is
+        return False
 
     def _check_live(self, client: Client, *, may_fail: bool = True) -> None:
         if may_fail:
             self._gate.check()
         if client.lost:
             raise StoreError(f"client {client.name} is lost: {client.lost}")
-        if self._clients.get(client.name) is not client:
+        if self._roster.clients.get(client.name) is not client:
             raise StoreError(f"client {client.name} was forgotten")
-
-    def _state(self, client: Client) -> ClientState:
-        if client.lost:
-            return ClientState.LOST
-        if self._gate.clock() - client.seen_s > IDLE_S:
-            return ClientState.IDLE
-        is_near = not client.is_behind and self._shelf.is_near(client.get.sequence + 1)
-        return ClientState.LIVE if is_near else ClientState.LAGGING
-
-    @property
-    def _holding(self) -> list[Client]:
-        """Clients for which something is kept."""
-        return [client for client in self._clients.values() if not client.lost and not client.is_far]
-
-    @property
-    def _acked(self) -> Place:
-        """By all of them."""
-        places = [client.ack for client in self._holding]
-        return min(places, key=lambda place: place.sequence, default=self._books.origin)
-
-    def _has_room(self, entries: Sequence[Entries]) -> bool:
-        is_full, self._is_full = self._is_full, not self._can_take(entries)
-        if self._is_full and not is_full:
-            self._gate.notify()
-        return not self._is_full
-
-    def _can_take(self, entries: Sequence[Entries]) -> bool:
-        if self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries):
-            return True
-        # One that wants whole transactions can ack nothing before the first is here: waiting would be for ever.
-        waiting = (client for client in self._holding if client.wants_whole)
-        return any(self._books.boundary.sequence <= client.ack.sequence for client in waiting)
-
-    def _is_ready(self, client: Client, size: BatchSize) -> bool:
-        books = self._books
-        if client.lost or client.is_behind or self._clients.get(client.name) is not client:
-            return True
-        if client.wants_whole:
-            return books.boundary.sequence > client.get.sequence
-        if self._is_full and books.put.sequence > client.get.sequence:
-            return True  # a batch larger than the ring would never come
-        if size.unit == "items":
-            return books.put.sequence - client.get.sequence >= size.count
-        return books.put.bytes - client.get.bytes >= size.bytes
-
-    def _move(self, client: Client, ack: Place) -> None:
-        client.move(ack=ack)
-        if self._shelf.outlives:
-            client.safe = self._books.last_boundary(client.safe, ack.sequence)
-
-    def _free(self) -> None:
-        self._is_full = False
-        done = self._acked.sequence
-        if self._shelf.outlives:
-            done = min((client.safe for client in self._holding), default=done)
-        dropped = self._books.free(done) if self._holding else None
-        if dropped is None:
-            return
-        for client in self._holding:
-            if client.ack.sequence < dropped.last:
-                client.lost = (
-                    f"entries up to {dropped.end} were removed to keep the store within its limits, and it had acked"
-                    f" up to {client.ack.position} only; forget it, and start it again where the store begins, or let"
-                    " it read the source's log from there on"
-                )

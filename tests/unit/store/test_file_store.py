@@ -332,3 +332,21 @@ def test_a_store_that_begins_inside_a_transaction(tmp_path: Path) -> None:
     assert store.first == pieces[2].end
     store.add_client("one")
     assert got(store).start == pieces[2].end
+
+
+def test_limits_hold_without_any_client(tmp_path: Path) -> None:
+    store, _ = opened(tmp_path, segment_bytes=1, retention=Retention(limit_bytes=1))
+    pieces = blocks_of(*[transaction()] * 6)
+    for piece in pieces:
+        store.put(piece)
+    assert len(files(tmp_path)) == 1
+    assert (store.first, store.latest) == (pieces[5].start, pieces[5].end)
+
+
+def test_without_limits_and_clients_nothing_goes(tmp_path: Path) -> None:
+    store, _ = opened(tmp_path, segment_bytes=1)
+    pieces = blocks_of(*[transaction()] * 6)
+    for piece in pieces:
+        store.put(piece)
+    assert len(files(tmp_path)) == 6
+    assert store.first == START

@@ -14,7 +14,7 @@ from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryShelf, Start
 from penstock.store.held import INDEX_BYTES
-from penstock.store.store import IDLE_S
+from penstock.store.roster import IDLE_S
 from tests.twins.blocks import block_of
 
 START = Position("binlog.000001", 4)
@@ -395,3 +395,80 @@ def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> 
     expected = [int(offset) for piece in pieces for offset in piece.column("position")]
     assert seen == dict.fromkeys(names, expected)
     assert store.size_bytes == 0
+
+
+class TestComingAgain:
+    """A client with a cursor, at a store that a crash has left behind it."""
+
+    def test_it_does_not_get_again_what_it_has_acked(self) -> None:
+        one, two, three = blocks_of(*[transaction()] * 3)
+        store = EventStore(MemoryShelf(1 << 20), START)
+        assert store.add_client("one", Start.cursor(two.end)) == START
+        assert store.get("one", ALL) is None
+        store.put(one)
+        assert store.get("one", ALL) is None
+        assert store.acked == one.end
+        store.put([two, three])
+        batch = got(store)
+        assert (batch.start, batch.end) == (two.end, three.end)
+
+    def test_it_may_come_back_inside_a_block(self) -> None:
+        (block,) = blocks_of([*transaction(), *transaction()])
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.add_client("one", Start.cursor(Position(START.file, 34)))
+        store.put(block)
+        assert got(store).start == Position(START.file, 34)
+
+    def test_a_cursor_inside_a_transaction_gets_all_of_it_again(self) -> None:
+        one, two = blocks_of(*[transaction()] * 2)
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.add_client("one", Start.cursor(Position(START.file, two.start.offset + 10)))
+        store.put([one, two])
+        assert got(store).start == one.end
+
+    def test_one_that_the_store_has_is_a_start_like_others(self) -> None:
+        store = store_of(transaction(), transaction())
+        assert store.add_client("two", Start.cursor(Position(START.file, 34))) == Position(START.file, 34)
+
+    def test_others_need_not_wait(self) -> None:
+        one, two = blocks_of(*[transaction()] * 2)
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.add_client("ahead", Start.cursor(two.end))
+        store.add_client("other")
+        store.put(one)
+        assert got(store, name="other").end == one.end
+        store.ack("other", one.end)
+        assert store.size_bytes == 0
+
+
+class TestAcked:
+    def test_it_is_the_last_boundary_of_the_slowest(self) -> None:
+        store = store_of(transaction(), transaction(), transaction())
+        store.add_client("two")
+        assert store.acked == START
+        store.ack("one", got(store).end)
+        assert store.acked == START
+        batch = got(store, BatchSize(4), "two")
+        store.ack("two", batch.end)
+        assert store.acked == Position(START.file, 34)
+        store.forget_client("two")
+        assert store.acked == Position(START.file, 94)
+
+    def test_nobody_needs_what_was_freed(self) -> None:
+        assert store_of().acked == START
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.put(blocks_of(transaction())[0])
+        assert store.acked == START
+
+
+def test_a_store_can_begin_elsewhere() -> None:
+    store = EventStore(MemoryShelf(1 << 20), START)
+    one, two = blocks_of(*[transaction()] * 2)
+    store.put(one)
+    store.restart_at(two.start)
+    assert (store.first, store.latest, store.size_bytes) == (two.start, two.start, 0)
+    store.add_client("one")
+    store.put(two)
+    assert got(store).first_sequence == 0
+    with pytest.raises(StoreError, match=r"cannot begin at .* while it has clients"):
+        store.restart_at(START)

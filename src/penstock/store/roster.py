@@ -1,0 +1,94 @@
+"""The clients of a store, and what is kept for them. Everything here is called inside the store's gate."""
+
+from collections.abc import Sequence
+
+from penstock.store.batch import BatchSize
+from penstock.store.books import Books
+from penstock.store.client import Client, ClientState, Place
+from penstock.store.held import Entries
+from penstock.store.shelf import Shelf
+
+IDLE_S = 300.0
+
+
+class Roster:
+    """By name."""
+
+    def __init__(self, shelf: Shelf, books: Books) -> None:
+        self._shelf, self._books = shelf, books
+        self.clients: dict[str, Client] = {}
+        self.is_full = False  # the last put found no room
+
+    def state(self, client: Client, now_s: float) -> ClientState:
+        if client.lost:
+            return ClientState.LOST
+        if now_s - client.seen_s > IDLE_S:
+            return ClientState.IDLE
+        is_near = not client.is_behind and self._shelf.is_near(client.get.sequence + 1)
+        return ClientState.LIVE if is_near else ClientState.LAGGING
+
+    @property
+    def holding(self) -> list[Client]:
+        """Clients for which something is kept."""
+        return [client for client in self.clients.values() if not client.lost and not client.is_far]
+
+    @property
+    def _acked(self) -> Place:
+        """By all of them."""
+        places = [client.ack for client in self.holding]
+        return min(places, key=lambda place: place.sequence, default=self._books.origin)
+
+    def has_room(self, entries: Sequence[Entries]) -> bool:
+        self.is_full = not self._can_take(entries)
+        return not self.is_full
+
+    def _can_take(self, entries: Sequence[Entries]) -> bool:
+        if self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries):
+            return True
+        # One that wants whole transactions can ack nothing before the first is here: waiting would be for ever.
+        waiting = (client for client in self.holding if client.wants_whole)
+        return any(self._books.boundary.sequence <= client.ack.sequence for client in waiting)
+
+    def is_ready(self, client: Client, size: BatchSize) -> bool:
+        books = self._books
+        if client.lost or client.is_behind or self.clients.get(client.name) is not client:
+            return True
+        if client.ahead is not None:
+            return False
+        if client.wants_whole:
+            return books.boundary.sequence > client.get.sequence
+        if self.is_full and books.put.sequence > client.get.sequence:
+            return True  # a batch larger than the ring would never come
+        if size.unit == "items":
+            return books.put.sequence - client.get.sequence >= size.count
+        return books.put.bytes - client.get.bytes >= size.bytes
+
+    def pass_by(self) -> None:
+        """Clients that have acked what comes again do not get it again."""
+        for client in self.clients.values():
+            if client.ahead is None:
+                continue
+            place = self._books.boundary_at(client.ahead)
+            if place is not None and place.sequence > client.ack.sequence:
+                client.move(get=place, ack=place)
+                client.safe = place
+            if self._books.boundary.position >= client.ahead:
+                client.ahead = None
+
+    def move(self, client: Client, ack: Place) -> None:
+        client.move(ack=ack)
+        client.safe = self._books.last_boundary(client.safe, ack.sequence)
+
+    def free(self) -> None:
+        self.is_full = False
+        places = [client.safe if self._shelf.outlives else client.ack for client in self.holding]
+        dropped = self._books.free(min((place.sequence for place in places), default=-1))
+        if dropped is None:
+            return
+        for client in self.holding:
+            if client.ack.sequence < dropped.last:
+                client.lost = (
+                    f"entries up to {dropped.end} were removed to keep the store within its limits, and it had acked"
+                    f" up to {client.ack.position} only; let it subscribe again, and it reads the rest from the"
+                    " source's log, or forget it"
+                )
