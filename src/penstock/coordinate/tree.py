@@ -1,12 +1,16 @@
 """A tree of small values, and its ZooKeeper."""
 
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from penstock.errors import CoordinationError, FencedError, MissingExtraError
 
 _TIMEOUT_S = 10.0
+_LOOK_AGAIN_S = 0.1
+_RECONNECTS = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
+T = TypeVar("T")
 
 
 class Tree(Protocol):
@@ -43,7 +47,8 @@ class ZooKeeperTree:
         self._errors: Any = exceptions
         self._timeouts: Any = KazooTimeoutError
         self._hosts, self._timeout_s = hosts, timeout_s
-        self._client: Any = KazooClient(hosts, timeout=timeout_s)
+        self._client: Any = KazooClient(hosts, timeout=timeout_s, connection_retry=_RECONNECTS)
+        self._is_closed = False
         with self._answered():
             self._client.start(timeout_s)
 
@@ -59,33 +64,43 @@ class ZooKeeperTree:
         except errors.NoAuthError:
             raise CoordinationError(f"ZooKeeper at {self._hosts} refuses: no permission") from None
 
+    def _ask(self, action: Callable[[], T]) -> T:
+        """Again, for as long as one answer may take, when the connection or the session went meanwhile: every question
+        may be put twice."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                with self._answered():
+                    return action()
+            except CoordinationError:
+                if self._is_closed or time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK_AGAIN_S)
+
     def _wait(self, answer: Any) -> Any:
         """Without a time it would wait for as long as the connection is away."""
         return answer.get(timeout=self._timeout_s)
 
     def read(self, path: str) -> tuple[bytes, int] | None:
-        with self._answered():
-            try:
-                value, about = self._wait(self._client.get_async(path))
-            except self._errors.NoNodeError:
-                return None
-            return value, about.version
+        try:
+            value, about = self._ask(lambda: self._wait(self._client.get_async(path)))
+        except self._errors.NoNodeError:
+            return None
+        return value, about.version
 
     def children(self, path: str) -> list[str]:
-        with self._answered():
-            try:
-                return sorted(self._wait(self._client.get_children_async(path)))
-            except self._errors.NoNodeError:
-                return []
+        try:
+            return sorted(self._ask(lambda: self._wait(self._client.get_children_async(path))))
+        except self._errors.NoNodeError:
+            return []
 
     def create(self, path: str, value: bytes) -> None:
-        with self._answered(), suppress(self._errors.NodeExistsError):
-            self._wait(self._client.create_async(path, value, makepath=True))
+        with suppress(self._errors.NodeExistsError):
+            self._ask(lambda: self._wait(self._client.create_async(path, value, makepath=True)))
 
     def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
         for attempt in range(3):
-            with self._answered():
-                answers = self._try(changes, check)
+            answers = self._ask(lambda: self._try(changes, check))
             failed = [answer for answer in answers if isinstance(answer, Exception)]
             if not failed:
                 return
@@ -113,5 +128,7 @@ class ZooKeeperTree:
         return self._wait(request.commit_async())
 
     def close(self) -> None:
-        self._client.stop()
-        self._client.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._client.stop()
+            self._client.close()

@@ -3,8 +3,31 @@
 from penstock.meta.cursor import Cursor
 from penstock.meta.file import FileKeeper
 from penstock.meta.kept import Keeper, KeptMeta
+from penstock.meta.log_position import (
+    CursorPositions,
+    FailoverPositions,
+    FilePositions,
+    LogPositions,
+    MemoryPositions,
+    ZooKeeperPositions,
+)
 from penstock.meta.memory import MemoryMeta
 from penstock.meta.record import BatchRange, ClientRecord
 from penstock.meta.zookeeper import ZooKeeperKeeper
 
-__all__ = ["BatchRange", "ClientRecord", "Cursor", "FileKeeper", "Keeper", "KeptMeta", "MemoryMeta", "ZooKeeperKeeper"]
+__all__ = [
+    "BatchRange",
+    "ClientRecord",
+    "Cursor",
+    "CursorPositions",
+    "FailoverPositions",
+    "FileKeeper",
+    "FilePositions",
+    "Keeper",
+    "KeptMeta",
+    "LogPositions",
+    "MemoryMeta",
+    "MemoryPositions",
+    "ZooKeeperKeeper",
+    "ZooKeeperPositions",
+]

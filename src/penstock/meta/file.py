@@ -5,6 +5,7 @@ replaced as a whole: a new file, on the disk, takes the name, and the one before
 crash leaves one of the two whole.
 """
 
+import fcntl
 import json
 import logging
 import os
@@ -13,15 +14,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import FencedError, MetaError
+from penstock.errors import FencedError, MetaError, PenstockError
 from penstock.meta.cursor import Cursor
 from penstock.meta.record import ClientRecord
+from penstock.meta.replace import sync_folder
 
 log = logging.getLogger(__name__)
 
 
 class FileKeeper:
-    """`fence` is the epoch of whoever elected this process."""
+    """`fence` is the epoch of whoever elected this process. One process at a time has the file, from `load` on."""
 
     def __init__(self, destination: str, folder: Path, *, fence: int = 0) -> None:
         self.destination = destination
@@ -31,6 +33,21 @@ class FileKeeper:
         self._generation = 0
         self._is_present_whole = False  # else the one before it stays what it is
         self._records: dict[int, ClientRecord] = {}
+        self._lock = -1
+
+    def _claim(self) -> None:
+        if self._lock >= 0:
+            return
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path.with_name("meta.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise MetaError(f"{self.path.parent} cannot be written: {error.strerror}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise MetaError(f"{self.path} is in use by another process: a server that runs") from None
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
         after = self._records | {record.client_id: record for record in changed}
@@ -43,7 +60,9 @@ class FileKeeper:
         self._generation += 1
 
     def close(self) -> None:
-        """Nothing is open."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _replace(self, raw: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,11 +75,7 @@ class FileKeeper:
             self._copied().replace(self.previous)
         new.replace(self.path)
         self._is_present_whole = True
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.path.parent)
 
     def _copied(self) -> Path:
         """A second name for the present file, so that it never lacks its own."""
@@ -85,6 +100,15 @@ class FileKeeper:
         return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
 
     def load(self) -> list[ClientRecord]:
+        self._claim()
+        try:
+            return self.look()
+        except PenstockError:
+            self.close()
+            raise
+
+    def look(self) -> list[ClientRecord]:
+        """What is there, without having it."""
         if not self.path.exists():
             return []  # it never lacks its name but at the first start, or when somebody has removed it
         found = self._read(self.path)

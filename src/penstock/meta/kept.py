@@ -6,7 +6,7 @@ older than what counts; a client gets the rest again. At stop everything is kept
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from penstock.errors import CoordinationError, FencedError, MetaError, PenstockError
@@ -41,6 +41,7 @@ class KeptMeta(MemoryMeta):
         self._saving = threading.Lock()
         self._is_stopping = False
         self._fenced: FencedError | None = None  # another server has taken over: nothing counts any more
+        self.on_fenced: Callable[[FencedError], None] = lambda _: None  # called once, without any lock
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -67,7 +68,12 @@ class KeptMeta(MemoryMeta):
         if self._fenced is not None:
             raise self._fenced
         if self._period_s is None:
-            self._keeper.save([record])
+            try:
+                self._keeper.save([record])
+            except FencedError as error:
+                self._fenced = error
+                threading.Thread(target=self.on_fenced, args=(error,), daemon=True).start()
+                raise
         else:
             self._dirty[record.client_id] = record
             self._wakes.notify_all()
@@ -87,6 +93,7 @@ class KeptMeta(MemoryMeta):
                 log.error("cursors not kept any more destination=%s reason=%s", self.destination, error)  # noqa: TRY400
                 with self._lock:
                     self._fenced = error
+                self.on_fenced(error)
                 return
             except (MetaError, CoordinationError) as error:
                 log.warning("cursors not kept destination=%s reason=%s", self.destination, error)

@@ -82,10 +82,13 @@ class MemoryMeta:
         return self._change(client_id, lambda record: record.add_batch(batch, batch_id), is_open=False)
 
     def ack_batch(self, client_id: int, batch_id: int) -> BatchRange:
+        """Take the first outstanding batch away, and move the cursor to its ack point, both or none; any other is an
+        error that names the first."""
+        return self._change(client_id, lambda record: record.ack_first(batch_id), is_open=False)
+
+    def rollback_batch(self, client_id: int, batch_id: int) -> BatchRange:
         """Take the first outstanding batch away; any other is an error that names the first."""
         return self._change(client_id, lambda record: record.take_first(batch_id), is_open=False)
-
-    rollback_batch = ack_batch
 
     def clear_batches(self, client_id: int) -> list[BatchRange]:
         return self._change(client_id, lambda record: record.clear_batches(), is_open=False)
@@ -113,8 +116,12 @@ class MemoryMeta:
         """It never goes back by itself."""
         self._change(client_id, lambda record: record.move_cursor(cursor, backwards=backwards))
 
+    def cursors(self) -> dict[int, Cursor]:
+        """Of the clients that have subscribed."""
+        with self._lock:
+            records = [self._records[client_id] for client_id in self.subscriptions()]
+            return {record.client_id: record.cursor for record in records if record.cursor is not None}
+
     def lowest_cursor(self) -> Cursor | None:
         """Of the clients that have subscribed: where capture must begin."""
-        with self._lock:
-            cursors = [record.cursor for record in self._records.values() if record.is_subscribed and record.cursor]
-            return min(cursors, key=lambda cursor: (cursor.epoch, cursor.position), default=None)
+        return min(self.cursors().values(), key=lambda cursor: (cursor.epoch, cursor.position), default=None)

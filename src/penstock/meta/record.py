@@ -9,12 +9,13 @@ from penstock.model import Position
 
 @dataclass(frozen=True, slots=True)
 class BatchRange:
-    """What a batch holds: entries of (start, end], and the last place between two transactions in it, if any."""
+    """What a batch holds: entries of (start, end], and what its ack makes the client's cursor: the last place between
+    two transactions in it, if any."""
 
     start: Position
     end: Position
     end_sequence: int
-    ack: Position | None = None
+    ack: Cursor | None = None
 
 
 @dataclass(slots=True)
@@ -67,6 +68,12 @@ class ClientRecord:
         if batch_id != first:
             raise MetaError(f"batch {batch_id} of client {self.client_id} is not the first outstanding one: {first} is")
         return self.batches.pop(batch_id)
+
+    def ack_first(self, batch_id: int) -> BatchRange:
+        batch = self.take_first(batch_id)
+        if batch.ack is not None:
+            self.move_cursor(batch.ack)
+        return batch
 
     def move_cursor(self, cursor: Cursor, *, backwards: bool = False) -> None:
         if self.cursor is not None and cursor.is_before(self.cursor) and not backwards:

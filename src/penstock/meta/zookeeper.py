@@ -11,7 +11,6 @@ from penstock.coordinate import Fence, Tree
 from penstock.errors import MetaError
 from penstock.meta.cursor import Cursor
 from penstock.meta.record import BatchRange, ClientRecord
-from penstock.model import Position
 
 ROOT = "/otter/canal/destinations"
 _RANGE_TYPE = "com.alibaba.otter.canal.protocol.position.PositionRange"
@@ -69,19 +68,19 @@ class ZooKeeperKeeper:
 
 
 def _range_json(batch: BatchRange) -> dict[str, Any]:
-    places = {"ack": batch.ack, "end": batch.end, "start": batch.start}
-    found = {name: Cursor(place).to_json(with_type=True) for name, place in places.items() if place is not None}
+    places = {"ack": batch.ack, "end": Cursor(batch.end), "start": Cursor(batch.start)}
+    found = {name: place.to_json(with_type=True) for name, place in places.items() if place is not None}
     return {"@type": _RANGE_TYPE, **found, "endSeq": batch.end_sequence}
 
 
 def _range_of(value: Mapping[str, Any]) -> BatchRange:
-    def place(name: str) -> Position | None:
-        return Cursor.from_json(value[name]).position if value.get(name) else None
+    def place(name: str) -> Cursor | None:
+        return Cursor.from_json(value[name]) if value.get(name) else None
 
     start, end = place("start"), place("end")
     if start is None or end is None:
         raise MetaError(f"this is no batch: {value!r}")
-    return BatchRange(start, end, int(value.get("endSeq", -1)), place("ack"))
+    return BatchRange(start.position, end.position, int(value.get("endSeq", -1)), place("ack"))
 
 
 def _text(value: Mapping[str, Any]) -> bytes:

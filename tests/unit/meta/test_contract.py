@@ -17,7 +17,7 @@ def at(offset: int, file: int = 7, timestamp: int = 0) -> Position:
 
 
 def batch(start: int, end: int) -> BatchRange:
-    return BatchRange(at(start), at(end), end, at(end))
+    return BatchRange(at(start), at(end), end, Cursor(at(end)))
 
 
 @pytest.fixture(params=["memory", "before", "soon", "period"])

@@ -41,8 +41,9 @@ def saved(folder: Path, offset: int) -> None:
 
 
 def cursor_in(folder: Path) -> Cursor | None:
-    with file_meta(folder, period_s=3600) as meta:
-        return meta.cursor(1)
+    """That of the file, whoever has it."""
+    records = {record.client_id: record for record in FileKeeper("example", folder).look()}
+    return records[1].cursor if 1 in records else None
 
 
 def test_canals_file_is_read(tmp_path: Path) -> None:
@@ -159,6 +160,16 @@ def test_a_damaged_file_does_not_replace_the_whole_one_before_it(
         meta.flush()
     monkeypatch.undo()
     assert cursor_in(tmp_path) == Cursor(at(100))
+
+
+def test_one_process_has_the_file(tmp_path: Path) -> None:
+    with (
+        file_meta(tmp_path),
+        pytest.raises(MetaError, match=r"meta\.dat is in use by another process: a server that runs"),
+    ):
+        file_meta(tmp_path).start()
+    with file_meta(tmp_path):
+        pass
 
 
 def test_an_older_server_is_refused(tmp_path: Path) -> None:
