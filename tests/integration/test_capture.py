@@ -208,9 +208,13 @@ def test_a_silent_source_is_not_taken_for_dead(
     instance.stop()
 
 
-def test_a_position_that_is_not_there_is_named(server: DatabaseServer) -> None:
-    instance = instance_of(server, start="binlog.999999:4")
-    with pytest.raises(PositionLostError, match=r"binlog\.999999:4.*SHOW BINARY LOGS"):
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [("binlog.000000:4", r"from binlog\.000000:4.*SHOW BINARY LOGS"), ("binlog.999999:4", "is ahead of the log of")],
+)
+def test_a_position_that_is_not_there_is_named(server: DatabaseServer, start: str, message: str) -> None:
+    instance = instance_of(server, start=start)
+    with pytest.raises(PositionLostError, match=message):
         instance.start()
     assert instance.state is InstanceState.FAILED
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pydantic import ByteSize
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.binlog.rows.changes import changes_of
 from penstock.client import FlightClient
-from penstock.config import InstanceSettings, ServerSettings
+from penstock.config import InstanceSettings, ServerSettings, StoreSettings
 from penstock.model import Position, TableName
 from penstock.server import FlightServer
 from penstock.testing import DatabaseServer
@@ -193,7 +194,7 @@ def test_a_transaction_larger_than_the_ring_passes_through(
     spark: SparkSession, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     """Spark acknowledges a batch only with the next one; a ring that waited for that would wait for ever."""
-    instance = InstanceSettings(source=source_of(mariadb), store_bytes=1 << 20)
+    instance = InstanceSettings(source=source_of(mariadb), store=StoreSettings(memory=ByteSize(1 << 20)))
     server = FlightServer(ServerSettings(port=0, instances=(instance,)))
     server.start()
     execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")

@@ -5,9 +5,9 @@ A secret is never in an error or a repr: it is a SecretStr, and `${env:NAME}` ke
 
 import ipaddress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self, TypeGuard, cast
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from penstock.config.yaml_file import load_yaml
 
@@ -35,6 +35,70 @@ class SourceSettings(_Settings):
         return f"{self.host}:{self.port}"
 
 
+class StoreSettings(_Settings):
+    """Where captured events wait for clients. Sizes may be written as 64MiB."""
+
+    kind: Literal["memory", "file", "mixed"] = Field(
+        default="memory",
+        description="memory is gone with the process; file outlives it; mixed is memory until a client falls behind",
+    )
+    memory: ByteSize = Field(
+        default=ByteSize(64 << 20),
+        ge=1 << 16,
+        description="memory: what it holds before capture waits; mixed: from half of it on, the oldest moves to files",
+    )
+    slots: int | None = Field(
+        default=None, ge=1, description="memory: how many entries it holds before capture waits, a power of two"
+    )
+    segment: ByteSize = Field(default=ByteSize(64 << 20), ge=1 << 16, description="of a file before the next is begun")
+    sync: Literal["batch", "interval", "none"] = Field(
+        default="interval", description="when files are brought to the disk; a kill of the process costs nothing"
+    )
+    sync_interval_s: float = Field(default=1, gt=0)
+    keep: ByteSize = Field(default=ByteSize(0), description="file: so much of what all clients have acked stays")
+    keep_s: float = Field(default=0, ge=0, description="file: and stays for so long")
+    limit: ByteSize | None = Field(
+        default=None, ge=1 << 20, description="beyond it the oldest files go, and clients that need them are lost"
+    )
+    limit_s: float | None = Field(default=None, gt=0, description="the same for what is older")
+
+    @field_validator("slots")
+    @classmethod
+    def _power_of_two(cls, slots: int | None) -> int | None:
+        if slots is not None and slots & (slots - 1):
+            raise ValueError(f"{slots} is no power of two")
+        return slots
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """What another kind would take, and this one does not, is a mistake."""
+        given = self.model_fields_set
+        unused = {
+            "memory": {"segment", "sync", "sync_interval_s", "keep", "keep_s", "limit", "limit_s"},
+            "file": {"memory", "slots"},
+            "mixed": {"slots", "keep", "keep_s"},
+        }[self.kind]
+        if wrong := sorted(given & unused):
+            raise ValueError(f"a store of kind {self.kind} has no {', '.join(wrong)}")
+        return self
+
+
+class MetaSettings(_Settings):
+    """Where subscriptions and cursors are kept."""
+
+    kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
+        default=None,
+        description="zookeeper keeps an ack before it counts, mixed at once after, period-mixed and file every period;"
+        " by default period-mixed with a zookeeper, file with a data_dir, else memory",
+    )
+    period_s: float = Field(
+        default=1, ge=0, description="file, period-mixed: how much a crash can make clients get again; 0: nothing"
+    )
+
+
+PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
+
+
 class InstanceSettings(_Settings):
     """One capture pipeline; `destination` is its name."""
 
@@ -43,11 +107,31 @@ class InstanceSettings(_Settings):
     start: str | None = Field(
         default=None, description="FILE:OFFSET of a transaction boundary; the log's end when not given"
     )
-    epoch: int = Field(default=0, ge=0, le=2047)
-    store_bytes: int = Field(
-        default=64 << 20, ge=1 << 16, description="what the memory ring holds before capture waits"
+    epoch: int = Field(default=0, ge=0, le=511, description="raised when the source's log begins anew")
+    store: StoreSettings = StoreSettings()
+    meta: MetaSettings = MetaSettings()
+    positions: tuple[PositionKind, ...] = Field(
+        default=("cursors",),
+        min_length=1,
+        description="from where capture goes on: the lowest cursor, or a place of its own; more stand in for the first",
     )
+    data_dir: Path | None = Field(default=None, description="for files; by default the server's")
+    zookeeper: str | None = Field(default=None, description="host:port,…; by default the server's")
     verify_checksum: bool = True
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        if self.data_dir is None and (self.store.kind != "memory" or "file" in (self.meta_kind, *self.positions)):
+            raise ValueError(f"instance {self.destination} keeps files: say where with data_dir")
+        if self.zookeeper is None and {self.meta_kind, *self.positions} & {"zookeeper", "mixed", "period-mixed"}:
+            raise ValueError(f"instance {self.destination} needs ZooKeeper: say where with zookeeper")
+        return self
+
+    @property
+    def meta_kind(self) -> Literal["memory", "file", "zookeeper", "mixed", "period-mixed"]:
+        if self.meta.kind is not None:
+            return self.meta.kind
+        return "period-mixed" if self.zookeeper else "file" if self.data_dir else "memory"
 
 
 class ServerSettings(_Settings):
@@ -55,7 +139,18 @@ class ServerSettings(_Settings):
 
     host: str = Field(default="127.0.0.1", description="a loopback address: there is no authentication yet")
     port: int = Field(default=11115, ge=0, le=65535, description="Arrow Flight; 0 takes a free one")
+    data_dir: Path | None = Field(default=None, description="stores and cursors are kept below it, by destination")
+    zookeeper: str | None = Field(default=None, description="host:port,…; cursors are kept there, where canal has them")
     instances: tuple[InstanceSettings, ...] = ()
+
+    @field_validator("instances", mode="before")
+    @classmethod
+    def _hand_down(cls, value: object, info: ValidationInfo) -> object:
+        """What the server says counts for instances that say nothing."""
+        if not isinstance(value, list):
+            return value
+        shared = {key: info.data[key] for key in ("data_dir", "zookeeper") if info.data.get(key) is not None}
+        return [shared | one if _is_mapping(one) else one for one in cast("list[object]", value)]
 
     @field_validator("host")
     @classmethod
@@ -67,6 +162,10 @@ class ServerSettings(_Settings):
         if not is_loopback:
             raise ValueError(f"{host} is no loopback address, and this server does not authenticate its clients yet")
         return host
+
+
+def _is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
 
 
 def load_server_settings(path: Path) -> ServerSettings:

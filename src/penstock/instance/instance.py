@@ -7,23 +7,30 @@ every consumer gets that error.
 import logging
 import random
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from enum import Enum
+from typing import TypeVar
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
-from penstock.errors import PenstockError, PositionLostError, SourceConnectionError
+from penstock.errors import ConfigurationError, FencedError, PenstockError, SourceConnectionError
+from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_shelf
+from penstock.instance.clients import Clients
+from penstock.instance.source_log import SourceLog
+from penstock.meta import Cursor, KeptMeta
 from penstock.model import Position, TableName, TableSchema
 from penstock.schema import live_schema
-from penstock.source import BinlogStream, check_source, connect, current_position, oldest_position
+from penstock.source import check_source, connect, current_position
 from penstock.source.connection import translated
-from penstock.store import EventStore, MemoryShelf
+from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
 _JOIN_S = 10.0
+_KEEP_S = 1.0  # how often the place from which capture goes on is kept
 _READERS = "readers"  # the client that stands for all who read by position
 
 
@@ -45,53 +52,108 @@ class Instance:
         self.failure: PenstockError | None = None  # why the state is FAILED
         self._stopping = threading.Event()
         self._settled = threading.Event()  # the log flows, or never will
-        self._thread: threading.Thread | None = None
-        self._streams: set[BinlogStream] = set()
+        self._threads: list[threading.Thread] = []
+        self._log = SourceLog(settings)
+        self._books: Bookkeeping | None = None
         self._store: EventStore | None = None
-        self._reached = Position("none.0", 0)  # how far the source's log is known to go
+        self._clients: Clients | None = None
 
     @property
     def store(self) -> EventStore:
-        if self._store is None:
+        return self._started(self._store)
+
+    @property
+    def clients(self) -> Clients:
+        return self._started(self._clients)
+
+    def _started(self, part: T | None) -> T:
+        if part is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
-        return self._store
+        return part
 
     def start(self) -> None:
         self.state = InstanceState.STARTING
-        source = self.settings.source
-        with closing(connect(source)) as connection:
-            check_source(connection, source)
-            now = current_position(connection, source)
-        start = Position.parse(self.settings.start) if self.settings.start else now
-        self._reached = now
-        self._store = EventStore(MemoryShelf(self.settings.store_bytes), start)
-        self._store.add_client(_READERS, wants_whole=True)
-        name = f"penstock-capture-{self.settings.destination}"
-        self._thread = threading.Thread(target=self._run, args=(self._store,), name=name, daemon=True)
-        self._thread.start()
-        self._settled.wait(source.connect_timeout_s)
+        try:
+            self._open()
+        except PenstockError as error:
+            self.state, self.failure = InstanceState.FAILED, error
+            self._close()
+            raise
+        name = self.settings.destination
+        for target, what in ((self._run, "capture"), (self._keep_place, "place")):
+            thread = threading.Thread(target=target, args=(self.store,), name=f"penstock-{what}-{name}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._settled.wait(self.settings.source.connect_timeout_s)
         if self.failure is not None:
             raise self.failure
 
+    def _open(self) -> None:
+        settings, source = self.settings, self.settings.source
+        with closing(connect(source)) as connection:
+            check_source(connection, source)
+            now = current_position(connection, source)
+        self._books = open_bookkeeping(settings)
+        meta = self._books.meta
+        meta.start()
+        if isinstance(meta, KeptMeta):
+            meta.on_fenced = self._replaced
+        place = self._place(self._books)
+        self._log.check_reached(place or now, now)
+        start = place or (Position.parse(settings.start) if settings.start else now)
+        self._store = EventStore(open_shelf(settings), start, source_log=self._log)
+        self._log.check_reached(self._store.latest)
+        if place is not None and self._store.latest < place:
+            self._store.restart_at(place)  # a crash has left it behind all clients
+        self._clients = Clients(self._store, meta, epoch=settings.epoch, source=(source.host, source.port))
+        self._clients.start()
+
+    def _place(self, books: Bookkeeping) -> Position | None:
+        """From where capture goes on; cursors of another epoch are places in another log."""
+        own, cursors = self.settings.epoch, books.meta.cursors()
+        for client_id, cursor in cursors.items():
+            if cursor.epoch != own:
+                raise ConfigurationError(
+                    f"the cursor of client {client_id} of '{self.settings.destination}' is at {cursor}, and this log is"
+                    f" of epoch {own}: with `penstock position set` or `reset` say where it is to go on"
+                )
+        found = books.positions.load()
+        return found.position if found is not None and found.epoch == own else None
+
     def stop(self) -> None:
         self._stopping.set()
-        for stream in list(self._streams):
-            stream.stop()
+        self._log.stop()
         if self._store is not None and self.state is not InstanceState.FAILED:
             self.state = InstanceState.STOPPED
             self._store.fail(SourceConnectionError(f"instance '{self.settings.destination}' was stopped"))
-        if self._thread is not None:
-            self._thread.join(_JOIN_S)
+        for thread in self._threads:
+            thread.join(_JOIN_S)
+        self._close()
+
+    def _close(self) -> None:
+        """Keep what is to be kept, and let go of files and connections."""
+        books, self._books = self._books, None
+        try:
+            if books is not None:
+                if self._store is not None:
+                    self._save_place(books, self._store)
+                books.close()
+        except PenstockError as error:
+            log.warning("cursors not kept destination=%s reason=%s", self.settings.destination, error)
+        finally:
+            if self._store is not None:
+                self._store.stop()
 
     # -- for consumers
 
     def end_after(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
         """Where a batch from `start` should end. Before what the store holds, the source's own log is measured."""
-        self._check_reached(start)
-        if start >= self.store.first:
-            return self.store.end_after(start, max_bytes, timeout_s)
-        target, size, end = self.store.first, 0, start
-        for block in self._from_log(start, target):
+        store = self._store_for_readers()
+        self._log.check_reached(start, store.latest)
+        if start >= store.first:
+            return store.end_after(start, max_bytes, timeout_s)
+        target, size, end = store.first, 0, start
+        for block in self._log.read_log(start, target):
             boundaries = block.boundaries
             if boundaries.size:
                 end = block.end_of(int(boundaries[-1]))
@@ -102,27 +164,22 @@ class Instance:
 
     def read(self, start: Position, end: Position) -> Iterator[Block]:
         """Entries of (start, end], from the store where it has them, else from the source's log."""
-        self._check_reached(end)
-        held = self.store.read(start, end)
-        yield from self._from_log(start, end) if held is None else held
+        store = self._store_for_readers()
+        self._log.check_reached(end, store.latest)
+        held = store.read(start, end)
+        yield from self._log.read_log(start, end) if held is None else held
 
     def ack(self, end: Position) -> None:
         """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is
         nothing."""
-        if end <= self.store.latest:
-            self.store.release(_READERS, end)
+        store = self._store_for_readers()
+        if end <= store.latest:
+            store.release(_READERS, end)
 
-    def _check_reached(self, position: Position) -> None:
-        """A position that the log has not reached is of another log: to go on from it would skip changes."""
-        if position <= max(self._reached, self.store.latest):
-            return
-        with closing(connect(self.settings.source)) as connection:
-            self._reached = current_position(connection, self.settings.source)
-        if position > self._reached:
-            raise PositionLostError(
-                f"{position} is ahead of the log of {self.settings.source.address}, which ends at {self._reached}:"
-                " the log was restarted, or this is another server; begin anew with a new checkpoint"
-            )
+    def _store_for_readers(self) -> EventStore:
+        """From the first of them on, what they have not acked is kept."""
+        self.store.add_client(_READERS, wants_whole=True)
+        return self.store
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
         source = self.settings.source
@@ -131,31 +188,7 @@ class Instance:
 
     def oldest(self) -> Position:
         """Where the source's log begins."""
-        with closing(connect(self.settings.source)) as connection:
-            return oldest_position(connection, self.settings.source)
-
-    def _from_log(self, start: Position, end: Position) -> Iterator[Block]:
-        with self._opened(start) as stream:
-            for block in stream:
-                part = block.between(start, end) if block is not None else ()
-                if part:
-                    yield part
-                if (block.end if block is not None else stream.position) >= end:
-                    return
-        raise SourceConnectionError(f"instance '{self.settings.destination}' was stopped")
-
-    @contextmanager
-    def _opened(self, start: Position) -> Generator[BinlogStream, None, None]:
-        """A stream that `stop()` ends, whoever reads from it."""
-        stream = BinlogStream(self.settings.source, start, verify=self.settings.verify_checksum)
-        self._streams.add(stream)
-        try:
-            with stream:
-                if self._stopping.is_set():
-                    stream.stop()
-                yield stream
-        finally:
-            self._streams.discard(stream)
+        return self._log.oldest()
 
     # -- capture
 
@@ -191,7 +224,7 @@ class Instance:
 
     def _follow(self, store: EventStore) -> Iterator[None]:
         start = store.discard_incomplete()
-        with self._opened(start) as stream:
+        with self._log.opened(start) as stream:
             for block in stream:
                 if stream.is_flowing:
                     self.state = InstanceState.RUNNING
@@ -200,3 +233,28 @@ class Instance:
                     if self._stopping.is_set():
                         return
                 yield
+
+    def _replaced(self, error: PenstockError) -> None:
+        """Another server has this destination now."""
+        if self._store is not None and self.state is not InstanceState.FAILED:
+            self._fail(self._store, error)
+            self._log.stop()
+
+    def _keep_place(self, store: EventStore) -> None:
+        kept = None
+        while not self._stopping.wait(_KEEP_S):
+            books, place = self._books, store.acked
+            if books is None or place == kept:
+                continue
+            try:
+                self._save_place(books, store)
+                kept = place
+            except FencedError as error:
+                self._replaced(error)
+                return
+            except PenstockError as error:
+                log.warning("place not kept destination=%s reason=%s", self.settings.destination, error)
+
+    def _save_place(self, books: Bookkeeping, store: EventStore) -> None:
+        source = self.settings.source
+        books.positions.save(Cursor(store.acked, self.settings.epoch, source=(source.host, source.port)))

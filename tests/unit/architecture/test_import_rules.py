@@ -18,7 +18,7 @@ ALLOWED = {
     "store": {"model", "config", "binlog", "schema"},
     "meta": {"model", "config", "binlog", "schema", "coordinate"},
     "coordinate": {"model", "config"},
-    "instance": {"model", "config", "binlog", "schema", "source", "store", "meta"},
+    "instance": {"model", "config", "binlog", "schema", "source", "store", "meta", "coordinate", "inspect"},
     "server": {"model", "config", "binlog", "schema", "source", "store", "meta", "instance", "coordinate", "render"},
     "client": {"model", "binlog"},
     "inspect": {"model", "config", "binlog", "schema", "source"},

@@ -1,0 +1,111 @@
+"""The parts of an instance, as its settings choose them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+
+from penstock.config import InstanceSettings
+from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
+from penstock.meta import (
+    CursorPositions,
+    FailoverPositions,
+    FileKeeper,
+    FilePositions,
+    KeptMeta,
+    LogPositions,
+    MemoryMeta,
+    MemoryPositions,
+    ZooKeeperKeeper,
+    ZooKeeperPositions,
+)
+from penstock.meta.zookeeper import ROOT
+from penstock.store import FileShelf, MemoryShelf, MixedShelf, Retention
+from penstock.store.shelf import Shelf
+
+
+@dataclass(frozen=True, slots=True)
+class Bookkeeping:
+    """Cursors, and from where capture goes on."""
+
+    meta: MemoryMeta
+    positions: LogPositions
+    tree: Tree | None
+
+    def close(self) -> None:
+        try:
+            self.meta.stop()
+        finally:
+            if self.tree is not None:
+                self.tree.close()
+
+
+def open_bookkeeping(settings: InstanceSettings) -> Bookkeeping:
+    """With ZooKeeper, this takes over: from now on another server that has the destination cannot write."""
+    destination = settings.destination
+    tree = fence = None
+    if settings.zookeeper is not None:
+        tree = ZooKeeperTree(settings.zookeeper)
+        fence = claim(tree, fence_path(destination))
+    meta = _meta(settings, tree, fence)
+    managers = {
+        "memory": MemoryPositions,
+        "cursors": lambda: CursorPositions(meta.lowest_cursor),
+        "file": lambda: FilePositions(destination, _folder(settings)),
+        "zookeeper": lambda: ZooKeeperPositions(destination, _tree(tree), fence=fence),
+    }
+    several = [managers[kind]() for kind in settings.positions]
+    positions = several[0] if len(several) == 1 else FailoverPositions(*several)
+    return Bookkeeping(meta, positions, tree)
+
+
+def fence_path(destination: str) -> str:
+    return f"{ROOT}/{destination}/epoch"
+
+
+def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MemoryMeta:
+    destination, period_s = settings.destination, settings.meta.period_s
+    match settings.meta_kind:
+        case "memory":
+            return MemoryMeta(destination)
+        case "file":
+            keeper = FileKeeper(destination, _folder(settings), fence=fence.epoch if fence else 0)
+            return KeptMeta(destination, keeper, period_s=period_s or None)
+        case "zookeeper":
+            return KeptMeta(destination, ZooKeeperKeeper(destination, _tree(tree), fence=fence), period_s=None)
+        case "mixed":
+            return KeptMeta(destination, ZooKeeperKeeper(destination, _tree(tree), fence=fence), period_s=0)
+        case "period-mixed":
+            keeper = ZooKeeperKeeper(destination, _tree(tree), fence=fence, with_batches=False)
+            return KeptMeta(destination, keeper, period_s=period_s or None)
+
+
+def open_shelf(settings: InstanceSettings) -> Shelf:
+    store = settings.store
+    if store.kind == "memory":
+        return MemoryShelf(store.memory, slots=store.slots)
+    files = FileShelf(
+        _store_folder(settings),
+        segment_bytes=store.segment,
+        sync=store.sync,
+        interval_s=store.sync_interval_s,
+        retention=Retention(store.keep, store.keep_s, store.limit, store.limit_s),
+    )
+    return files if store.kind == "file" else MixedShelf(store.memory, files)
+
+
+def _store_folder(settings: InstanceSettings) -> Path:
+    """What was kept of an older epoch is of another log, and of no use."""
+    folder = _folder(settings) / settings.destination
+    for epoch in range(settings.epoch):
+        rmtree(folder / f"store-{epoch}", ignore_errors=True)
+    return folder / f"store-{settings.epoch}"
+
+
+def _folder(settings: InstanceSettings) -> Path:
+    assert settings.data_dir is not None  # noqa: S101 - the settings have seen to it
+    return settings.data_dir
+
+
+def _tree(tree: Tree | None) -> Tree:
+    assert tree is not None  # noqa: S101 - the settings have seen to it
+    return tree

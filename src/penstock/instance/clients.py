@@ -1,0 +1,137 @@
+"""What clients do at an instance: subscribe, get, ack, roll back.
+
+The meta manager knows how far each has come, the store has what comes next. An ack is kept first and freed then: a
+crash between the two makes a client get again what it has acked, and never miss anything. What a client has got and
+not acked, it gets again after a restart.
+"""
+
+import threading
+import time
+from contextlib import suppress
+
+from penstock.errors import MetaError, PenstockError, StoreError
+from penstock.instance.filter import table_filter
+from penstock.meta import BatchRange, Cursor, MemoryMeta
+from penstock.model import Position
+from penstock.store import Batch, BatchSize, ClientState, EventStore, Start
+
+
+class Clients:
+    """Of one instance; any thread may call it. A client that waits keeps no other waiting."""
+
+    def __init__(
+        self, store: EventStore, meta: MemoryMeta, *, epoch: int = 0, source: tuple[str, int] = ("", 0)
+    ) -> None:
+        self._store, self._meta = store, meta
+        self._epoch, self._source = epoch, source
+        self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
+        self._lock = threading.Lock()  # of _sessions
+
+    def start(self) -> None:
+        """Every client that has subscribed goes on from its cursor."""
+        for client_id, text in self._meta.subscriptions().items():
+            self._join(client_id, text, None)
+            if self._meta.batches(client_id):
+                self._meta.clear_batches(client_id)
+
+    def subscribe(self, client_id: int, text: str = "", start: Start | None = None) -> Position:
+        """Gives where it goes on: at its cursor, and for a new client where it wants, by default with all that the
+        store has. Again is no error; a client that was lost reads the source's log from its cursor on."""
+        table_filter(text)  # refuses before anything has changed
+        with self._session(client_id):
+            self._meta.subscribe(client_id, text)
+            if self._store.states().get(str(client_id)) is ClientState.LOST:
+                self._store.forget_client(str(client_id))
+                self._meta.clear_batches(client_id)
+            return self._join(client_id, text, start)
+
+    def _join(self, client_id: int, text: str, start: Start | None) -> Position:
+        cursor = self._meta.cursor(client_id)
+        begin = Start.cursor(cursor.position) if cursor is not None else start
+        place = self._store.add_client(str(client_id), begin, table_filter=table_filter(text))
+        if cursor is None:
+            self._meta.update_cursor(client_id, self._cursor(place))
+        return cursor.position if cursor is not None else place
+
+    def unsubscribe(self, client_id: int) -> None:
+        """Nothing is kept for it; it goes on from its cursor when it comes again."""
+        with self._session(client_id):
+            self._meta.unsubscribe(client_id)
+            self._store.forget_client(str(client_id))
+
+    def forget(self, client_id: int) -> None:
+        """Its cursor, too."""
+        with self._session(client_id):
+            self._meta.forget(client_id)
+            self._store.forget_client(str(client_id))
+
+    def get(
+        self, client_id: int, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
+    ) -> tuple[int, Batch] | None:
+        """The next batch and its id; None when there is nothing, or nothing in time. Several may be outstanding."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            self._check_subscribed(client_id)
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            self._store.wait(str(client_id), size, left)  # without the lock: a rollback need not wait
+            with self._session(client_id):
+                batch = self._store.get(str(client_id), size, is_ddl_alone=is_ddl_alone)
+                if batch is not None:
+                    return self._noted(client_id, batch), batch
+            if left == 0:
+                return None
+
+    def ack(self, client_id: int, batch_id: int) -> None:
+        """Only of the first outstanding batch."""
+        with self._session(client_id):
+            batch = self._meta.ack_batch(client_id, batch_id)
+            name, sequence = str(client_id), batch.end_sequence
+            try:
+                self._store.ack(name, batch.end, sequence if sequence >= 0 else None)
+            except StoreError:
+                _, got, _ = self._store.sequences(name)
+                if sequence <= got:
+                    raise
+                # The source's connection broke inside of the batch's last transaction, which comes again.
+                if batch.ack is not None:
+                    self._store.release(name, batch.ack.position)
+
+    def rollback(self, client_id: int, batch_id: int | None = None) -> None:
+        """Everything that is outstanding comes again, also what was got after the batch that is rolled back."""
+        with self._session(client_id):
+            if batch_id is not None:
+                self._meta.rollback_batch(client_id, batch_id)
+            self._meta.clear_batches(client_id)
+            self._store.rollback(str(client_id))
+
+    def _noted(self, client_id: int, batch: Batch) -> int:
+        try:
+            return self._meta.add_batch(client_id, self._range(batch))
+        except PenstockError:
+            # What was got and is not known to be outstanding would never come again.
+            self._store.rollback(str(client_id))
+            with suppress(PenstockError):
+                self._meta.clear_batches(client_id)
+            raise
+
+    def _range(self, batch: Batch) -> BatchRange:
+        ack = None
+        if batch.ack is not None:
+            ended = next(block for block in reversed(batch.blocks) if block.boundaries.size)
+            server_id = int(ended.column("server_id")[ended.boundaries[-1]])
+            ack = self._cursor(batch.ack, server_id)
+        return BatchRange(batch.start, batch.end, batch.end_sequence, ack)
+
+    def _cursor(self, position: Position, server_id: int = 0) -> Cursor:
+        return Cursor(position, self._epoch, server_id=server_id, source=self._source)
+
+    def _session(self, client_id: int) -> threading.Lock:
+        with self._lock:
+            return self._sessions.setdefault(client_id, threading.Lock())
+
+    def _check_subscribed(self, client_id: int) -> None:
+        if not self._meta.has_subscribed(client_id):
+            known = ", ".join(map(str, self._meta.subscriptions())) or "none"
+            raise MetaError(
+                f"client {client_id} has not subscribed to {self._meta.destination}; those that have: {known}"
+            )

@@ -1,0 +1,262 @@
+"""Clients at an instance: batches, acks and rollbacks over a store and a meta manager, also when one of them fails."""
+
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigurationError, CoordinationError, MetaError, StoreError
+from penstock.instance.clients import Clients
+from penstock.instance.filter import table_filter
+from penstock.meta import ClientRecord, Cursor, FileKeeper, KeptMeta, MemoryMeta
+from penstock.model import Position, TableName
+from penstock.store import BatchSize, ClientState, EventStore, FileShelf, MemoryShelf, Retention, Start
+from tests.unit.store.test_catch_up import Log
+from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, transaction
+
+_DEADLINE_S = 20.0
+FIVE = blocks_of(*[transaction()] * 5)
+
+
+def clients_of(meta: MemoryMeta | None = None, *, count: int = 5) -> Clients:
+    store = EventStore(MemoryShelf(1 << 20), START)
+    store.put(FIVE[:count])
+    return Clients(store, meta or MemoryMeta("d"), epoch=2, source=("db", 3306))
+
+
+class Failing:
+    """A keeper that cannot."""
+
+    def __init__(self) -> None:
+        self.is_broken = False
+
+    def load(self) -> list[ClientRecord]:
+        return []
+
+    def save(self, changed: Iterable[ClientRecord]) -> None:
+        del changed
+        if self.is_broken:
+            raise CoordinationError("ZooKeeper cannot be reached")
+
+    def close(self) -> None:
+        pass
+
+
+def one_batch(clients: Clients, size: int = 3, client_id: int = 1) -> tuple[int, Position]:
+    got = clients.get(client_id, BatchSize(size))
+    assert got is not None
+    batch_id, batch = got
+    return batch_id, batch.end
+
+
+def test_a_new_client_begins_with_what_is_there() -> None:
+    meta = MemoryMeta("d")
+    clients = clients_of(meta)
+    assert clients.subscribe(1) == START
+    assert meta.cursor(1) == Cursor(START, 2, source=("db", 3306))
+    assert clients.subscribe(2, start=Start.latest()) == FIVE[-1].end
+    assert clients.get(2, ALL) is None
+
+
+def test_an_ack_moves_the_cursor_and_frees() -> None:
+    meta = MemoryMeta("d")
+    clients = clients_of(meta)
+    clients.subscribe(1)
+    assert one_batch(clients) == (1, FIVE[0].end)
+    assert one_batch(clients) == (2, FIVE[1].end)
+    with pytest.raises(MetaError, match="batch 2 of client 1 is not the first outstanding one: 1 is"):
+        clients.ack(1, 2)
+    clients.ack(1, 1)
+    cursor = meta.cursor(1)
+    assert cursor is not None
+    assert (cursor.position, cursor.epoch, cursor.server_id) == (FIVE[0].end, 2, 0)
+    clients.ack(1, 2)
+    with pytest.raises(MetaError, match="none is outstanding"):
+        clients.ack(1, 2)
+
+
+def test_inside_a_transaction_the_cursor_stays() -> None:
+    meta = MemoryMeta("d")
+    clients = clients_of(meta)
+    clients.subscribe(1)
+    batch_id, _ = one_batch(clients, 2)
+    clients.ack(1, batch_id)
+    assert meta.cursor(1) == Cursor(START, 2, source=("db", 3306))
+    assert one_batch(clients, 1) == (2, FIVE[0].end)
+
+
+@pytest.mark.parametrize("batch_id", [None, 1])
+def test_a_rollback_brings_everything_again(batch_id: int | None) -> None:
+    meta = MemoryMeta("d")
+    clients = clients_of(meta)
+    clients.subscribe(1)
+    one_batch(clients)
+    one_batch(clients)
+    clients.rollback(1, batch_id)
+    assert meta.batches(1) == {}
+    assert one_batch(clients) == (3, FIVE[0].end)
+
+
+def test_only_the_first_can_be_rolled_back() -> None:
+    clients = clients_of()
+    clients.subscribe(1)
+    one_batch(clients)
+    one_batch(clients)
+    with pytest.raises(MetaError, match="is not the first outstanding one: 1 is"):
+        clients.rollback(1, 2)
+    clients.ack(1, 1)
+    clients.ack(1, 2)
+
+
+def test_a_client_that_left_goes_on_from_its_cursor() -> None:
+    clients = clients_of()
+    clients.subscribe(1)
+    clients.ack(1, one_batch(clients)[0])
+    one_batch(clients)
+    clients.unsubscribe(1)
+    with pytest.raises(MetaError, match="client 1 has not subscribed to d; those that have: none"):
+        clients.get(1, ALL)
+    assert clients.subscribe(1) == FIVE[0].end
+    assert one_batch(clients)[1] == FIVE[1].end
+
+
+def test_forgotten_is_new() -> None:
+    clients = clients_of()
+    clients.subscribe(1)
+    clients.subscribe(2)
+    clients.ack(1, one_batch(clients)[0])
+    clients.forget(1)
+    assert clients.subscribe(1, start=Start.latest()) == FIVE[-1].end
+
+
+def test_after_a_restart_what_was_not_acked_comes_again(tmp_path: Path) -> None:
+    with KeptMeta("d", FileKeeper("d", tmp_path), period_s=None) as meta:
+        clients = clients_of(meta)
+        clients.subscribe(1, "shop\\..*")
+        clients.ack(1, one_batch(clients)[0])
+        one_batch(clients)
+    with KeptMeta("d", FileKeeper("d", tmp_path), period_s=None) as meta:
+        clients = clients_of(meta)
+        clients.start()
+        assert one_batch(clients) == (1, FIVE[1].end)
+
+
+def test_what_cannot_be_kept_does_not_count() -> None:
+    keeper = Failing()
+    meta = KeptMeta("d", keeper, period_s=None)
+    clients = clients_of(meta)
+    clients.subscribe(1)
+    batch_id, _ = one_batch(clients)
+    keeper.is_broken = True
+    with pytest.raises(CoordinationError):
+        clients.ack(1, batch_id)
+    assert meta.cursor(1) == Cursor(START, 2, source=("db", 3306))
+    keeper.is_broken = False
+    clients.ack(1, batch_id)
+    assert one_batch(clients) == (2, FIVE[1].end)
+
+
+def test_a_batch_that_cannot_be_noted_comes_again() -> None:
+    keeper = Failing()
+    clients = clients_of(KeptMeta("d", keeper, period_s=None))
+    clients.subscribe(1)
+    keeper.is_broken = True
+    with pytest.raises(CoordinationError):
+        clients.get(1, BatchSize(3))
+    keeper.is_broken = False
+    assert one_batch(clients) == (1, FIVE[0].end)
+
+
+def test_a_rollback_need_not_wait_for_a_get() -> None:
+    clients = clients_of(count=1)
+    clients.subscribe(1)
+    one_batch(clients)
+    ends = list[Position]()
+
+    def wait() -> None:
+        got = clients.get(1, BatchSize(2), None)
+        assert got is not None
+        ends.append(got[1].end)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(0.05)
+    assert not ends
+    clients.rollback(1)
+    waiting.join(_DEADLINE_S)
+    assert ends == [Position(START.file, 24)]
+
+
+def test_a_get_that_waits_gives_what_is_there_in_the_end() -> None:
+    clients = clients_of(count=1)
+    clients.subscribe(1)
+    got = clients.get(1, BatchSize(100), 0.02)
+    assert got is not None
+    assert got[1].end == FIVE[0].end
+    assert clients.get(1, BatchSize(100), 0.02) is None
+
+
+def test_the_source_breaks_inside_of_a_batch() -> None:
+    """Its last transaction comes again; the ack counts for what is complete."""
+    store, meta = EventStore(MemoryShelf(1 << 20), START), MemoryMeta("d")
+    clients = Clients(store, meta)
+    clients.subscribe(1)
+    one, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
+    store.put([one, two])
+    batch_id, end = one_batch(clients, 9)
+    assert end == two.end
+    assert store.discard_incomplete() == one.end
+    clients.ack(1, batch_id)
+    assert meta.cursor(1) == Cursor(one.end)
+    store.put(blocks_of(transaction(), [(10, BEGIN), (10, ROWS), (10, END)])[1])
+    got = clients.get(1, ALL)
+    assert got is not None
+    assert (got[1].start, got[1].end.offset) == (one.end, 64)
+
+
+def test_a_lost_client_subscribes_again_and_reads_the_log(tmp_path: Path) -> None:
+    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none", retention=Retention(limit_bytes=1))
+    store = EventStore(shelf, START, source_log=Log(FIVE))
+    clients = Clients(store, MemoryMeta("d"))
+    clients.subscribe(1)
+    for block in FIVE:
+        store.put(block)
+    assert store.states()["1"] is ClientState.LOST
+    with pytest.raises(StoreError, match="client 1 is lost"):
+        clients.get(1, ALL)
+    assert clients.subscribe(1) == START
+    ends = list[Position]()
+    while got := clients.get(1, BatchSize(3)):
+        clients.ack(1, got[0])
+        ends.append(got[1].end)
+    assert ends == [block.end for block in FIVE]
+    store.stop()
+
+
+def test_a_bad_filter_changes_nothing() -> None:
+    clients = clients_of()
+    clients.subscribe(1)
+    with pytest.raises(ConfigurationError, match=r"the filter '\(' is no regular expression"):
+        clients.subscribe(1, "(")
+    assert one_batch(clients) == (1, FIVE[0].end)
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "is_wanted"),
+    [
+        ("", "shop.a", True),
+        ("shop\\..*", "shop.a", True),
+        ("shop\\..*", "SHOP.A", True),
+        ("shop\\..*", "workshop.a", False),
+        ("shop.a , crm.b", "crm.b", True),
+        ("shop.a|crm.b,x.y", "x.y", True),
+        ("shop.a{1,2}", "shop.aa", True),
+        ("shop.a{1,2}", "shop.aaa", False),
+        ("shop.a{2,},x.y", "shop.aaa", True),
+        ("foooo,f.*t", "f.t", True),
+    ],
+)
+def test_filters_are_canals(text: str, table: str, is_wanted: bool) -> None:
+    found = table_filter(text)
+    assert (found is None or found(TableName.parse(table))) == is_wanted
