@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from penstock import __version__
-from penstock.cli import binlog, demo, serve, sync
+from penstock.cli import binlog, demo, position, serve, sync
 from penstock.cli.heap import keep_freed_memory
 from penstock.errors import PenstockError
 
@@ -25,6 +25,7 @@ app.command()(binlog.binlog)
 app.command()(demo.demo)
 app.command()(serve.serve)
 app.command()(sync.sync)
+app.add_typer(position.app, name="position")
 
 
 def _show_version(wanted: bool) -> None:

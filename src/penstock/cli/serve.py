@@ -25,6 +25,7 @@ def serve(
     listen: Annotated[int, typer.Option(min=0, max=65535, help="Port for Arrow Flight on loopback.")] = 11115,
     destination: Annotated[str, typer.Option(help="Name of the instance.")] = "default",
     start: Annotated[str | None, typer.Option(help="FILE:OFFSET; the log's end when not given.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for cursors; without it they are in memory.")] = None,
 ) -> None:
     """Capture a source's log and serve it to Spark and other Arrow clients.
 
@@ -40,7 +41,7 @@ def serve(
         settings = load_server_settings(config)
     else:
         source = source_settings(host, port, user, password)
-        instance = InstanceSettings(destination=destination, source=source, start=start)
+        instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
         settings = ServerSettings(port=listen, instances=(instance,))
     server = FlightServer(settings)
     stopped = threading.Event()

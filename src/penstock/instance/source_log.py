@@ -63,7 +63,7 @@ class SourceLog:
         """The file by its first events, then the transaction in it."""
         server = LiveServer(self._settings.source, verify=self._settings.verify_checksum)
         since = GtidSet.parse(start.gtid) if start.kind == "gtid" else Moment(start.time_us)
-        searched = ServerLog(server, since, log.warning, follow=False)
+        searched = ServerLog(server, since, no_warning, follow=False)
         last = searched.start  # between two transactions
         for block in searched:
             entries = Entries.of(block)
@@ -83,20 +83,27 @@ class SourceLog:
         with closing(connect(self._settings.source)) as connection:
             return oldest_position(connection, self._settings.source)
 
+    def end(self) -> Position:
+        """Where it ends now."""
+        with closing(connect(self._settings.source)) as connection:
+            return current_position(connection, self._settings.source)
+
     def check_reached(self, position: Position, known: Position | None = None) -> None:
         """A position that the log has not reached is of another log: to go on from it would skip changes."""
         if known is not None:
             self._reached = max(self._reached, known)
         if position <= self._reached:
             return
-        source = self._settings.source
-        with closing(connect(source)) as connection:
-            self._reached = current_position(connection, source)
+        self._reached = self.end()
         if position > self._reached:
             raise PositionLostError(
-                f"{position} is ahead of the log of {source.address}, which ends at {self._reached}:"
+                f"{position} is ahead of the log of {self._settings.source.address}, which ends at {self._reached}:"
                 " the log was restarted, or this is another server; begin anew with a new checkpoint"
             )
+
+
+def no_warning(text: str) -> None:
+    log.info("%s", text)
 
 
 def _found(start: Start, entries: Entries, last: Position) -> Position | None:

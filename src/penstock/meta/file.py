@@ -47,7 +47,7 @@ class FileKeeper:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise MetaError(f"{self.path} is in use by another process: a server that runs") from None
+            raise MetaError(f"{self.path} is in use by another process: a server that runs; stop it first") from None
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
         after = self._records | {record.client_id: record for record in changed}

@@ -1,0 +1,121 @@
+"""Cursors of an instance that does not run: look at them, and move them by hand."""
+
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.config import InstanceSettings
+from penstock.coordinate import ZooKeeperTree
+from penstock.errors import ConfigurationError, MetaError, PositionLostError
+from penstock.inspect.gtid_set import GtidSet
+from penstock.inspect.live_server import LiveServer
+from penstock.inspect.place import parse_place
+from penstock.inspect.server_log import ServerLog
+from penstock.instance.assembly import open_bookkeeping
+from penstock.instance.source_log import SourceLog, no_warning
+from penstock.meta import ClientRecord, Cursor, FileKeeper, MemoryMeta, ZooKeeperKeeper
+from penstock.meta.zookeeper import ROOT
+from penstock.model import Position
+from penstock.store import Start
+
+
+def look(settings: InstanceSettings) -> list[ClientRecord]:
+    """What is kept of each client; also while a server has them."""
+    match settings.meta_kind:
+        case "memory":
+            raise ConfigurationError(
+                f"the cursors of '{settings.destination}' are in memory only: with data_dir or zookeeper they are kept"
+            )
+        case "file" if settings.data_dir is not None:
+            return _sorted(FileKeeper(settings.destination, settings.data_dir).look())
+        case _:
+            with closing(ZooKeeperTree(settings.zookeeper or "")) as tree:
+                return _sorted(ZooKeeperKeeper(settings.destination, tree).load())
+
+
+def _sorted(records: list[ClientRecord]) -> list[ClientRecord]:
+    return sorted(records, key=lambda record: record.client_id)
+
+
+@contextmanager
+def taken_over(settings: InstanceSettings) -> Generator[MemoryMeta]:
+    """Them, for changes that are kept before they count. No server may have them: it would write over the change."""
+    if settings.meta_kind == "memory":
+        look(settings)
+    if settings.zookeeper is not None:
+        with closing(ZooKeeperTree(settings.zookeeper)) as tree:
+            if (found := tree.read(f"{ROOT}/{settings.destination}/running")) is not None:
+                raise MetaError(
+                    f"a server runs '{settings.destination}' ({found[0].decode('utf-8', 'replace')}): stop it first"
+                )
+    books = open_bookkeeping(settings)
+    try:
+        books.meta.start()
+        yield books.meta
+    finally:
+        books.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Of a source's log."""
+
+    first: Position
+    end: Position
+    sizes: dict[str, int]
+
+    def bytes_between(self, start: Position, end: Position) -> int:
+        """Of the log; what is not there any more counts nothing."""
+        total = 0
+        for file, size in self.sizes.items():
+            number = Position(file, 0).file_number
+            if start.file_number <= number <= end.file_number:
+                low = start.offset if number == start.file_number else 0
+                high = end.offset if number == end.file_number else size
+                total += max(0, high - low)
+        return total
+
+
+def extent(settings: InstanceSettings) -> Extent:
+    server = LiveServer(settings.source, verify=settings.verify_checksum)
+    sizes = {str(row[0]): int(str(row[1])) for row in server.rows("SHOW BINARY LOGS")}
+    return Extent(Position(next(iter(sizes)), 4), server.end(), sizes)
+
+
+def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
+    """A place between two transactions, as people write it: `first`, `latest`, a position, a time, or a GTID, after
+    which it is."""
+    log = SourceLog(settings)
+    if text in {"first", "latest"}:
+        return log.oldest() if text == "first" else log.end()
+    place = parse_place(text, now)
+    if isinstance(place, Position):
+        _check_between_transactions(settings, place)
+        return place
+    if isinstance(place, GtidSet):
+        return log.find(Start.after_gtid(place.text))
+    return log.find(Start.at_time(place.us))
+
+
+def _check_between_transactions(settings: InstanceSettings, wanted: Position) -> None:
+    searched = ServerLog(LiveServer(settings.source, verify=True), wanted, no_warning, follow=False)
+    if searched.start == wanted:
+        return
+    before = searched.start
+    for block in searched:
+        part = block.between(before, wanted)
+        if len(part) and part.boundaries.size:
+            before = part.end_of(int(part.boundaries[-1]))
+        if block.end >= wanted:
+            break
+    if before != wanted:
+        raise PositionLostError(
+            f"{wanted} is no place between two transactions of {settings.source.address}: the last one before it is"
+            f" {before}"
+        )
+
+
+def cursor_at(settings: InstanceSettings, position: Position) -> Cursor:
+    source = settings.source
+    return Cursor(position, settings.epoch, source=(source.host, source.port))
