@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -73,8 +74,12 @@ class FileShelf:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = self._claim()
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
+        try:
             self._recover()
         except OSError as error:
+            self._let_go()
             raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
         if self.recovered:
             log.warning("recovered folder=%s: %s; it comes from the source's log again", folder, self.recovered)
@@ -145,7 +150,7 @@ class FileShelf:
             for held, entries in blocks:
                 if not self._segments or self._segments[-1].size >= self._segment_bytes:
                     self._close_last()
-                    opened.append(Segment(self.folder / f"{held.first:020}{SUFFIX}"))
+                    opened.append(Segment(self.folder / f"{held.first:020}{SUFFIX}", is_new=True))
                     self._segments.append(opened[-1])
                 segment = self._segments[-1]
                 at = segment.append(encode(held, entries))
@@ -158,20 +163,25 @@ class FileShelf:
                 self._places.pop(held.first, None)
             for segment in opened:
                 self._segments.remove(segment)
-                segment.remove()
+                with suppress(OSError):
+                    segment.remove()
             for segment, size, last in before:
-                segment.size, segment.last = size, last
-            if error.errno in _NO_ROOM:
-                self.problem = f"{self.folder} cannot be written to: {error.strerror}"
-                raise StoreFullError(self.problem) from None
-            raise StoreError(f"{self.folder} cannot be written to: {error}") from None
+                segment.cut_back(size)
+                segment.last = last
+            raise self._refused(error) from None
         finally:
             with self._state:
                 self._writes_from = None
 
+    def _refused(self, error: OSError) -> StoreError | StoreFullError:
+        self.problem = f"{self.folder} cannot be written to: {error.strerror}"
+        return StoreFullError(self.problem) if error.errno in _NO_ROOM else StoreError(self.problem)
+
     def _close_last(self) -> None:
-        if self._segments and self._sync != "none":
-            self._segments[-1].sync()
+        if self._segments:
+            self._segments[-1].mend()
+            if self._sync != "none":
+                self._segments[-1].sync()
 
     def _sync_if_due(self) -> None:
         now = self._clock()
@@ -233,14 +243,22 @@ class FileShelf:
         dropped = None
         with self._state:
             while self._segments and self._may_go(self._segments[0], sequence):
-                oldest = self._segments.pop(0)
+                oldest = self._segments[0]
+                try:
+                    oldest.remove()
+                except OSError as error:
+                    self._refused(error)
+                    break  # what is acked stays until it can go
+                del self._segments[0]
                 while len(self.held) and self.held[self.held.head].last <= oldest.last:
                     dropped = self.held.drop_first()
-                    del self._places[dropped.first]
-                    with self._memory:
-                        self._remembered.pop(dropped.first, None)
-                oldest.remove()
+                    self._forget(dropped)
         return dropped
+
+    def _forget(self, held: Held) -> None:
+        self._places.pop(held.first, None)
+        with self._memory:
+            self._remembered.pop(held.first, None)
 
     def _may_go(self, segment: Segment, sequence: int) -> bool:
         kept = self._retention
@@ -255,52 +273,64 @@ class FileShelf:
         return len(self._segments) > 1 and (is_large or is_old)
 
     def clear(self) -> None:
-        self.held.clear()
-        self._places.clear()
-        with self._memory:
-            self._remembered.clear()
-        for segment in self._segments:
-            segment.remove()
-        self._segments = []
+        """From the end on, so that an error leaves a beginning."""
+        with self._state:
+            while self._segments:
+                newest = self._segments[-1]
+                try:
+                    newest.remove()
+                except OSError as error:
+                    raise self._refused(error) from None
+                del self._segments[-1]
+                while len(self.held) and self._places[self.held[self.held.tail - 1].first][0] is newest:
+                    self._forget(self.held.drop_last())
 
     def drop_last(self) -> Entries:
         held = self.held[self.held.tail - 1]
         entries = self.entries(held)
-        self.held.drop_last()
         self.unwrite(held)
+        self.held.drop_last()
         return entries
 
     def unwrite(self, held: Held) -> None:
         """The last block that was written."""
-        segment, at, _ = self._places.pop(held.first)
-        with self._memory:
-            self._remembered.pop(held.first, None)
+        segment, at, _ = self._places[held.first]
         with self._state:
-            if segment not in self._segments:
-                return  # all have acked it already
-            if at:
-                segment.cut(at)
-                segment.last = held.first - 1
-            else:
-                self._segments.remove(segment)
-                segment.remove()
+            try:
+                if segment not in self._segments:
+                    pass  # all have acked it already
+                elif at:
+                    segment.cut(at)
+                    segment.last = held.first - 1
+                else:
+                    segment.remove()
+                    self._segments.remove(segment)
+            except OSError as error:
+                raise self._refused(error) from None
+        self._forget(held)
 
     @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
 
     def close(self) -> None:
+        if self._lock < 0:
+            return
         self._closing.set()
         if self._syncer is not None:
             self._syncer.join()
         try:
             self._close_last()
         finally:
-            for segment in self._segments:
-                segment.close()
-            self._segments = []
-            self._places.clear()
-            self.held.clear()
-            with self._memory:
-                self._remembered.clear()
-            os.close(self._lock)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        for segment in self._segments:
+            segment.close()
+        self._segments = []
+        self._places.clear()
+        self.held.clear()
+        with self._memory:
+            self._remembered.clear()
+        os.close(self._lock)
+        self._lock = -1

@@ -61,6 +61,7 @@ class MixedShelf:
                 if not self.problem:
                     log.warning("blocks stay in memory reason=%s", error)
                 self.problem = str(error)
+                self.wake()
                 with self._lock:
                     if not self._is_closing:
                         self._filled.wait(_LOOK_AGAIN_S)
@@ -99,6 +100,7 @@ class MixedShelf:
                 raise self._failure
             self._wanted = sum(one.size for one in blocks)
             if not self._memory or self._bytes + self._wanted <= self._limit_bytes:
+                self.problem = ""  # nothing waits for the disk
                 return True
             self._filled.notify_all()
             return False

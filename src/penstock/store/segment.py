@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +20,21 @@ _MOST_PARTS = 512  # of one write; the system takes 1024
 class Segment:
     """Named by the sequence of its first entry. `size` is where the next frame goes."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self.path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        anew = os.O_TRUNC if is_new else 0
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | anew, 0o600)
         self.size = os.fstat(self._file).st_size
         self.last = -1  # sequence of the last entry in it
+        self._is_torn = False  # the file is longer than `size`
         self._lock = threading.Lock()  # of _file, while others read
         self.written_s = path.stat().st_mtime
 
     def append(self, parts: Sequence[Part]) -> int:
-        """Gives where the frame begins. What an error leaves behind lies after `size` and is written over."""
+        """Gives where the frame begins. What an error leaves behind lies after `size`."""
+        self.mend()
         at = self.size
+        self._is_torn = True
         for first in range(0, len(parts), _MOST_PARTS):
             left = [memoryview(part) for part in parts[first : first + _MOST_PARTS] if len(part)]
             while left:
@@ -39,12 +44,22 @@ class Segment:
                     done -= len(left.pop(0))
                 if done:
                     left[0] = left[0][done:]
-        begin, self.size = self.size, at
+        begin, self.size, self._is_torn = self.size, at, False
         return begin
 
     def cut(self, size: int) -> None:
         os.ftruncate(self._file, size)
-        self.size = size
+        self.size, self._is_torn = size, False
+
+    def cut_back(self, size: int) -> None:
+        """What was written after `size` does not count; if it cannot be cut off now, then before the next frame."""
+        self.size, self._is_torn = size, True
+        with suppress(OSError):
+            self.mend()
+
+    def mend(self) -> None:
+        if self._is_torn:
+            self.cut(self.size)
 
     def sync(self) -> None:
         """Readers do not wait for it; what was removed needs none."""
@@ -97,9 +112,11 @@ class Segment:
 
     def close(self) -> None:
         with self._lock:
-            os.close(self._file)
-            self._file = -1
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
 
     def remove(self) -> None:
-        self.close()
+        """An error leaves it as it was."""
         self.path.unlink(missing_ok=True)
+        self.close()

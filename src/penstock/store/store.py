@@ -335,6 +335,7 @@ class EventStore:
             if not self._is_disk_full:
                 log.warning("puts wait reason=%s", error)
             self._is_disk_full = True
+            self._roster.free()  # also what was acked while the write failed
             left = self._gate.left(deadline)
             self._gate.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
             return left != 0
@@ -352,6 +353,9 @@ class EventStore:
 
     def _has_room(self, entries: Sequence[Entries]) -> bool:
         was_full = self._roster.is_full
+        if self._roster.has_room(entries):
+            return True
+        self._roster.free()
         if self._roster.has_room(entries):
             return True
         if not was_full:

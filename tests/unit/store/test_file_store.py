@@ -350,3 +350,46 @@ def test_without_limits_and_clients_nothing_goes(tmp_path: Path) -> None:
         store.put(piece)
     assert len(files(tmp_path)) == 6
     assert store.first == START
+
+
+def test_what_a_refused_write_left_is_cut_before_the_next_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else everything after it would count as damaged."""
+    pieces = blocks_of(*[transaction()] * 4)
+    store, shelf = opened(tmp_path, segment_bytes=len(framed(pieces[0])) + 1)
+    store.put(pieces[0])
+    real, written = os.pwritev, list[int]()
+
+    def half(file: int, parts: list[memoryview], at: int) -> int:
+        if written:
+            raise OSError(28, "No space left on device")
+        written.append(real(file, [parts[0][:40]], at))
+        return written[-1]
+
+    def never(*_: int) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "pwritev", half)
+    monkeypatch.setattr(os, "ftruncate", never)
+    assert not store.put(pieces[1], timeout_s=0)
+    monkeypatch.undo()
+    for piece in pieces[1:]:
+        store.put(piece)
+    shelf.close()
+    store, shelf = opened(tmp_path)
+    assert (store.latest, shelf.recovered) == (pieces[3].end, "")
+    shelf.close()
+
+
+def test_it_can_be_closed_twice_and_opened_after_an_error(tmp_path: Path) -> None:
+    _, shelf = opened(tmp_path)
+    shelf.close()
+    other = os.open(os.devnull, os.O_RDONLY)
+    shelf.close()
+    os.close(other)
+    bad = tmp_path / f"{0:020}.blocks"
+    bad.mkdir()
+    for _ in range(2):
+        with pytest.raises(StoreError, match="cannot be opened: Is a directory"):
+            FileShelf(tmp_path)
+    bad.rmdir()
+    FileShelf(tmp_path).close()

@@ -376,12 +376,12 @@ def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> 
     def consume(name: str) -> None:
         seen[name] = found = []
         while not found or found[-1] < pieces[-1].column("position")[-1]:
-            batch = store.get(name, BatchSize(len(found) % 5 + 1), _DEADLINE_S)
-            assert batch is not None
-            if len(found) % 11 == 3 and not whole:
+            batch = store.get(name, BatchSize(len(found) % 5 + 1), 0.1)
+            if batch is not None and len(found) % 11 == 3 and not whole:
                 store.rollback(name)
-                batch = store.get(name, BatchSize(3), _DEADLINE_S)
-                assert batch is not None
+                batch = store.get(name, BatchSize(3), 0.1)
+            if batch is None:
+                continue  # at the end of the log no batch gets full
             found += [int(offset) for block in batch.blocks for offset in block.column("position")]
             store.ack(name, batch.end, batch.end_sequence)
 
