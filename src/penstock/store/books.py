@@ -26,7 +26,7 @@ class Books:
         self._is_origin_open = False  # it lies inside a transaction whose end has not come
         if len(shelf.held):
             oldest, newest = shelf.held[shelf.held.head], shelf.held[shelf.held.tail - 1]
-            self.origin = self.boundary = Place(oldest.first - 1, oldest.start, oldest.base)
+            self.origin = self.boundary = Place(oldest.first - 1, oldest.after, oldest.base)
             self.put = _end(newest)
             if not oldest.is_begin:
                 self._set_origin()
@@ -36,11 +36,12 @@ class Books:
     def number(self, several: Sequence[Entries]) -> list[tuple[Held, Entries]]:
         """What they will be when they are added next."""
         found: list[tuple[Held, Entries]] = []
-        sequence, base = self.put.sequence + 1, self.put.bytes
+        sequence, base, after = self.put.sequence + 1, self.put.bytes, self.put.position
         is_begin = self.boundary.sequence == self.put.sequence
         for entries in several:
-            held = Held.of(entries, sequence, base, is_begin=is_begin)
-            sequence, base, is_begin = sequence + held.count, base + held.size, held.boundary == held.last
+            held = Held.of(entries, sequence, base, after, is_begin=is_begin)
+            sequence, base, after = held.last + 1, base + held.size, held.end
+            is_begin = held.boundary == held.last
             found.append((held, entries))
         return found
 
@@ -62,7 +63,7 @@ class Books:
             keep = self.boundary.sequence + 1 - held.first
             if keep > 0:
                 kept = Entries.of(entries.part(0, keep))
-                shorter = Held.of(kept, held.first, held.base, is_begin=held.is_begin)
+                shorter = Held.of(kept, held.first, held.base, held.after, is_begin=held.is_begin)
                 try:
                     shelf.write([(shorter, kept)])
                 except StoreFullError as error:
@@ -80,7 +81,7 @@ class Books:
         if ended:
             self.boundary = _place_in(ended[-1], self.shelf.entries(ended[-1]), ended[-1].boundary)
         elif dropped.is_begin:
-            self.boundary = Place(dropped.first - 1, dropped.start, dropped.base)
+            self.boundary = Place(dropped.first - 1, dropped.after, dropped.base)
         else:
             raise StoreError(
                 f"the store has lost the transaction that ends at {self.boundary.position} ({error}), and does not have"

@@ -109,7 +109,7 @@ class CatchUp:
             return self._reached < target
         entries = Entries.of(block)
         if len(entries):
-            held = Held.of(entries, self._read.sequence + 1, self._read.bytes)
+            held = Held.of(entries, self._read.sequence + 1, self._read.bytes, self._read.position)
             self._parts.append((held, entries))
             self._read = Place(held.last, held.end, held.base + held.size)
         return True

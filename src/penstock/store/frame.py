@@ -1,9 +1,10 @@
 """A block in a segment file.
 
 magic 4 | CRC32 of what follows, up to the events 4 | length of all 8 | first sequence, entries, bytes before, bytes,
-boundary 8 each | start offset, end offset, time of the end 8 each | bytes of events 8 | events 4 | their CRC32 4
-| length of the name 4 | of the description 4 | of the index 4 | flags 4
-| name of the log file, description | bounds of the events | the other columns, as Arrow has them | the events
+boundary 8 each | offset of what came before, start offset, end offset, time of the end 8 each | bytes of events 8
+| events 4 | their CRC32 4 | length of the names 4 | of the description 4 | of the index 4 | flags 4
+| name of the log file and, after a zero byte, that of what came before | description | bounds of the events
+| the other columns, as Arrow has them | the events
 Parts are padded to 8 bytes. Flags: 1, the log is between two transactions before it; 2, the events carry checksums that
 were found right, and the CRC32 is of these alone, so that nobody sums the events a second time.
 """
@@ -21,11 +22,11 @@ from penstock.binlog.events.layout import CHECKSUM
 from penstock.model import Position
 from penstock.store.held import Entries, Held
 
-_HEAD = struct.Struct("<4sIQ9q6I")
+_HEAD = struct.Struct("<4sIQ10q6I")
 _MAGIC = b"psb2"
 _AFTER_CRC = 8
 _IS_BEGIN, _IS_SEALED = 1, 2
-HEAD_BYTES = _HEAD.size + 256  # with the name of the log file
+HEAD_BYTES = _HEAD.size + 511  # with two names of files
 _INDEX_SCHEMA = pa.schema([field for field in EVENT_SCHEMA if field.name != "event"])
 Part = bytes | memoryview
 
@@ -40,14 +41,14 @@ class Head:
     event_bytes: int
     events: int
     events_crc: int
-    name: bytes
+    names: bytes
     description: int
     index: int
     is_sealed: bool
 
     @property
     def bounds_at(self) -> int:
-        return _padded(_HEAD.size + len(self.name) + self.description)
+        return _padded(_HEAD.size + len(self.names) + self.description)
 
     @property
     def index_at(self) -> int:
@@ -63,21 +64,22 @@ def encode(held: Held, entries: Entries) -> list[Part]:
     block = entries.block
     data, bounds = block.packed
     events, bounds = data[bounds[0] : bounds[-1]], bounds - bounds[0]
-    name, description = block.file.encode(), block.describe()
+    names, description = f"{block.file}\0{held.after.file}".encode(), block.describe()
     index = block.events.drop_columns(["event"]).serialize()
     is_sealed = block.is_sound and bool((block.column("checksum") == CHECKSUM).all())
     head = Head(
         0, 0, held, events.size, len(block), seal_of(events, bounds) if is_sealed else checksum_of(events),
-        name, len(description), index.size, is_sealed,
+        names, len(description), index.size, is_sealed,
     )  # fmt: skip
     length = head.events_at + _padded(events.size)
     packed = _HEAD.pack(
         _MAGIC, 0, length, held.first, held.count, held.base, held.size, held.boundary,
-        held.start.offset, held.end.offset, held.end.timestamp, head.event_bytes, head.events, head.events_crc,
-        len(name), len(description), index.size, _IS_BEGIN * held.is_begin + _IS_SEALED * is_sealed,
+        held.after.offset, held.start.offset, held.end.offset, held.end.timestamp,
+        head.event_bytes, head.events, head.events_crc, len(names), len(description), index.size,
+        _IS_BEGIN * held.is_begin + _IS_SEALED * is_sealed,
     )  # fmt: skip
     front = np.zeros(head.events_at, np.uint8)
-    about = packed + name + description
+    about = packed + names + description
     for at, part in ((0, about), (head.bounds_at, bounds), (head.index_at, index)):
         raw = np.frombuffer(part, np.uint8)
         front[at : at + raw.size] = raw
@@ -90,16 +92,16 @@ def read_head(raw: bytes) -> Head | None:
     if len(raw) < _HEAD.size:
         return None
     magic, crc, length, *numbers = _HEAD.unpack_from(raw)
-    first, count, base, size, boundary, start, end, time_s = numbers[:8]
-    event_bytes, events, events_crc, name_bytes, description, index, flags = numbers[8:]
-    if magic != _MAGIC or event_bytes < 0 or _HEAD.size + name_bytes > len(raw):
+    first, count, base, size, boundary, before, start, end, time_s = numbers[:9]
+    event_bytes, events, events_crc, names_bytes, description, index, flags = numbers[9:]
+    if magic != _MAGIC or event_bytes < 0 or _HEAD.size + names_bytes > len(raw):
         return None
-    name = raw[_HEAD.size : _HEAD.size + name_bytes]
-    file = name.decode("utf-8", "replace")
-    begin, at_end = Position(file, start), Position(file, end, time_s)
-    held = Held(first, count, base, size, begin, at_end, boundary, bool(flags & _IS_BEGIN))
+    names = raw[_HEAD.size : _HEAD.size + names_bytes]
+    file, _, file_before = names.decode("utf-8", "replace").partition("\0")
+    places = Position(file_before, before), Position(file, start), Position(file, end, time_s)
+    held = Held(first, count, base, size, *places, boundary, bool(flags & _IS_BEGIN))
     is_sealed = bool(flags & _IS_SEALED)
-    head = Head(crc, length, held, event_bytes, events, events_crc, name, description, index, is_sealed)
+    head = Head(crc, length, held, event_bytes, events, events_crc, names, description, index, is_sealed)
     return head if length == head.events_at + _padded(event_bytes) else None
 
 
@@ -116,7 +118,7 @@ def is_whole(head: Head, raw: NDArray[np.uint8]) -> bool:
 
 def decode(head: Head, raw: NDArray[np.uint8]) -> Block:
     """The block of a whole frame, over the same memory."""
-    at = _HEAD.size + len(head.name)
+    at = _HEAD.size + len(head.names)
     description = raw[at : at + head.description].tobytes()
     events = raw[head.events_at : head.events_at + head.event_bytes]
     buffers = [None, pa.py_buffer(_bounds(head, raw)), pa.py_buffer(events)]

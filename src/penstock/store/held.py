@@ -61,6 +61,7 @@ class Held:
     count: int  # of entries
     base: int  # bytes of everything that was put before it
     size: int
+    after: Position  # the end of what came before it, maybe in another file
     start: Position
     end: Position  # of its last entry; events after that belong to the entry to come
     boundary: int  # sequence of the last entry after which the log is between two transactions; -1: none
@@ -71,10 +72,11 @@ class Held:
         return self.first + self.count - 1
 
     @classmethod
-    def of(cls, entries: Entries, first: int, base: int, *, is_begin: bool = True) -> "Held":
+    def of(
+        cls, entries: Entries, first: int, base: int, after: Position | None = None, *, is_begin: bool = True
+    ) -> "Held":
         boundaries = np.flatnonzero(entries.are_boundaries)
         block = entries.block
         boundary = first + int(boundaries[-1]) if boundaries.size else -1
-        return cls(
-            first, len(entries), base, entries.size, block.start, entries.end_of(len(entries) - 1), boundary, is_begin
-        )
+        start, end = block.start, entries.end_of(len(entries) - 1)
+        return cls(first, len(entries), base, entries.size, after or start, start, end, boundary, is_begin)

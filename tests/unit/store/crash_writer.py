@@ -1,57 +1,131 @@
-"""A process to be killed: puts blocks, lets two clients ack, keeps their cursors, and says what is done."""
+"""A process to be killed: captures a made-up log, serves two clients, keeps their cursors, and says what is done.
 
+The log is the same in every run: what a place holds follows from its offset. So a run that goes on after a crash can be
+held against all runs before it. Killed from outside at any moment, or by itself inside of one step of a write.
+"""
+
+import os
 import random
+import signal
+import stat
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from penstock.meta import Cursor, FileKeeper, KeptMeta
+from penstock.binlog.events.block import Block
+from penstock.instance.clients import Clients
+from penstock.meta import FileKeeper, KeptMeta
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileShelf, MixedShelf, Start
+from penstock.store import BatchSize, EventStore, FileShelf, MixedShelf
 from penstock.store.shelf import Shelf
 from tests.twins.blocks import block_of
 from tests.unit.store.test_store import BEGIN, END, ROWS
 
 START = Position("binlog.000001", 4)
 CLIENTS = (1, 2)
+SEGMENT_BYTES = 6000
+# What a kill can fall into: a call of the system, before it, after it, or with half of its work done.
+STEPS = {
+    "pwritev": ("before", "half", "after"),  # a block
+    "ftruncate": ("before", "after"),  # a block that is taken back
+    "unlink": ("before", "after"),  # files that all have acked
+    "fdatasync": ("before", "after"),
+    "fsync": ("before", "half", "after"),  # the new meta.dat, and its folder
+    "link": ("before", "after"),  # the present meta.dat to its second name
+    "replace": ("before", "after"),  # that to the previous one, and the new one to the present
+}
 
 
 def shelf_in(folder: Path, kind: str) -> Shelf:
-    files = FileShelf(folder / "store", segment_bytes=4000, sync="none")
-    return files if kind == "file" else MixedShelf(6000, files)
+    files = FileShelf(folder / "store", segment_bytes=SEGMENT_BYTES, sync="batch")
+    return files if kind == "file" else MixedShelf(9000, files)
 
 
-def main(folder: Path, kind: str, seed: int) -> None:
+def transaction_at(offset: int) -> list[tuple[int, int]]:
+    chance = random.Random(offset)
+    return [(10, BEGIN), *[(chance.randrange(1, 90), ROWS) for _ in range(chance.randrange(4))], (10, END)]
+
+
+def captured(at: Position) -> list[Block]:
+    """The next transaction of the log, in two blocks."""
+    events = transaction_at(at.offset)
+    half = random.Random(at.offset + 1).randrange(1, len(events))
+    first, _ = block_of(events[:half], start=at.offset)
+    second, _ = block_of(events[half:], start=first.end.offset)
+    return [first, second]
+
+
+def kill_in(step: str, when: str, count: int) -> None:
+    """At the `count`-th call."""
+    real: Callable[..., Any] = getattr(os, step)
+    left = [count]
+
+    def faulty(*args: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0]:
+            return real(*args, **options)
+        if when == "half" and step == "pwritev":
+            raw = b"".join(args[1])
+            os.pwrite(args[0], raw[: len(raw) // 2], args[2])
+        elif when == "half" and stat.S_ISREG(os.fstat(args[0]).st_mode):
+            os.truncate(args[0], os.fstat(args[0]).st_size // 2)  # what a flush that was cut off leaves
+        elif when == "after":
+            with suppress(OSError):
+                real(*args, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+    setattr(os, step, faulty)
+
+
+def main(folder: Path, kind: str, seed: int, fault: str) -> None:
     chance = random.Random(seed)
-    meta = KeptMeta("d", FileKeeper("d", folder), period_s=None)
-    meta.start()
-    store = EventStore(shelf_in(folder, kind), START)
-    at = store.discard_incomplete()
-    for client in CLIENTS:
-        meta.subscribe(client)
-        cursor = meta.cursor(client)
-        start = Start.at(cursor.position) if cursor and cursor.position >= store.first else Start.first()
-        if cursor and cursor.position > store.latest:
-            start = Start.latest()  # what the crash took from the store comes from the source again
-        store.add_client(str(client), start)
-    print("ready", flush=True)
-    while True:
-        rows = [(chance.randrange(1, 90), ROWS) for _ in range(chance.randrange(4))]
-        events = [(10, BEGIN), *rows, (10, END)]
-        half = chance.randrange(1, len(events))
-        first, _ = block_of(events[:half], start=at.offset)
-        second, _ = block_of(events[half:], start=first.end.offset)
-        store.put([first, second])
-        at = second.end
-        print("put", at.offset, flush=True)
+    with KeptMeta("d", FileKeeper("d", folder), period_s=None) as meta:
+        store = EventStore(shelf_in(folder, kind), START)
+        lowest = meta.lowest_cursor()
+        if lowest is not None and store.latest < lowest.position:
+            store.restart_at(lowest.position)  # as an instance does
+        at = store.discard_incomplete()
+        clients = Clients(store, meta)
+        clients.start()
         for client in CLIENTS:
-            if chance.random() < 0.5:
-                batch = store.get(str(client), BatchSize(chance.randrange(1, 9)))
-                if batch is not None:
-                    if batch.ack is not None:
-                        meta.update_cursor(client, Cursor(batch.ack))
-                        print("ack", client, batch.ack.offset, flush=True)
-                    store.ack(str(client), batch.end)
+            cursor = meta.cursor(client)
+            clients.subscribe(client)
+            if cursor is None:
+                print("begins", client, flush=True)
+        print("ready", at.offset, flush=True)
+        if fault:
+            step, when, count = fault.split(":")
+            kill_in(step, when, int(count))
+        while True:
+            if chance.random() < 0.1:  # the connection to the source breaks inside of a transaction
+                store.put(captured(at)[0])
+                at = store.discard_incomplete()
+            blocks = captured(at)
+            store.put(blocks)
+            at = blocks[-1].end
+            print("put", at.offset, flush=True)
+            for client in CLIENTS:
+                if chance.random() < 0.6:
+                    serve(clients, client, chance)
+
+
+def serve(clients: Clients, client: int, chance: random.Random) -> None:
+    got = clients.get(client, BatchSize(chance.randrange(1, 12)))
+    if got is None:
+        return
+    batch_id, batch = got
+    print("got", client, batch.start.offset, batch.end.offset, flush=True)
+    if chance.random() < 0.1:
+        clients.rollback(client)
+        print("rolled", client, flush=True)
+        return
+    clients.ack(client, batch_id)
+    if batch.ack is not None:
+        print("ack", client, batch.ack.offset, flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

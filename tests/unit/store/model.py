@@ -41,6 +41,7 @@ class Model:
     by_transactions: bool = False  # blocks go when whole transactions are acked
     starts: dict[str, int] = field(default_factory=dict[str, int])
     whole: set[str] = field(default_factory=set[str])  # those that want whole transactions
+    ahead: dict[str, Position] = field(default_factory=dict[str, Position])  # those that have acked what is not here
 
     def place(self, sequence: int) -> Position:
         return self.log[sequence].end if sequence >= 0 else self.start
@@ -60,11 +61,25 @@ class Model:
     def free(self) -> None:
         acked = self.acked
         if acked is not None and self.by_transactions:
-            acked = min(self.last_boundary(self.starts[name], ack) for name, (_, ack) in self.clients.items())
+            acked = min(map(self.safe, self.clients))
         gone = [block.last for block in self.held if acked is not None and block.last <= acked]
         if gone:
             self.held = self.held[len(gone) :]
             self.left = gone[-1]
+
+    def safe(self, name: str) -> int:
+        """The last boundary that a client has acked."""
+        return self.last_boundary(self.starts[name], self.clients[name][1])
+
+    def pass_by(self) -> None:
+        """Clients that are ahead do not get what they have acked."""
+        for name, position in list(self.ahead.items()):
+            passed = [i for i, item in enumerate(self.log) if item.is_boundary and item.end <= position]
+            if passed and passed[-1] > self.clients[name][1]:
+                self.clients[name] = [passed[-1], passed[-1]]
+                self.starts[name] = passed[-1]
+            if self.place(self.boundary) >= position:
+                del self.ahead[name]
 
     def last_boundary(self, start: int, sequence: int) -> int:
         return max((i for i in range(start + 1, sequence + 1) if self.log[i].is_boundary), default=min(start, sequence))
@@ -101,7 +116,7 @@ class Model:
         """Sequence of the last entry of the next batch; None when there is none."""
         first, whole = self.clients[name][0] + 1, name in self.whole
         last = self.boundary if whole else self.put
-        if first > last:
+        if first > last or name in self.ahead:
             return None
         used, end, best, nearest = 0, first - 1, None, None
         for sequence in range(first, last + 1):

@@ -1,68 +1,128 @@
-"""kill -9 at random moments: nothing that was put or acked is lost, and the files are whole."""
+"""kill -9 at random moments and inside of every step of a write: nothing is lost, nothing acked comes again, files and
+meta.dat are whole."""
 
 import os
 import random
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from penstock.meta import FileKeeper, KeptMeta
+from penstock.meta import FileKeeper
 from penstock.store import BatchSize, EventStore, FileShelf, Start
-from tests.unit.store.crash_writer import CLIENTS, START
+from tests.unit.store.crash_writer import CLIENTS, SEGMENT_BYTES, START, STEPS, transaction_at
 from tests.unit.store.test_store_machine import are_bytes_right
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))  # of each kind; a long run takes 500
+FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
+_MOST_LINES = 150
 
 
-def killed(folder: Path, kind: str, seed: int) -> tuple[int, dict[int, int]]:
-    """Run the writer for a moment; gives the end of the last put and of the last acks that it spoke of."""
-    lines = random.Random(seed).randrange(1, 120)
-    command = [sys.executable, "-m", "tests.unit.store.crash_writer", str(folder), kind, str(seed)]
+@dataclass(slots=True)
+class Run:
+    """What a process said before it died."""
+
+    put: int = 0
+    begin: int = 0  # where capture went on
+    got: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: {client: [] for client in CLIENTS})
+    acked: dict[int, int] = field(default_factory=dict[int, int])
+    is_ready: bool = False
+
+    def hear(self, words: list[str]) -> None:
+        match words:
+            case ["ready", offset]:
+                self.begin, self.is_ready = int(offset), True
+            case ["put", offset]:
+                self.put = int(offset)
+            case ["got", client, start, end]:
+                self.got[int(client)].append((int(start), int(end)))
+            case ["rolled", client]:
+                self.got[int(client)].pop()
+            case ["ack", client, offset]:
+                self.acked[int(client)] = int(offset)
+            case _:
+                pass
+
+
+def killed(folder: Path, kind: str, seed: int) -> Run:
+    """Run the writer until it dies: by its own hand inside of a step, or by ours."""
+    chance = random.Random(seed)
+    step, when = FAULTS[(seed - seed // 4) % len(FAULTS)]
+    fault = f"{step}:{when}:{chance.randrange(1, 16)}" if seed % 4 else ""
+    lines, run = chance.randrange(3, _MOST_LINES), Run()
+    if fault:
+        lines = 4 * _MOST_LINES  # the step may not come often
+    command = [sys.executable, "-m", "tests.unit.store.crash_writer", str(folder), kind, str(seed), fault]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as writer:
-        put, acks = 0, dict[int, int]()
         for number, line in enumerate(writer.stdout or ()):
-            match line.split():
-                case ["put", offset]:
-                    put = int(offset)
-                case ["ack", client, offset]:
-                    acks[int(client)] = int(offset)
-                case _:
-                    pass
+            run.hear(line.split())
             if number == lines:
                 os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
         assert writer.returncode == -signal.SIGKILL, "the writer ended by itself"
-    return put, acks
+    assert run.is_ready
+    return run
+
+
+def cursors_in(folder: Path) -> dict[int, int]:
+    """Of a meta.dat that must be whole."""
+    found = {record.client_id: record.cursor for record in FileKeeper("d", folder).look()}
+    return {client: cursor.position.offset for client, cursor in found.items() if cursor is not None}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["file", "mixed"])
 def test_nothing_is_lost(tmp_path: Path, kind: str) -> None:
-    acked = dict.fromkeys(CLIENTS, 0)
-    for seed in range(ROUNDS):
-        put, acks = killed(tmp_path, kind, seed)
-        acked |= acks
-        with KeptMeta("d", FileKeeper("d", tmp_path), period_s=3600) as meta:
-            cursors = {client: cursor.position for client in CLIENTS if (cursor := meta.cursor(client))}
-        assert all(cursors[client].offset >= offset for client, offset in acked.items() if offset)
-        shelf = FileShelf(tmp_path / "store", segment_bytes=4000, sync="none")
-        store = EventStore(shelf, START)
+    cursors: dict[int, int] = dict.fromkeys(CLIENTS, START.offset)
+    put, first = START.offset, 100 if kind == "mixed" else 0
+    for seed in range(first, first + ROUNDS):
+        run = killed(tmp_path, kind, seed)
+        assert run.begin in BOUNDARIES
         if kind == "file":
-            assert store.latest.offset >= put, "what was put is gone"
-        # From the lowest cursor that the store has, all is there, once and in order, byte for byte.
-        lowest = min(cursors.values(), default=START)
-        first = Start.at(lowest) if store.first <= lowest <= store.latest else Start.first()
-        store.add_client("reader", first)
-        if kind == "file" and cursors and len(cursors) == len(CLIENTS):
-            assert store.first <= lowest, "what a client has not acked is gone"
-        at = None
-        while batch := store.get("reader", BatchSize(7)):
-            for block in batch.blocks:
-                assert at is None or block.start.offset == at
-                assert are_bytes_right(block)
-                at = block.end.offset
-        shelf.close()
+            assert run.begin >= put, "what was put is gone"
+        for client, ranges in run.got.items():
+            # Each goes on at its cursor, neither before nor after it, and without a gap.
+            starts = [start for start, _ in ranges]
+            assert starts[:1] in ([], [cursors[client]]), f"seed {seed}: client {client} did not go on where it was"
+            assert starts[1:] == [end for _, end in ranges][: len(starts) - 1]
+        after = cursors_in(tmp_path)
+        assert set(after) == set(CLIENTS), "a cursor is gone"
+        for client in CLIENTS:
+            assert after[client] in BOUNDARIES
+            assert after[client] >= max(cursors[client], run.acked.get(client, 0)), f"seed {seed}: an ack was lost"
+            ends = [end for _, end in run.got[client]]
+            assert after[client] <= max([cursors[client], *ends]), f"seed {seed}: acked before it was got"
+        cursors, put = after, max(put, run.put)
+        check_store(tmp_path, kind, put, min(cursors.values()))
+
+
+def check_store(folder: Path, kind: str, put: int, lowest: int) -> None:
+    """All that clients need is there, once and in order, byte for byte."""
+    shelf = FileShelf(folder / "store", segment_bytes=SEGMENT_BYTES, sync="none")
+    store = EventStore(shelf, START)
+    if kind == "file":
+        assert store.latest.offset >= put, "what was put is gone"
+        assert store.first.offset <= lowest, "what a client has not acked is gone"
+    store.add_client("reader", Start.first())
+    at = None
+    while batch := store.get("reader", BatchSize(7)):
+        for block in batch.blocks:
+            assert at is None or block.start.offset == at
+            assert are_bytes_right(block)
+            at = block.end.offset
+    shelf.close()
+
+
+def boundaries(count: int) -> set[int]:
+    at, found = START.offset, {START.offset}
+    for _ in range(count):
+        at += sum(size for size, _ in transaction_at(at))
+        found.add(at)
+    return found
+
+
+BOUNDARIES = boundaries(60 * max(ROUNDS, 20))

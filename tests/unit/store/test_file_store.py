@@ -48,7 +48,7 @@ def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> 
         entries = Entries.of(part)
         if not len(entries):
             continue
-        held = Held.of(entries, 17, 23, is_begin=bool(first % 2))
+        held = Held.of(entries, 17, 23, Position("binlog.000000", 99), is_begin=bool(first % 2))
         raw = b"".join(map(bytes, encode(held, entries)))
         array = np.frombuffer(raw, np.uint8)
         head = read_head(raw[:HEAD_BYTES])
@@ -57,7 +57,7 @@ def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> 
         assert head.is_sealed == bool((part.column("checksum") == CHECKSUM).all())
         assert same(decode(head, array), part)
         assert head.held.__class__ is Held
-        for name in ("first", "count", "base", "size", "start", "end", "boundary", "is_begin"):
+        for name in ("first", "count", "base", "size", "after", "start", "end", "boundary", "is_begin"):
             assert getattr(head.held, name) == getattr(held, name)
 
 

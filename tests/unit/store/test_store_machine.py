@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -15,7 +16,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.errors import StoreError
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
+from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
 from penstock.store.held import INDEX_BYTES
 from penstock.store.shelf import Shelf
 from tests.twins.blocks import block_of
@@ -60,6 +61,7 @@ class StoreMachine(RuleBasedStateMachine):
         if expected:
             self.model.log += items
             self.model.held += held
+            self.model.pass_by()
             self.model.free()
             self.at = at
 
@@ -125,6 +127,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.forget_client(name)
         del self.model.clients[name]
         self.model.whole.discard(name)
+        self.model.ahead.pop(name, None)
         self.model.free()
 
     @rule()
@@ -153,11 +156,59 @@ class StoreMachine(RuleBasedStateMachine):
 class FileStoreMachine(StoreMachine):
     """A block per segment, so that files go as blocks in memory do."""
 
+    limit = 0
+
     def made(self, slots: int, limit: int) -> Model:
-        del slots, limit
-        self.folder = TemporaryDirectory()
-        self.shelf = FileShelf(Path(self.folder.name), segment_bytes=1, sync="none")
-        return Model(self.at, 1 << 40, 1 << 40, by_transactions=True)
+        del slots
+        self.folder, self.limit = TemporaryDirectory(), limit
+        self.shelf = self.opened()
+        return self.model_at(self.at)
+
+    def model_at(self, start: Position) -> Model:
+        return Model(start, 1 << 40, 1 << 40, by_transactions=True)
+
+    def opened(self) -> Shelf:
+        return FileShelf(Path(self.folder.name), segment_bytes=1, sync="none")
+
+    @rule(is_clean=st.booleans())
+    def restart(self, is_clean: bool) -> None:
+        """Cleanly, or as a kill leaves it; then as an instance starts: the clients come again with their cursors."""
+        model = self.model
+        cursors = {name: model.ahead.get(name) or model.place(model.safe(name)) for name in model.clients}
+        lowest, whole = min(cursors.values(), default=None), model.whole
+        if is_clean:
+            self.store.stop()
+        else:
+            crash(self.shelf)
+        self.shelf = self.opened()
+        last = self.shelf.held[self.shelf.held.tail - 1].last if len(self.shelf.held) else -1
+        if is_clean or isinstance(self.shelf, FileShelf):
+            assert last == (model.held[-1].last if model.held else -1)
+        self.store = EventStore(self.shelf, lowest or model.place(model.boundary))
+        is_behind = lowest is not None and self.store.latest < lowest
+        if lowest is not None and is_behind:
+            self.store.restart_at(lowest)
+        if is_behind or last < 0:
+            self.model = self.model_at(self.store.first)
+        else:
+            held = [block for block in model.held if block.last <= last]
+            self.model = replace(self.model_at(model.start), log=model.log[: last + 1], held=held, left=model.left)
+        self.model.discard_incomplete()
+        self.at = self.store.discard_incomplete()
+        assert self.at == self.model.place(self.model.boundary)
+        for name, cursor in cursors.items():
+            self.come_again(name, cursor, is_whole=name in whole)
+
+    def come_again(self, name: str, cursor: Position, *, is_whole: bool) -> None:
+        model = self.model
+        ends = [i for i, item in enumerate(model.log) if item.end <= cursor and item.is_boundary]
+        place = max([model.origin, *ends])
+        assert self.store.add_client(name, Start.cursor(cursor), wants_whole=is_whole) == model.place(place)
+        model.clients[name], model.starts[name] = [place, place], place
+        if is_whole:
+            model.whole.add(name)
+        if cursor > model.place(model.boundary):
+            model.ahead[name] = cursor
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -175,15 +226,24 @@ class MixedStoreMachine(FileStoreMachine):
 
     put_timeout_s = 20.0
 
-    def made(self, slots: int, limit: int) -> Model:
-        del slots
-        self.folder = TemporaryDirectory()
-        files = FileShelf(Path(self.folder.name), segment_bytes=1, sync="none")
-        self.shelf = MixedShelf(limit, files)
-        return Model(self.at, 1 << 40, 1 << 40, by_transactions=True)
+    def opened(self) -> Shelf:
+        return MixedShelf(self.limit, FileShelf(Path(self.folder.name), segment_bytes=1, sync="none"))
 
     def check_size(self) -> None:
         assert self.store.size_bytes <= sum(block.size for block in self.model.held)
+
+
+def crash(shelf: Shelf) -> None:
+    """What a kill does: nothing more is written, and the system takes back what was open."""
+    files: Any = shelf
+    if isinstance(shelf, MixedShelf):
+        mixed: Any = shelf
+        with mixed._lock:
+            mixed._is_closing = True
+            mixed._filled.notify_all()
+        mixed._mover.join()
+        files = mixed._files
+    files._let_go()
 
 
 def items_of(events: Sequence[tuple[int, int]], at: Position) -> list[Item]:
