@@ -2,8 +2,10 @@
 
 import json
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +14,7 @@ from kazoo.client import KazooClient
 
 from penstock.coordinate import ZooKeeperTree, claim
 from penstock.errors import CoordinationError, FencedError
-from penstock.meta import Cursor, KeptMeta, ZooKeeperKeeper
+from penstock.meta import Cursor, KeptMeta, ZooKeeperKeeper, ZooKeeperPositions
 from penstock.model import Position
 from tests.services.zookeeper import ZooKeeper
 from tests.unit.meta.test_contract import at, batch
@@ -52,6 +54,10 @@ def eventually(holds: Callable[[], bool]) -> None:
             return
         waiting.wait(0.02)
     pytest.fail("it did not come to hold")
+
+
+def is_kept(canal: Any, path: str, offset: int) -> bool:
+    return canal.exists(path) is not None and b'"position":%d' % offset in canal.get(path)[0]
 
 
 def test_what_canal_wrote_is_read(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
@@ -107,7 +113,7 @@ def test_it_is_kept_without_being_asked(zookeeper: ZooKeeper, destination: str, 
     with meta_of(zookeeper, destination, PERIODS[kind]) as meta:
         meta.subscribe(1)
         meta.update_cursor(1, Cursor(at(100)))
-        eventually(lambda: canal.exists(path) is not None and b'"position":100' in canal.get(path)[0])
+        eventually(lambda: is_kept(canal, path, 100))
 
 
 def test_the_older_of_two_servers_is_refused(zookeeper: ZooKeeper, destination: str) -> None:
@@ -211,3 +217,144 @@ def test_a_server_that_restarts(private_server: Callable[..., Any], destination:
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(CoordinationError, match=r"ZooKeeper at 127\.0\.0\.1:1 does not answer"):
         ZooKeeperTree("127.0.0.1:1", timeout_s=0.5)
+
+
+class Wire:
+    """Between a client and ZooKeeper; it can be cut, and mended."""
+
+    def __init__(self, hosts: str) -> None:
+        host, _, port = hosts.rpartition(":")
+        self._target = host, int(port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: list[socket.socket] = []
+        self.is_cut = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def hosts(self) -> str:
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                if self.is_cut:
+                    near.close()
+                    continue
+                far = socket.create_connection(self._target)
+                self._open += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for end in self._open:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self._open.clear()
+
+    def close(self) -> None:
+        self.cut()
+        self._listener.close()
+
+
+@pytest.mark.parametrize("kind", PERIODS)
+def test_a_connection_that_is_lost(zookeeper: ZooKeeper, destination: str, canal: Any, kind: str) -> None:
+    """Nothing that counts is lost, and what is not kept does not count where an ack is kept first."""
+    path = f"/otter/canal/destinations/{destination}/1/cursor"
+    with closing(Wire(zookeeper.hosts)) as wire:
+        tree = ZooKeeperTree(wire.hosts, timeout_s=2.0)
+        meta = KeptMeta(destination, ZooKeeperKeeper(destination, tree), period_s=PERIODS[kind])
+        meta.start()
+        meta.subscribe(1)
+        meta.update_cursor(1, Cursor(at(100)))
+        wire.cut()
+        if PERIODS[kind] is None:
+            with pytest.raises(CoordinationError, match=r"cannot be reached|does not answer"):
+                meta.update_cursor(1, Cursor(at(200)))
+            assert meta.cursor(1) == Cursor(at(100))
+        else:
+            meta.update_cursor(1, Cursor(at(200)))
+            eventually(lambda: bool(meta.problem))
+        wire.is_cut = False
+        if PERIODS[kind] is None:
+            meta.update_cursor(1, Cursor(at(200)))
+        eventually(lambda: is_kept(canal, path, 200))
+        eventually(lambda: not meta.problem)
+        meta.stop()
+
+
+@pytest.mark.parametrize("kind", PERIODS)
+def test_a_session_that_expires(zookeeper: ZooKeeper, destination: str, canal: Any, kind: str) -> None:
+    path = f"/otter/canal/destinations/{destination}/1/cursor"
+    tree = ZooKeeperTree(zookeeper.hosts, timeout_s=5.0)
+    with KeptMeta(destination, ZooKeeperKeeper(destination, tree), period_s=PERIODS[kind]) as meta:
+        meta.subscribe(1)
+        meta.update_cursor(1, Cursor(at(100)))
+        session = expire(tree, zookeeper.hosts)
+        meta.update_cursor(1, Cursor(at(200)))
+        eventually(lambda: is_kept(canal, path, 200))
+        assert session_of(tree) != session
+
+
+def session_of(tree: ZooKeeperTree) -> Any:
+    client: Any = tree._client  # pyright: ignore[reportPrivateUsage]
+    return client.client_id
+
+
+def expire(tree: ZooKeeperTree, hosts: str) -> Any:
+    """Another client takes the session and ends it; gives what it was."""
+    session = session_of(tree)
+    thief: Any = KazooClient(hosts, client_id=session)
+    thief.start()
+    thief.stop()
+    thief.close()
+    return session
+
+
+def test_a_fence_holds_after_a_lost_session(zookeeper: ZooKeeper, destination: str) -> None:
+    """The old server comes back after its session ended, and after another has taken over."""
+    path = f"/otter/canal/destinations/{destination}/epoch"
+    tree, other = ZooKeeperTree(zookeeper.hosts), ZooKeeperTree(zookeeper.hosts)
+    old = KeptMeta(destination, ZooKeeperKeeper(destination, tree, fence=claim(tree, path)), period_s=None)
+    told = threading.Event()
+    old.on_fenced = lambda _: told.set()
+    old.start()
+    old.subscribe(1)
+    expire(tree, zookeeper.hosts)
+    old.update_cursor(1, Cursor(at(100)))  # nobody has taken over yet
+    new = KeptMeta(destination, ZooKeeperKeeper(destination, other, fence=claim(other, path)), period_s=None)
+    expire(tree, zookeeper.hosts)
+    with new:
+        with pytest.raises(FencedError):
+            old.update_cursor(1, Cursor(at(150)))
+        assert told.wait(10)
+        assert new.cursor(1) == Cursor(at(100))
+    old.stop()
+
+
+def test_the_place_of_capture(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
+    tree = ZooKeeperTree(zookeeper.hosts)
+    path = f"/otter/canal/destinations/{destination}"
+    fence = claim(tree, f"{path}/epoch")
+    positions = ZooKeeperPositions(destination, tree, fence=fence)
+    assert positions.load() is None
+    positions.save(Cursor(at(100), epoch=3))
+    written = json.loads(canal.get(f"{path}/parse")[0])
+    assert (next(iter(written)), written["postion"]["position"]) == ("@type", 100)
+    assert ZooKeeperPositions(destination, tree).load() == Cursor(at(100), epoch=3)
+    canal.set(f"{path}/parse", _CURSOR)
+    assert positions.load() == Cursor(Position("mysql-bin.000032", 696), 0, "", 1, ("mysql", 3306))
+    claim(tree, f"{path}/epoch")
+    with pytest.raises(FencedError):
+        positions.save(Cursor(at(200), epoch=3))
+    tree.close()
