@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import EVENT_SCHEMA, Block
 from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
-from penstock.binlog.events.layout import CHECKSUM
 from penstock.model import Position
 from penstock.store.held import Entries, Held
 
@@ -66,10 +65,9 @@ def encode(held: Held, entries: Entries) -> list[Part]:
     events, bounds = data[bounds[0] : bounds[-1]], bounds - bounds[0]
     names, description = f"{block.file}\0{held.after.file}".encode(), block.describe()
     index = block.events.drop_columns(["event"]).serialize()
-    is_sealed = block.is_sound and bool((block.column("checksum") == CHECKSUM).all())
+    is_sealed, events_crc = (True, block.seal) if block.seal is not None else (False, checksum_of(events))
     head = Head(
-        0, 0, held, events.size, len(block), seal_of(events, bounds) if is_sealed else checksum_of(events),
-        names, len(description), index.size, is_sealed,
+        0, 0, held, events.size, len(block), events_crc, names, len(description), index.size, is_sealed,
     )  # fmt: skip
     length = head.events_at + _padded(events.size)
     packed = _HEAD.pack(
@@ -125,7 +123,7 @@ def decode(head: Head, raw: NDArray[np.uint8]) -> Block:
     index = pa.ipc.read_record_batch(pa.py_buffer(raw[head.index_at : head.index_at + head.index]), _INDEX_SCHEMA)
     event = pa.Array.from_buffers(pa.binary(), head.events, buffers)
     batch = pa.RecordBatch.from_arrays([event, *index.columns], schema=EVENT_SCHEMA)
-    return replace(Block.of_wire(batch, description), is_sound=head.is_sealed)
+    return replace(Block.of_wire(batch, description), seal=head.events_crc if head.is_sealed else None)
 
 
 def _bounds(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.int32]:

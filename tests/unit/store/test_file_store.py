@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.checksum import seal_of
 from penstock.binlog.events.layout import CHECKSUM
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import StoreError
@@ -37,7 +38,7 @@ def same(one: Block, other: Block) -> bool:
     about = (one.file, one.server_version, one.tags, dict(one.tables)) == (
         other.file, other.server_version, other.tags, dict(other.tables),
     )  # fmt: skip
-    return about and one.events.equals(other.events)
+    return about and one.seal == other.seal and one.events.equals(other.events)
 
 
 @examples(40)
@@ -54,7 +55,10 @@ def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> 
         head = read_head(raw[:HEAD_BYTES])
         assert head is not None
         assert is_whole(head, array)
-        assert head.is_sealed == bool((part.column("checksum") == CHECKSUM).all())
+        is_whole_block = len(part) == len(block)
+        assert head.is_sealed == (is_whole_block and bool((part.column("checksum") == CHECKSUM).all()))
+        if head.is_sealed:
+            assert part.seal == seal_of(*part.packed)
         assert same(decode(head, array), part)
         assert head.held.__class__ is Held
         for name in ("first", "count", "base", "size", "after", "start", "end", "boundary", "is_begin"):

@@ -56,7 +56,7 @@ class Block:
     tags: tuple[str, ...]  # of GTIDs
     events: pa.RecordBatch
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
-    is_sound: bool = False  # the checksums of all events that have one were found right
+    seal: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
 
     def __len__(self) -> int:
         return self.events.num_rows
@@ -116,7 +116,9 @@ class Block:
 
     def slice(self, first: int, stop: int) -> "Block":
         """Events first … stop-1, without copying."""
-        return replace(self, events=self.events.slice(first, stop - first))
+        if not first and stop == len(self):
+            return self
+        return replace(self, events=self.events.slice(first, stop - first), seal=None)
 
     def between(self, start: Position, end: Position) -> "Block":
         """Events that lie after `start` and end at or before `end`."""
@@ -133,7 +135,8 @@ class Block:
         """Only the rows events of these tables."""
         ids = [number for number, body in self.tables.items() if table_name(body) in tables]
         mask = flags((self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids))
-        return replace(self, events=self.events.filter(mask), tables={number: self.tables[number] for number in ids})
+        own = {number: self.tables[number] for number in ids}
+        return replace(self, events=self.events.filter(mask), tables=own, seal=None)
 
     def schema_of(self, table_id: int) -> TableSchema:
         try:
@@ -166,8 +169,7 @@ class Block:
         arrays: EventArrays,
         count: int,
         tables: Mapping[int, bytes],
-        *,
-        is_sound: bool = False,
+        seal: int | None = None,
     ) -> "Block":
         """Events 0 … count-1 of the reader's scratch arrays, which are copied; `data` is not."""
         bounds = np.empty(count + 1, np.int32)
@@ -186,4 +188,4 @@ class Block:
             gtid,
         ]
         events = pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA)
-        return cls(file, server_version, tags, events, tables, is_sound)
+        return cls(file, server_version, tags, events, tables, seal)

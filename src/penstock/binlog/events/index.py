@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.events.checksum import TABLES, crc32
+from penstock.binlog.events.checksum import TABLES, crc32, sealed
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.framing import entry_of_statement
 from penstock.binlog.events.layout import (
@@ -50,6 +50,7 @@ from penstock.binlog.events.state import (
     LENIENT,
     ORDINAL,
     POSITION,
+    SEAL,
     TRANSACTION,
     VERIFY,
     IndexState,
@@ -221,6 +222,9 @@ def _index_events(
 
         start[count], size_of[count], position_of[count] = at + shift, size, position
         span_of[count], checksum_of[count] = next_position - position, state[CHECKSUM_BYTES]
+        if state[SEAL] >= 0:
+            is_verified = state[VERIFY] and state[CHECKSUM_BYTES]
+            state[SEAL] = sealed(state[SEAL], data, stop, crc_tables) if is_verified else np.int64(-1)
         kind_of[count], entry_of[count], boundary_of[count] = kind, entry, boundary
         timestamp_of[count], server_of[count], table_of[count] = timestamp, u32(data, at + SERVER_AT), table
         transaction_of[count] = state[TRANSACTION] if state[TRANSACTION] >= 0 else position

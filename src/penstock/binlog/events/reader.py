@@ -163,7 +163,7 @@ class BlockReader:
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
         block = Block.of_arrays(
             self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
-            is_sound=bool(self._state.slots[VERIFY]),
+            self._state.take_seal(),
         )  # fmt: skip
         self._count, self._pieces, self._sealed = 0, [], 0
         return block

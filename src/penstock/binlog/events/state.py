@@ -24,7 +24,9 @@ FRAME_AT = 10
 FRAME_SPAN = 11
 FRAME_TOTAL = 12  # bytes of the expanded events; 0 outside
 FRAME_SHIFT = 13
-_SLOTS = 14
+SEAL = 14  # a checksum over those of the events in the block to come; -1 once one had none, or was not verified
+_SLOTS = 15
+_NO_SEAL = 0xFFFFFFFF
 
 # A GTID: flavour 1 | MySQL: uuid 16, MariaDB: domain 4, server of origin 4 | number 8
 GTID_BYTES = 25
@@ -53,6 +55,7 @@ class IndexState:
         slots[TRANSACTION] = -1
         slots[VERIFY] = verify
         slots[LENIENT] = lenient
+        slots[SEAL] = _NO_SEAL
         tags = np.zeros((MOST_TAGS, TAG_BYTES), np.uint8)
         return cls(slots, np.zeros(GTID_BYTES, np.uint8), tags, np.zeros((_FIRST_TABLES, 2), np.int64))
 
@@ -62,6 +65,12 @@ class IndexState:
         self.slots[TRANSACTION] = -1
         self.slots[IN_TRANSACTION] = 0
         self.gtid[:] = 0
+
+    def take_seal(self) -> int | None:
+        """That of the events since the last time, as `seal_of` gives it."""
+        seal = int(self.slots[SEAL])
+        self.slots[SEAL] = _NO_SEAL
+        return seal ^ _NO_SEAL if seal >= 0 else None
 
     @property
     def tag_names(self) -> tuple[str, ...]:
