@@ -6,6 +6,7 @@ from shutil import rmtree
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
+from penstock.errors import PenstockError
 from penstock.meta import (
     CursorPositions,
     FailoverPositions,
@@ -19,7 +20,9 @@ from penstock.meta import (
     ZooKeeperPositions,
 )
 from penstock.meta.zookeeper import ROOT
-from penstock.store import FileShelf, MemoryShelf, MixedShelf, Retention
+from penstock.model import Position
+from penstock.store import EventStore, FileShelf, MemoryShelf, MixedShelf, Retention
+from penstock.store.catch_up import LogReader
 from penstock.store.shelf import Shelf
 
 
@@ -45,7 +48,11 @@ def open_bookkeeping(settings: InstanceSettings) -> Bookkeeping:
     tree = fence = None
     if settings.zookeeper is not None:
         tree = ZooKeeperTree(settings.zookeeper)
-        fence = claim(tree, fence_path(destination))
+        try:
+            fence = claim(tree, fence_path(destination))
+        except PenstockError:
+            tree.close()
+            raise
     meta = _meta(settings, tree, fence)
     managers = {
         "memory": MemoryPositions,
@@ -79,7 +86,16 @@ def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) ->
             return KeptMeta(destination, keeper, period_s=period_s or None)
 
 
-def open_shelf(settings: InstanceSettings) -> Shelf:
+def open_store(settings: InstanceSettings, start: Position, source_log: LogReader) -> EventStore:
+    shelf = _shelf(settings)
+    try:
+        return EventStore(shelf, start, source_log=source_log)
+    except PenstockError:
+        shelf.close()
+        raise
+
+
+def _shelf(settings: InstanceSettings) -> Shelf:
     store = settings.store
     if store.kind == "memory":
         return MemoryShelf(store.memory, slots=store.slots)

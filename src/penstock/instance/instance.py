@@ -15,7 +15,7 @@ from typing import TypeVar
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
 from penstock.errors import ConfigurationError, FencedError, PenstockError, SourceConnectionError
-from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_shelf
+from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
 from penstock.instance.clients import Clients
 from penstock.instance.source_log import SourceLog
 from penstock.meta import Cursor, KeptMeta
@@ -101,7 +101,7 @@ class Instance:
         place = self._place(self._books)
         self._log.check_reached(place or now, now)
         start = place or (Position.parse(settings.start) if settings.start else now)
-        self._store = EventStore(open_shelf(settings), start, source_log=self._log)
+        self._store = open_store(settings, start, self._log)
         self._log.check_reached(self._store.latest)
         if place is not None and self._store.latest < place:
             self._store.restart_at(place)  # a crash has left it behind all clients

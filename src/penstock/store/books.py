@@ -141,7 +141,7 @@ class Books:
             if one.end < end or one.start >= end:
                 continue
             entries = self.shelf.entries(one)
-            at = entries.block.column("position")[entries.events] + entries.block.column("span")[entries.events]
+            at = entries.ends
             same = one.first + np.flatnonzero(at == end.offset) if one.end.file_number == end.file_number else at[:0]
             same = same[(same >= low) & (same <= high)]
             if same.size:

@@ -24,6 +24,8 @@ class Entries:
     block: Block
     events: NDArray[np.int64]  # index in the block of each entry
     reach: NDArray[np.int64]  # bytes of the block up to the end of each entry; the last one has all of them
+    ends: NDArray[np.int64]  # offset in the log's file of the end of each
+    times: NDArray[np.int64]  # seconds
     are_boundaries: NDArray[np.bool_]
     are_statements: NDArray[np.bool_]
 
@@ -35,7 +37,9 @@ class Entries:
         reach = bounds[events + 1] + INDEX_BYTES * (events + 1) - bounds[0]
         if events.size:
             reach[-1] = int(bounds[-1]) - int(bounds[0]) + INDEX_BYTES * len(block)
-        return cls(block, events, reach, boundary[events], entry[events] == Entry.DDL)
+        ends = (block.column("position") + block.column("span"))[events]
+        times = block.column("timestamp")[events]
+        return cls(block, events, reach, ends, times, boundary[events], entry[events] == Entry.DDL)
 
     def __len__(self) -> int:
         return self.events.size
@@ -45,7 +49,7 @@ class Entries:
         return int(self.reach[-1]) if self.reach.size else 0
 
     def end_of(self, entry: int) -> Position:
-        return self.block.end_of(int(self.events[entry]))
+        return Position(self.block.file, int(self.ends[entry]), int(self.times[entry]))
 
     def part(self, first: int, stop: int) -> Block:
         """Entries first … stop-1 with the events that belong to them, without copying."""

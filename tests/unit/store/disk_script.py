@@ -60,8 +60,19 @@ class Disk:
         _run("mount", "-o", f"remount,{options}", str(self.folder))
 
     def cover(self) -> None:
-        _run("mount", "--bind", str(self.folder), str(self.folder))
-        _run("mount", "-o", "remount,bind,ro", str(self.folder))
+        """Between the two steps a thread may open a file there: then once more."""
+        deadline = time.monotonic() + _DEADLINE_S
+        while True:
+            _run("mount", "--bind", str(self.folder), str(self.folder))
+            try:
+                _run("mount", "-o", "remount,bind,ro", str(self.folder))
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline:
+                    raise
+                _run("umount", "--lazy", str(self.folder))
+                time.sleep(_MOMENT_S)
+            else:
+                return
 
     def uncover(self) -> None:
         _run("umount", str(self.folder))
