@@ -18,6 +18,7 @@ import pytest
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import ConfigurationError, FencedError, MetaError, PositionLostError
 from penstock.instance import Instance, InstanceState
+from penstock.meta import Cursor, FileKeeper, KeptMeta
 from penstock.meta.zookeeper import ROOT
 from penstock.model import Position
 from penstock.source import connect, current_position
@@ -230,6 +231,17 @@ def test_a_cursor_of_another_epoch_is_not_taken_for_a_place_in_this_log(
         instance.clients.subscribe(CLIENT)
     with pytest.raises(ConfigurationError, match=r"client 1001 .*this log is of epoch 1: with `penstock position set`"):
         instance_of(mariadb, data_dir=tmp_path, epoch=1).start()
+
+
+def test_a_cursor_ahead_of_the_log_is_named(mariadb: DatabaseServer, tmp_path: Path) -> None:
+    """As after a RESET: it would wait for a place that has another meaning by then."""
+    with running(mariadb, data_dir=tmp_path) as instance:
+        for client in (1, 2):
+            instance.clients.subscribe(client)
+    with KeptMeta("default", FileKeeper("default", tmp_path), period_s=None) as meta:
+        meta.update_cursor(2, Cursor(Position("binlog.900000", 4)))
+    with pytest.raises(PositionLostError, match=r"the cursor of client 2, binlog\.900000:4 is ahead of the log"):
+        instance_of(mariadb, data_dir=tmp_path).start()
 
 
 def test_one_server_has_the_folder(mariadb: DatabaseServer, tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ class Instance:
             thread.start()
         self._settled.wait(self.settings.source.connect_timeout_s)
         if self.failure is not None:
+            self.stop()
             raise self.failure
 
     def _open(self) -> None:
@@ -98,8 +99,7 @@ class Instance:
         meta.start()
         if isinstance(meta, KeptMeta):
             meta.on_fenced = self._replaced
-        place = self._place(self._books)
-        self._log.check_reached(place or now, now)
+        place = self._place(self._books, now)
         start = place or (Position.parse(settings.start) if settings.start else now)
         self._store = open_store(settings, start, self._log)
         self._log.check_reached(self._store.latest)
@@ -108,8 +108,8 @@ class Instance:
         self._clients = Clients(self._store, meta, epoch=settings.epoch, source=(source.host, source.port))
         self._clients.start()
 
-    def _place(self, books: Bookkeeping) -> Position | None:
-        """From where capture goes on; cursors of another epoch are places in another log."""
+    def _place(self, books: Bookkeeping, now: Position) -> Position | None:
+        """From where capture goes on; cursors of another epoch, or ahead of the log, are places in another log."""
         own, cursors = self.settings.epoch, books.meta.cursors()
         for client_id, cursor in cursors.items():
             if cursor.epoch != own:
@@ -117,8 +117,12 @@ class Instance:
                     f"the cursor of client {client_id} of '{self.settings.destination}' is at {cursor}, and this log is"
                     f" of epoch {own}: with `penstock position set` or `reset` say where it is to go on"
                 )
+            self._log.check_reached(cursor.position, now, whose=f"the cursor of client {client_id}, ")
         found = books.positions.load()
-        return found.position if found is not None and found.epoch == own else None
+        if found is None or found.epoch != own:
+            return None
+        self._log.check_reached(found.position, now)
+        return found.position
 
     def stop(self) -> None:
         self._stopping.set()

@@ -88,7 +88,7 @@ class SourceLog:
         with closing(connect(self._settings.source)) as connection:
             return current_position(connection, self._settings.source)
 
-    def check_reached(self, position: Position, known: Position | None = None) -> None:
+    def check_reached(self, position: Position, known: Position | None = None, *, whose: str = "") -> None:
         """A position that the log has not reached is of another log: to go on from it would skip changes."""
         if known is not None:
             self._reached = max(self._reached, known)
@@ -97,8 +97,9 @@ class SourceLog:
         self._reached = self.end()
         if position > self._reached:
             raise PositionLostError(
-                f"{position} is ahead of the log of {self._settings.source.address}, which ends at {self._reached}:"
-                " the log was restarted, or this is another server; begin anew with a new checkpoint"
+                f"{whose}{position} is ahead of the log of {self._settings.source.address}, which ends at"
+                f" {self._reached}: the log was restarted, or this is another server; a client is moved with `penstock"
+                " position set`, a Spark query begins anew with a new checkpoint"
             )
 
 
