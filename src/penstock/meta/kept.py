@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from penstock.errors import CoordinationError, FencedError, MetaError, PenstockError
+from penstock.errors import FencedError
 from penstock.meta.memory import MemoryMeta
 from penstock.meta.record import ClientRecord
 
@@ -95,7 +95,7 @@ class KeptMeta(MemoryMeta):
                     self._fenced = error
                 self.on_fenced(error)
                 return
-            except (MetaError, CoordinationError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
                 log.warning("cursors not kept destination=%s reason=%s", self.destination, error)
                 with self._lock:
                     self._wakes.wait_for(lambda: self._is_stopping, _LOOK_AGAIN_S)
@@ -110,7 +110,7 @@ class KeptMeta(MemoryMeta):
             try:
                 self._keeper.save(dirty.values())
                 self.problem = ""
-            except PenstockError as error:
+            except Exception as error:
                 self.problem = str(error)
                 with self._lock:
                     self._dirty = dirty | self._dirty
