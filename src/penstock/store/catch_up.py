@@ -58,24 +58,31 @@ def begin(
 
 
 class CatchUp:
-    """Of one client; used by one thread at a time."""
+    """Of one client; used by one thread at a time.
 
-    def __init__(self, log: LogReader, start: Position) -> None:
-        self.acked = start
-        self.got = start
+    The log is read from places between two transactions only. So after a rollback, or an error of the log, what the
+    client has of a transaction already is read again and left out.
+    """
+
+    def __init__(self, log: LogReader, boundary: Position, acked: Position | None = None) -> None:
+        """The boundary is the last one that is acked; the client may have acked more, inside of a transaction."""
+        self.boundary = boundary
+        self.acked = self.got = acked or boundary
         self._log = log
-        self._waiting: deque[Position] = deque()  # ends of the batches that are not acked
+        # Ends of the batches that are not acked, and the last boundary that is acked with each.
+        self._waiting: deque[tuple[Position, Position]] = deque()
         self._stream: Iterator[Block] | None = None
-        self._target = self._reached = start  # where the stream ends, and how far all of the log is read
+        self._target = boundary  # where the stream ends
+        self._reached = boundary  # up to there all of the log is read: a boundary
         self._parts: deque[tuple[Held, Entries]] = deque()  # read, and not all of it got
-        self._place = self._read = Place(NOT_IN_STORE, start, 0)  # after what was got, and after the last part
+        self._place = self._read = Place(NOT_IN_STORE, self.acked, 0)  # after what was got, and after the last part
 
     def get(self, client: Client, target: Position, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         """The next batch before `target`; None when that is reached."""
         while not self._is_full(client, size) and self._pull(target):
             pass
         if not self._parts:
-            self.got = self._reached
+            self.got = max(self.got, self._reached)
             return None
         entries = {held.first: found for held, found in self._parts}
         held = [held for held, _ in self._parts]
@@ -86,7 +93,8 @@ class CatchUp:
         while self._parts and self._parts[0][0].last <= self._place.sequence:
             self._parts.popleft()
         self.got = self._place.position
-        self._waiting.append(self.got)
+        before = self._waiting[-1][1] if self._waiting else self.boundary
+        self._waiting.append((self.got, batch.ack or before))
         return replace(batch, first_sequence=NOT_IN_STORE, end_sequence=NOT_IN_STORE)
 
     def _is_full(self, client: Client, size: BatchSize) -> bool:
@@ -97,29 +105,39 @@ class CatchUp:
         return self._read.bytes - self._place.bytes >= size.bytes
 
     def _pull(self, target: Position) -> bool:
-        """One more block; False when the target is reached."""
+        """One more block; False when the target is reached. After an error the next call goes on where this one was."""
         if self._stream is None:
             if self._reached >= target:
                 return False
             self._target = target
             self._stream = self._log.read_log(self._reached, target)
-        block = next(self._stream, None)
+        try:
+            block = next(self._stream, None)
+        except BaseException:
+            self._stream = None
+            raise
         if block is None:
             self._stream, self._reached = None, self._target
             return self._reached < target
-        entries = Entries.of(block)
-        if len(entries):
-            held = Held.of(entries, self._read.sequence + 1, self._read.bytes, self._read.position)
-            self._parts.append((held, entries))
-            self._read = Place(held.last, held.end, held.base + held.size)
+        self._add(block.between(self._read.position, self._target))
         return True
+
+    def _add(self, block: Block) -> None:
+        entries = Entries.of(block) if len(block) else None
+        if entries is None or not len(entries):
+            return
+        held = Held.of(entries, self._read.sequence + 1, self._read.bytes, self._read.position)
+        self._parts.append((held, entries))
+        self._read = Place(held.last, held.end, held.base + held.size)
+        if held.boundary >= 0:
+            self._reached = entries.end_of(held.boundary - held.first)
 
     def ack(self, end: Position) -> bool:
         """Whether that is the end of one of its batches that are not acked; those before it are acked with it."""
-        if end not in self._waiting:
+        if all(end != waiting for waiting, _ in self._waiting):
             return False
         while self.acked != end:
-            self.acked = self._waiting.popleft()
+            self.acked, self.boundary = self._waiting.popleft()
         return True
 
     @property
@@ -128,4 +146,4 @@ class CatchUp:
 
     def rewound(self) -> "CatchUp":
         """From the last ack on."""
-        return CatchUp(self._log, self.acked)
+        return CatchUp(self._log, self.boundary, self.acked)

@@ -186,7 +186,10 @@ class EventStore:
                     if client.ahead is not None or last <= after.sequence:
                         return None
                     parts = self._books.parts(client, size)
-                found = cut(client, after, parts, self._shelf.entries, size, last, is_ddl_alone=is_ddl_alone)
+                try:
+                    found = cut(client, after, parts, self._shelf.entries, size, last, is_ddl_alone=is_ddl_alone)
+                except BlockGoneError:
+                    continue  # taken away again, or beyond the limits: the next look says which
                 with self._gate:
                     self._check_live(client)
                     if client.rewinds == rewinds:
@@ -280,7 +283,8 @@ class EventStore:
     def acked(self) -> Position:
         """The last place between two transactions before which no client needs anything."""
         with self._gate:
-            behind = [client.catch_up.acked for client in self._roster.clients.values() if client.catch_up is not None]
+            several = [client.catch_up for client in self._roster.clients.values()]
+            behind = [catch_up.boundary for catch_up in several if catch_up is not None]
             safe = [client.safe.position for client in self._roster.holding]
             return min([*behind, *safe], default=self._books.origin.position)
 
