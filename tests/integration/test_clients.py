@@ -169,7 +169,7 @@ def is_mariadb(server: DatabaseServer) -> bool:
 def one_value(server: DatabaseServer, query: str) -> str:
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(query)
-        (found,) = cursor.fetchone() or ("",)
+        (found, *_) = cursor.fetchone() or ("",)
         return str(found)
 
 
@@ -242,6 +242,50 @@ def test_a_cursor_ahead_of_the_log_is_named(mariadb: DatabaseServer, tmp_path: P
         meta.update_cursor(2, Cursor(Position("binlog.900000", 4)))
     with pytest.raises(PositionLostError, match=r"the cursor of client 2, binlog\.900000:4 is ahead of the log"):
         instance_of(mariadb, data_dir=tmp_path).start()
+
+
+@pytest.mark.mariadb
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_what_was_purged_stops_only_those_who_need_it(
+    private_server: Callable[..., Any], tmp_path: Path, kind: str
+) -> None:
+    server: DatabaseServer = private_server("mariadb")
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v VARCHAR(200))")
+    settings = {"data_dir": tmp_path, "store": STORES[kind]}
+    with running(server, **settings) as instance:
+        for client in (1, 2):
+            instance.clients.subscribe(client, "d.t", Start.latest())
+        insert(server, "d.t", range(30))
+        taken(instance, 8, client=1)
+        taken(instance, 29, client=2)
+    execute(server, "FLUSH BINARY LOGS")
+    with running(server, **settings) as instance:
+        insert(server, "d.t", range(30, 60))
+        taken(instance, 59, client=2)
+    execute(server, "FLUSH BINARY LOGS")
+    assert poll(lambda: is_purged(server))
+    insert(server, "d.t", range(60, 90))
+    with pytest.raises(PositionLostError, match=r"the log of .* no longer has .* where client 1, 2 goes on"):
+        instance_of(server, **settings).start()
+    with KeptMeta("default", FileKeeper("default", tmp_path), period_s=None) as meta:
+        meta.update_cursor(2, Cursor(Position(last_file(server), 4)))
+    with running(server, **settings) as instance:
+        assert taken(instance, 89, client=2) == list(range(60, 90))
+        for _ in range(2):
+            with pytest.raises(PositionLostError, match=r"client 1 cannot go on: .*penstock position set"):
+                instance.clients.get(1, BatchSize(3), 1)
+
+
+def is_purged(server: DatabaseServer) -> bool:
+    """Up to the last file; a server keeps what its engine may need for a recovery a moment longer."""
+    execute(server, f"PURGE BINARY LOGS TO '{last_file(server)}'")
+    return one_value(server, "SHOW BINARY LOGS").startswith(last_file(server))
+
+
+def last_file(server: DatabaseServer) -> str:
+    source = source_of(server)
+    with closing(connect(source)) as connection:
+        return current_position(connection, source).file
 
 
 def test_one_server_has_the_folder(mariadb: DatabaseServer, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 
 Config = Annotated[Path, typer.Argument(help="The YAML that `penstock serve` runs with.", show_default=False)]
-Client = Annotated[int, typer.Argument(help="The client's id.", show_default=False)]
+Client = Annotated[int, typer.Argument(min=0, max=2**31 - 1, help="The client's id.", show_default=False)]
 Destination = Annotated[str | None, typer.Option(help="Which instance, when there are several.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
@@ -142,6 +142,8 @@ def _instance(config: Path, destination: str | None) -> InstanceSettings:
     known = ", ".join(sorted(instances)) or "none"
     if destination is None and len(instances) == 1:
         return next(iter(instances.values()))
+    if not instances:
+        raise ConfigurationError(f"{config} has no instances")
     if destination is None:
         raise ConfigurationError(f"{config} has several instances ({known}): choose one with --destination")
     if destination not in instances:

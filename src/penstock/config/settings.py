@@ -102,7 +102,7 @@ PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 class InstanceSettings(_Settings):
     """One capture pipeline; `destination` is its name."""
 
-    destination: str = Field(default="default", pattern=r"^[A-Za-z0-9_.-]+$")
+    destination: str = Field(default="default", pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$")
     source: SourceSettings = SourceSettings()
     start: str | None = Field(
         default=None, description="FILE:OFFSET of a transaction boundary; the log's end when not given"
@@ -151,6 +151,14 @@ class ServerSettings(_Settings):
             return value
         shared = {key: info.data[key] for key in ("data_dir", "zookeeper") if info.data.get(key) is not None}
         return [shared | one if _is_mapping(one) else one for one in cast("list[object]", value)]
+
+    @field_validator("instances")
+    @classmethod
+    def _named_once(cls, instances: tuple[InstanceSettings, ...]) -> tuple[InstanceSettings, ...]:
+        names = [one.destination for one in instances]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"there are two instances of the destination {', '.join(twice)}")
+        return instances
 
     @field_validator("host")
     @classmethod

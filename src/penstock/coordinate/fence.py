@@ -27,6 +27,8 @@ def claim(tree: Tree, path: str) -> Fence:
             tree.create(path, b"0")  # and never over one that somebody else has made and raised
             continue
         raw, version = found
+        if not (raw or b"0").isdigit():
+            raise CoordinationError(f"{path} holds no number, but {raw[:40]!r}: put there one that was never used")
         epoch = int(raw or b"0") + 1
         try:
             tree.commit({path: str(epoch).encode()}, (path, version))

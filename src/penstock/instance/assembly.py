@@ -75,7 +75,7 @@ def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) ->
         case "memory":
             return MemoryMeta(destination)
         case "file":
-            keeper = FileKeeper(destination, _folder(settings), fence=fence.epoch if fence else 0)
+            keeper = FileKeeper(destination, _folder(settings), fence=fence.epoch if fence else None)
             return KeptMeta(destination, keeper, period_s=period_s or None)
         case "zookeeper":
             return KeptMeta(destination, ZooKeeperKeeper(destination, _tree(tree), fence=fence), period_s=None)

@@ -7,9 +7,10 @@ not acked, it gets again after a restart.
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
-from penstock.errors import MetaError, PenstockError, StoreError
+from penstock.errors import MetaError, PenstockError, PositionLostError, StoreError
 from penstock.instance.filter import table_filter
 from penstock.meta import BatchRange, Cursor, MemoryMeta
 from penstock.model import Position
@@ -20,9 +21,16 @@ class Clients:
     """Of one instance; any thread may call it. A client that waits keeps no other waiting."""
 
     def __init__(
-        self, store: EventStore, meta: MemoryMeta, *, epoch: int = 0, source: tuple[str, int] = ("", 0)
+        self,
+        store: EventStore,
+        meta: MemoryMeta,
+        *,
+        epoch: int = 0,
+        source: tuple[str, int] = ("", 0),
+        check_cursor: Callable[[int, Position], None] | None = None,
     ) -> None:
-        self._store, self._meta = store, meta
+        """`check_cursor` raises what is wrong with a place to go on from, if it is none in the source's log."""
+        self._store, self._meta, self._check_cursor = store, meta, check_cursor
         self._epoch, self._source = epoch, source
         self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
         self._lock = threading.Lock()  # of _sessions
@@ -39,19 +47,33 @@ class Clients:
         store has. Again is no error; a client that was lost reads the source's log from its cursor on."""
         table_filter(text)  # refuses before anything has changed
         with self._session(client_id):
-            self._meta.subscribe(client_id, text)
-            if self._store.states().get(str(client_id)) is ClientState.LOST:
+            state = self._store.states().get(str(client_id))
+            if state is ClientState.LOST:
                 self._store.forget_client(str(client_id))
                 self._meta.clear_batches(client_id)
-            return self._join(client_id, text, start)
+            place = self._join(client_id, text, start)
+            try:
+                self._meta.subscribe(client_id, text, self._cursor(place))
+            except PenstockError:
+                if state is None:
+                    self._store.forget_client(str(client_id))
+                raise
+            return place
 
     def _join(self, client_id: int, text: str, start: Start | None) -> Position:
+        """In the store."""
         cursor = self._meta.cursor(client_id)
-        begin = Start.cursor(cursor.position) if cursor is not None else start
-        place = self._store.add_client(str(client_id), begin, table_filter=table_filter(text))
         if cursor is None:
-            self._meta.update_cursor(client_id, self._cursor(place))
-        return cursor.position if cursor is not None else place
+            return self._store.add_client(str(client_id), start, table_filter=table_filter(text))
+        if cursor.epoch != self._epoch:
+            raise MetaError(
+                f"the cursor of client {client_id} is at {cursor}, and this log is of epoch {self._epoch}: with"
+                " `penstock position set` or `reset` say where it is to go on"
+            )
+        if self._check_cursor is not None:
+            self._check_cursor(client_id, cursor.position)
+        self._store.add_client(str(client_id), Start.cursor(cursor.position), table_filter=table_filter(text))
+        return cursor.position
 
     def unsubscribe(self, client_id: int) -> None:
         """Nothing is kept for it; it goes on from its cursor when it comes again."""
@@ -75,11 +97,19 @@ class Clients:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             self._store.wait(str(client_id), size, left)  # without the lock: a rollback need not wait
             with self._session(client_id):
-                batch = self._store.get(str(client_id), size, is_ddl_alone=is_ddl_alone)
+                batch = self._next(client_id, size, is_ddl_alone=is_ddl_alone)
                 if batch is not None:
                     return self._noted(client_id, batch), batch
             if left == 0:
                 return None
+
+    def _next(self, client_id: int, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
+        try:
+            return self._store.get(str(client_id), size, is_ddl_alone=is_ddl_alone)
+        except PositionLostError as error:
+            raise PositionLostError(
+                f"client {client_id} cannot go on: {error}; say with `penstock position set` where it does"
+            ) from None
 
     def ack(self, client_id: int, batch_id: int) -> None:
         """Only of the first outstanding batch."""

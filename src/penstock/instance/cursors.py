@@ -19,8 +19,6 @@ from penstock.meta.zookeeper import ROOT
 from penstock.model import Position
 from penstock.store import Start
 
-_ANY_FENCE = 1 << 62  # whoever wrote them, they may be looked at
-
 
 def look(settings: InstanceSettings) -> list[ClientRecord]:
     """What is kept of each client; also while a server has them."""
@@ -30,7 +28,7 @@ def look(settings: InstanceSettings) -> list[ClientRecord]:
                 f"the cursors of '{settings.destination}' are in memory only: with data_dir or zookeeper they are kept"
             )
         case "file" if settings.data_dir is not None:
-            return _sorted(FileKeeper(settings.destination, settings.data_dir, fence=_ANY_FENCE).look())
+            return _sorted(FileKeeper(settings.destination, settings.data_dir).look())
         case _:
             with closing(ZooKeeperTree(settings.zookeeper or "")) as tree:
                 return _sorted(ZooKeeperKeeper(settings.destination, tree).load())

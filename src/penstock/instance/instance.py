@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
-from penstock.errors import ConfigurationError, FencedError, PenstockError, SourceConnectionError
+from penstock.errors import ConfigurationError, FencedError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
 from penstock.instance.clients import Clients
 from penstock.instance.source_log import SourceLog
-from penstock.meta import Cursor, KeptMeta
+from penstock.meta import Cursor, KeptMeta, MemoryMeta
 from penstock.model import Position, TableName, TableSchema
 from penstock.schema import live_schema
 from penstock.source import check_source, connect, current_position
@@ -75,8 +75,9 @@ class Instance:
         self.state = InstanceState.STARTING
         try:
             self._open()
-        except PenstockError as error:
-            self.state, self.failure = InstanceState.FAILED, error
+        except BaseException as error:
+            failure = error if isinstance(error, PenstockError) else PenstockError(f"it cannot start: {error!r}")
+            self.state, self.failure = InstanceState.FAILED, failure
             self._close()
             raise
         name = self.settings.destination
@@ -105,24 +106,50 @@ class Instance:
         self._log.check_reached(self._store.latest)
         if place is not None and self._store.latest < place:
             self._store.restart_at(place)  # a crash has left it behind all clients
-        self._clients = Clients(self._store, meta, epoch=settings.epoch, source=(source.host, source.port))
+        self._check_purged(self._store, meta)
+        self._clients = Clients(
+            self._store,
+            meta,
+            epoch=settings.epoch,
+            source=(source.host, source.port),
+            check_cursor=self._check_cursor,
+        )
         self._clients.start()
 
     def _place(self, books: Bookkeeping, now: Position) -> Position | None:
         """From where capture goes on; cursors of another epoch, or ahead of the log, are places in another log."""
         own, cursors = self.settings.epoch, books.meta.cursors()
+        self._log.check_reached(now, now)
         for client_id, cursor in cursors.items():
             if cursor.epoch != own:
                 raise ConfigurationError(
                     f"the cursor of client {client_id} of '{self.settings.destination}' is at {cursor}, and this log is"
                     f" of epoch {own}: with `penstock position set` or `reset` say where it is to go on"
                 )
-            self._log.check_reached(cursor.position, now, whose=f"the cursor of client {client_id}, ")
+            self._check_cursor(client_id, cursor.position)
         found = books.positions.load()
         if found is None or found.epoch != own:
             return None
         self._log.check_reached(found.position, now)
         return found.position
+
+    def _check_purged(self, store: EventStore, meta: MemoryMeta) -> None:
+        """What the source no longer has stops the clients that need it, and nobody else."""
+        oldest, source = self._log.oldest(), self.settings.source.address
+        if store.latest >= oldest:
+            return
+        cursors = meta.cursors()
+        later = [cursor.position for cursor in cursors.values() if cursor.position >= oldest]
+        lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
+        problem = f"the log of {source} begins at {oldest} and no longer has what follows {store.latest}"
+        if not later:
+            remedy = f"say with `penstock position set` where client {lost} goes on" if lost else "remove the store"
+            raise PositionLostError(f"{problem}: {remedy}")
+        log.error("%s: lost client(s)=%s destination=%s", problem, lost, self.settings.destination)
+        store.restart_at(min(later))
+
+    def _check_cursor(self, client_id: int, position: Position) -> None:
+        self._log.check_reached(position, whose=f"the cursor of client {client_id}, ")
 
     def stop(self) -> None:
         self._stopping.set()
@@ -137,16 +164,17 @@ class Instance:
     def _close(self) -> None:
         """Keep what is to be kept, and let go of files and connections."""
         books, self._books = self._books, None
-        try:
-            if books is not None:
-                if self._store is not None:
-                    self._save_place(books, self._store)
-                books.close()
-        except PenstockError as error:
-            log.warning("cursors not kept destination=%s reason=%s", self.settings.destination, error)
-        finally:
-            if self._store is not None:
-                self._store.stop()
+        store = self._store
+        steps: list[Callable[[], None]] = []
+        if books is not None and store is not None:
+            steps.append(lambda: self._save_place(books, store))
+        steps += [books.close] if books is not None else []
+        steps += [store.stop] if store is not None else []
+        for step in steps:
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - the others are to be done all the same
+                log.warning("not all was kept destination=%s reason=%s", self.settings.destination, error)
 
     # -- for consumers
 

@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class FileKeeper:
-    """`fence` is the epoch of whoever elected this process. One process at a time has the file, from `load` on."""
+    """`fence` is the epoch of whoever elected this process; without an election all that there is may be read. One
+    process at a time has the file, from `load` on."""
 
-    def __init__(self, destination: str, folder: Path, *, fence: int = 0) -> None:
+    def __init__(self, destination: str, folder: Path, *, fence: int | None = None) -> None:
         self.destination = destination
         self.path = folder / destination / "meta.dat"
         self.previous = self.path.with_name("meta.dat.previous")
@@ -94,7 +95,7 @@ class FileKeeper:
         about = {
             "clientDatas": clients,
             "destination": self.destination,
-            "fence": self._fence,
+            "fence": self._fence or 0,
             "generation": self._generation + 1,
         }
         return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
@@ -121,20 +122,16 @@ class FileKeeper:
                     " without cursors"
                 )
             log.warning("%s is damaged: going on with the one before it, %s", self.path, self.previous)
-        fence = int(found.get("fence") or 0)
+        fence = found.get("fence") or 0
+        if self._fence is None:
+            self._fence = fence
         if fence > self._fence:
             raise FencedError(
                 f"{self.path} was written by a server of epoch {fence}, and this one is of {self._fence}: it has been"
                 " replaced"
             )
         self._generation = int(found.get("generation") or 0)
-        clients: list[dict[str, Any]] = found["clientDatas"]
-        for client in clients:
-            identity: dict[str, Any] = client["clientIdentity"]
-            record = ClientRecord(int(identity["clientId"]), str(identity.get("filter") or ""))
-            record.is_subscribed = client.get("subscribed", True)
-            record.cursor = Cursor.from_json(client["cursor"]) if client.get("cursor") else None
-            self._records[record.client_id] = record
+        self._records = {record.client_id: record for record in map(_record, found["clientDatas"])}
         return list(self._records.values())
 
     def _read(self, path: Path) -> dict[str, Any] | None:
@@ -143,9 +140,19 @@ class FileKeeper:
             found: dict[str, Any] = json.loads(path.read_bytes())
             checksum = found.pop("checksum", None)
             is_whole = checksum is None or checksum == _checksum(found)
-            return found if is_whole and isinstance(found["clientDatas"], list) else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            numbers = (found.get("fence") or 0, found.get("generation") or 0)
+            are_clients = all(map(_record, found["clientDatas"]))
+            return found if is_whole and are_clients and all(isinstance(one, int) for one in numbers) else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, MetaError):
             return None
+
+
+def _record(client: dict[str, Any]) -> ClientRecord:
+    identity: dict[str, Any] = client["clientIdentity"]
+    record = ClientRecord(int(identity["clientId"]), str(identity.get("filter") or ""))
+    record.is_subscribed = client.get("subscribed", True)
+    record.cursor = Cursor.from_json(client["cursor"]) if client.get("cursor") else None
+    return record
 
 
 def _checksum(about: dict[str, Any]) -> int:

@@ -51,9 +51,9 @@ class MemoryMeta:
 
     # -- subscriptions
 
-    def subscribe(self, client_id: int, table_filter: str = "") -> None:
-        """Again is no error; the filter is the new one."""
-        self._change(client_id, lambda record: record.subscribe(table_filter))
+    def subscribe(self, client_id: int, table_filter: str = "", cursor: Cursor | None = None) -> None:
+        """Again is no error; the filter is the new one. The cursor is for a client that has none."""
+        self._change(client_id, lambda record: record.subscribe(table_filter, cursor))
 
     def unsubscribe(self, client_id: int) -> None:
         """Its batches go; its cursor stays, and it goes on from there when it comes again."""

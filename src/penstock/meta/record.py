@@ -30,8 +30,9 @@ class ClientRecord:
     def copy(self) -> "ClientRecord":
         return replace(self, batches=dict(self.batches))
 
-    def subscribe(self, table_filter: str) -> None:
+    def subscribe(self, table_filter: str, cursor: Cursor | None = None) -> None:
         self.is_subscribed, self.filter = True, table_filter
+        self.cursor = self.cursor or cursor
 
     def unsubscribe(self) -> None:
         self.is_subscribed = False

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import ConfigurationError, CoordinationError, MetaError, StoreError
+from penstock.errors import ConfigurationError, CoordinationError, MetaError, PositionLostError, StoreError
 from penstock.instance.clients import Clients
 from penstock.instance.filter import table_filter
 from penstock.meta import ClientRecord, Cursor, FileKeeper, KeptMeta, MemoryMeta
@@ -255,8 +255,51 @@ def test_a_bad_filter_changes_nothing() -> None:
         ("shop.a{1,2}", "shop.aaa", False),
         ("shop.a{2,},x.y", "shop.aaa", True),
         ("foooo,f.*t", "f.t", True),
+        ("(?i)shop\\..*,x.y", "SHOP.A", True),
+        ("shop.[a,b]", "shop.b", True),
+        ("shop.[a,b]", "shop.c", False),
+        ("shop\\.a\\,b", "shop.a,b", True),
     ],
 )
 def test_filters_are_canals(text: str, table: str, is_wanted: bool) -> None:
     found = table_filter(text)
     assert (found is None or found(TableName.parse(table))) == is_wanted
+
+
+def test_a_start_that_is_refused_leaves_nothing() -> None:
+    meta = MemoryMeta("d")
+    clients = clients_of(meta)
+    with pytest.raises(PositionLostError):
+        clients.subscribe(1, start=Start.after_gtid("0-1-99"))
+    assert meta.subscriptions() == {}
+    assert clients.subscribe(1, start=Start.latest()) == FIVE[-1].end
+
+
+def test_a_subscription_that_cannot_be_kept_leaves_nothing() -> None:
+    keeper = Failing()
+    meta = KeptMeta("d", keeper, period_s=None)
+    store = EventStore(MemoryShelf(1 << 20), START)
+    clients = Clients(store, meta)
+    keeper.is_broken = True
+    with pytest.raises(CoordinationError):
+        clients.subscribe(1)
+    assert (store.states(), meta.subscriptions()) == ({}, {})
+
+
+def test_a_cursor_of_another_epoch_is_no_place_in_this_log() -> None:
+    meta = MemoryMeta("d")
+    meta.subscribe(1, "", Cursor(START, 1))
+    meta.unsubscribe(1)
+    with pytest.raises(MetaError, match=r"client 1 is at .*epoch 1.*this log is of epoch 2.*penstock position set"):
+        clients_of(meta).subscribe(1)
+
+
+def test_a_cursor_that_the_log_does_not_have_is_refused() -> None:
+    def check(client_id: int, position: Position) -> None:
+        raise PositionLostError(f"{client_id} {position}")
+
+    meta = MemoryMeta("d")
+    meta.subscribe(1, "", Cursor(START))
+    clients = Clients(EventStore(MemoryShelf(1 << 20), START), meta, check_cursor=check)
+    with pytest.raises(PositionLostError, match=r"1 binlog\.000001:4"):
+        clients.subscribe(1)
