@@ -70,6 +70,39 @@ def test_what_canal_wrote_is_read(zookeeper: ZooKeeper, destination: str, canal:
         assert meta.cursor(1001) == Cursor(Position("mysql-bin.000032", 696), 0, "", 1, ("mysql", 3306))
 
 
+def test_a_client_of_canal_without_a_filter_has_subscribed(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
+    path = f"/otter/canal/destinations/{destination}"
+    canal.create(f"{path}/1001/cursor", _CURSOR, makepath=True)
+    canal.create(f"{path}/1002", makepath=True)
+    with meta_of(zookeeper, destination) as meta:
+        assert meta.subscriptions() == {1001: "", 1002: ""}
+        lowest = meta.lowest_cursor()
+        assert lowest is not None
+        assert lowest.position == Position("mysql-bin.000032", 696)
+        meta.forget(1001)
+        assert canal.exists(f"{path}/1001") is None
+        canal.create(f"{path}/1002/running", b"{}", ephemeral=True)  # whose client is still there
+        meta.forget(1002)
+        assert canal.exists(f"{path}/1002") is not None
+
+
+def test_canal_does_not_see_a_client_that_has_left(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
+    path = f"/otter/canal/destinations/{destination}"
+    with meta_of(zookeeper, destination) as meta:
+        meta.subscribe(1, "shop.a")
+        meta.update_cursor(1, Cursor(at(100)))
+        meta.add_batch(1, batch(100, 200))
+        assert canal.exists(f"{path}/1/filter") is not None
+        meta.unsubscribe(1)
+        assert canal.exists(f"{path}/1") is None
+    with meta_of(zookeeper, destination) as meta:
+        assert (meta.subscriptions(), meta.cursor(1)) == ({}, Cursor(at(100)))
+        meta.subscribe(1)
+        assert canal.exists(f"{path}/1/filter") is None
+        assert is_kept(canal, f"{path}/1/cursor", 100)
+        assert canal.get_children(f"{path}/left") == []
+
+
 def test_what_is_written_is_where_canal_looks(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
     path = f"/otter/canal/destinations/{destination}/1001"
     with meta_of(zookeeper, destination) as meta:

@@ -115,17 +115,26 @@ class ZooKeeperTree:
         request = client.transaction()
         if check is not None:
             request.check(*check)
+        made = set[str]()
         for path, value in changes.items():
             is_there = self._wait(client.exists_async(path)) is not None
             if value is None:
-                if is_there:
+                if is_there and not self._has_others(path, changes):
                     request.delete(path)
             elif is_there:
                 request.set_data(path, value)
             else:
-                self._wait(client.ensure_path_async(path.rpartition("/")[0]))
+                parent = path.rpartition("/")[0]
+                if parent not in made:
+                    self._wait(client.ensure_path_async(parent))
                 request.create(path, value)
+                made.add(path)
         return self._wait(request.commit_async())
+
+    def _has_others(self, path: str, changes: Mapping[str, bytes | None]) -> bool:
+        """Children that somebody else has put there: then it stays."""
+        children = self._wait(self._client.get_children_async(path))
+        return any(changes.get(f"{path}/{name}", b"") is not None for name in children)
 
     def close(self) -> None:
         if not self._is_closed:

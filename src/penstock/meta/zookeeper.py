@@ -1,6 +1,7 @@
 """Subscriptions, batches and cursors in ZooKeeper, where canal has them and as canal writes them.
 
-/otter/canal/destinations/{destination}/{client}/filter, …/cursor, …/mark/{batch id, ten digits}
+/otter/canal/destinations/{destination}/{client}/filter, …/cursor, …/mark/{batch id, ten digits}; and for clients that
+have left, which canal would forget: /otter/canal/destinations/{destination}/left/{client}
 """
 
 import json
@@ -13,6 +14,7 @@ from penstock.meta.cursor import Cursor
 from penstock.meta.record import BatchRange, ClientRecord
 
 ROOT = "/otter/canal/destinations"
+_LEFT = "left"
 _RANGE_TYPE = "com.alibaba.otter.canal.protocol.position.PositionRange"
 
 
@@ -25,40 +27,51 @@ class ZooKeeperKeeper:
         self._written: dict[int, dict[str, bytes]] = {}
 
     def load(self) -> list[ClientRecord]:
+        """A client that has a node has subscribed, as canal has it; the cursors of those that left are elsewhere."""
         found = [self._record(int(name)) for name in self._tree.children(self._root) if name.isdecimal()]
-        self._written = {record.client_id: self._nodes(record) for record in found}
+        known = {record.client_id for record in found}
+        for name in self._tree.children(f"{self._root}/{_LEFT}"):
+            path = f"{self._root}/{_LEFT}/{name}"
+            cursor = self._tree.read(path)
+            if cursor and name.isdecimal() and int(name) not in known:
+                found.append(ClientRecord(int(name), cursor=Cursor.from_json(_json(cursor[0]))))
+                self._written[int(name)] = {path: cursor[0]}
         return found
 
     def _record(self, client_id: int) -> ClientRecord:
         path = f"{self._root}/{client_id}"
-        table_filter, cursor = self._tree.read(f"{path}/filter"), self._tree.read(f"{path}/cursor")
-        record = ClientRecord(client_id, is_subscribed=table_filter is not None)
-        record.filter = table_filter[0].decode() if table_filter else ""
-        record.cursor = Cursor.from_json(_json(cursor[0])) if cursor and cursor[0] else None
-        for name in self._tree.children(f"{path}/mark"):
-            mark = self._tree.read(f"{path}/mark/{name}")
-            if mark and name.isdecimal():
-                record.batches[int(name)] = _range_of(_json(mark[0]))
-                record.last_id = int(name)
+        paths = [path, f"{path}/filter", f"{path}/cursor", f"{path}/mark"]
+        paths += [f"{path}/mark/{name}" for name in self._tree.children(f"{path}/mark") if name.isdecimal()]
+        nodes = {one: found[0] for one in paths if (found := self._tree.read(one)) is not None}
+        self._written[client_id] = nodes
+        record = ClientRecord(client_id, nodes.get(f"{path}/filter", b"").decode(), is_subscribed=True)
+        record.cursor = Cursor.from_json(_json(raw)) if (raw := nodes.get(f"{path}/cursor")) else None
+        for mark in paths[4:]:
+            record.last_id = int(mark.rpartition("/")[2])
+            record.batches[record.last_id] = _range_of(_json(nodes[mark]))
         return record
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
         for record in changed:
             before, after = self._written.get(record.client_id, {}), self._nodes(record)
-            changes: dict[str, bytes | None] = {path: None for path in before if path not in after}
+            gone = sorted((path for path in before if path not in after), reverse=True)  # children first
+            changes: dict[str, bytes | None] = dict.fromkeys(gone)
             changes |= {path: value for path, value in after.items() if before.get(path) != value}
             if changes:
                 self._tree.commit(changes, self._fence.check if self._fence else None)
             self._written[record.client_id] = after
 
     def _nodes(self, record: ClientRecord) -> dict[str, bytes]:
+        """Parents first."""
+        cursor = {} if record.cursor is None else {"cursor": _text(record.cursor.to_json(with_type=True))}
+        if not record.is_subscribed:
+            return {f"{self._root}/{_LEFT}/{record.client_id}": value for value in cursor.values()}
         path = f"{self._root}/{record.client_id}"
-        nodes: dict[str, bytes] = {}
-        if record.is_subscribed:
+        nodes = {path: b""} | {f"{path}/{name}": value for name, value in cursor.items()}
+        if record.filter:
             nodes[f"{path}/filter"] = record.filter.encode()
-        if record.cursor is not None:
-            nodes[f"{path}/cursor"] = _text(record.cursor.to_json(with_type=True))
-        if self._with_batches:
+        if self._with_batches and (record.batches or f"{path}/mark" in self._written.get(record.client_id, {})):
+            nodes[f"{path}/mark"] = b""
             for batch_id, batch in record.batches.items():
                 nodes[f"{path}/mark/{batch_id:010}"] = _text(_range_json(batch))
         return nodes
