@@ -32,6 +32,7 @@ class Clients:
         """`check_cursor` raises what is wrong with a place to go on from, if it is none in the source's log."""
         self._store, self._meta, self._check_cursor = store, meta, check_cursor
         self._epoch, self._source = epoch, source
+        meta.on_kept = lambda client_id, cursor: store.keep(str(client_id), cursor.position)
         self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
         self._lock = threading.Lock()  # of _sessions
 
@@ -64,7 +65,7 @@ class Clients:
         """In the store."""
         cursor = self._meta.cursor(client_id)
         if cursor is None:
-            return self._store.add_client(str(client_id), start, table_filter=table_filter(text))
+            return self._add(client_id, text, start)
         if cursor.epoch != self._epoch:
             raise MetaError(
                 f"the cursor of client {client_id} is at {cursor}, and this log is of epoch {self._epoch}: with"
@@ -72,8 +73,12 @@ class Clients:
             )
         if self._check_cursor is not None:
             self._check_cursor(client_id, cursor.position)
-        self._store.add_client(str(client_id), Start.cursor(cursor.position), table_filter=table_filter(text))
+        self._add(client_id, text, Start.cursor(cursor.position))
         return cursor.position
+
+    def _add(self, client_id: int, text: str, start: Start | None) -> Position:
+        wanted, later = table_filter(text), self._meta.keeps_later
+        return self._store.add_client(str(client_id), start, table_filter=wanted, is_kept_later=later)
 
     def unsubscribe(self, client_id: int) -> None:
         """Nothing is kept for it; it goes on from its cursor when it comes again."""

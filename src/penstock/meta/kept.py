@@ -33,6 +33,7 @@ class KeptMeta(MemoryMeta):
 
     def __init__(self, destination: str, keeper: Keeper, *, period_s: float | None) -> None:
         super().__init__(destination)
+        self.keeps_later = period_s is not None
         self.problem = ""  # why the last attempt to keep something failed
         self._keeper = keeper
         self._period_s = period_s
@@ -110,6 +111,9 @@ class KeptMeta(MemoryMeta):
             try:
                 self._keeper.save(dirty.values())
                 self.problem = ""
+                for record in dirty.values():
+                    if record.cursor is not None and self.on_kept is not None:
+                        self.on_kept(record.client_id, record.cursor)
             except Exception as error:
                 self.problem = str(error)
                 with self._lock:

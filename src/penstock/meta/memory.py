@@ -18,6 +18,8 @@ class MemoryMeta:
         self.destination = destination
         self._lock = threading.RLock()
         self._records: dict[int, ClientRecord] = {}
+        self.keeps_later = False  # a change counts before it is kept; then `on_kept` says when it is
+        self.on_kept: Callable[[int, Cursor], None] | None = None
 
     def __enter__(self) -> Self:
         self.start()

@@ -45,6 +45,7 @@ class Client:
     get: Place
     ack: Place
     safe: Place  # the last boundary that it has acked
+    kept: Place | None = None  # the last boundary that is known to be kept, for a client whose acks are kept later
     filter: TableFilter | None = None
     wants_whole: bool = False  # transactions only
     seen_s: float = 0
@@ -60,6 +61,8 @@ class Client:
         self.get, self.ack = get or self.get, ack or self.ack
         if self.ack.sequence < self.safe.sequence:
             self.safe = self.ack
+        if self.kept is not None and self.ack.sequence < self.kept.sequence:
+            self.kept = self.ack
         if self.get.sequence < self.ack.sequence:
             self.get = self.ack
 
@@ -68,6 +71,11 @@ class Client:
         self.rewinds += 1
         if self.catch_up is not None:
             self.catch_up = self.catch_up.rewound()
+
+    @property
+    def done(self) -> Place:
+        """Up to there it will not come again, whatever happens."""
+        return self.safe if self.kept is None else min(self.safe, self.kept, key=lambda place: place.sequence)
 
     @property
     def is_behind(self) -> bool:

@@ -72,6 +72,7 @@ class Roster:
             if place is not None and place.sequence > client.ack.sequence:
                 client.move(get=place, ack=place)
                 client.safe = place
+                client.kept = place if client.kept is not None else None
             if self._books.boundary.position >= client.ahead:
                 client.ahead = None
 
@@ -81,7 +82,7 @@ class Roster:
 
     def free(self) -> None:
         self.is_full = False
-        places = [client.safe if self._shelf.outlives else client.ack for client in self.holding]
+        places = [client.done if self._shelf.outlives else client.ack for client in self.holding]
         dropped = self._books.free(min((place.sequence for place in places), default=-1))
         if dropped is None:
             return

@@ -128,8 +128,12 @@ class EventStore:
         *,
         table_filter: TableFilter | None = None,
         wants_whole: bool = False,
+        is_kept_later: bool = False,
     ) -> Position:
-        """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter."""
+        """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter.
+
+        What a client acks that is kept later is freed, from a store that outlives the process, when `keep` says so.
+        """
         new = None
         while True:
             with self._gate:
@@ -137,6 +141,7 @@ class EventStore:
                 if client is not None:
                     self._roster.clients[name] = client
                     client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
+                    client.kept = (client.kept or client.safe) if is_kept_later else None
                     return client.position
                 books, held = self._books, list(self._shelf.held)
                 origin, boundary = books.origin, books.boundary
@@ -255,6 +260,18 @@ class EventStore:
             place = self._books.boundary_at(end)
             if place is not None and place.sequence > client.ack.sequence:
                 self._roster.move(client, place)
+                self._roster.free()
+                self._gate.notify()
+
+    def keep(self, name: str, position: Position) -> None:
+        """That the client has acked up to there is known for good, also after a crash."""
+        with self._gate:
+            client = self._roster.clients.get(name)
+            if client is None or client.kept is None or client.is_far:
+                return
+            place = client.safe if position >= client.safe.position else self._books.boundary_at(position)
+            if place is not None and place.sequence > client.kept.sequence:
+                client.kept = place
                 self._roster.free()
                 self._gate.notify()
 

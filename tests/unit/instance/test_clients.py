@@ -303,3 +303,23 @@ def test_a_cursor_that_the_log_does_not_have_is_refused() -> None:
     clients = Clients(EventStore(MemoryShelf(1 << 20), START), meta, check_cursor=check)
     with pytest.raises(PositionLostError, match=r"1 binlog\.000001:4"):
         clients.subscribe(1)
+
+
+@pytest.mark.parametrize("period_s", [None, 3600.0])
+def test_files_go_when_an_ack_is_kept(tmp_path: Path, period_s: float | None) -> None:
+    """With a period they stay until then: after a crash the client comes again with the cursor that was kept."""
+    shelf = FileShelf(tmp_path / "store", segment_bytes=1, sync="none")
+    store = EventStore(shelf, START)
+    with KeptMeta("d", FileKeeper("d", tmp_path), period_s=period_s) as meta:
+        clients = Clients(store, meta)
+        clients.subscribe(1)
+        store.put(FIVE)
+        for _ in range(2):
+            clients.ack(1, one_batch(clients)[0])
+        count = len(list((tmp_path / "store").glob("*.blocks")))
+        assert count == (3 if period_s is None else 5)
+        meta.flush()
+        assert len(list((tmp_path / "store").glob("*.blocks"))) == 3
+        clients.ack(1, one_batch(clients)[0])
+    assert len(list((tmp_path / "store").glob("*.blocks"))) == 2
+    store.stop()
