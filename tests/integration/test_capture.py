@@ -210,7 +210,10 @@ def test_a_silent_source_is_not_taken_for_dead(
 
 @pytest.mark.parametrize(
     ("start", "message"),
-    [("binlog.000000:4", r"from binlog\.000000:4.*SHOW BINARY LOGS"), ("binlog.999999:4", "is ahead of the log of")],
+    [
+        ("binlog.000000:4", r"what follows binlog\.000000:4.*SHOW BINARY LOGS"),
+        ("binlog.999999:4", "is ahead of the log of"),
+    ],
 )
 def test_a_position_that_is_not_there_is_named(server: DatabaseServer, start: str, message: str) -> None:
     instance = instance_of(server, start=start)

@@ -143,8 +143,10 @@ class Instance:
         lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
         problem = f"the log of {source} begins at {oldest} and no longer has what follows {store.latest}"
         if not later:
-            remedy = f"say with `penstock position set` where client {lost} goes on" if lost else "remove the store"
-            raise PositionLostError(f"{problem}: {remedy}")
+            remedy = "choose a later start, or remove the store's files if there are any"
+            if lost:
+                remedy = f"say with `penstock position set` where client {lost} goes on"
+            raise PositionLostError(f"{problem}: {remedy}; SHOW BINARY LOGS lists what it has")
         log.error("%s: lost client(s)=%s destination=%s", problem, lost, self.settings.destination)
         store.restart_at(min(later))
 
@@ -210,7 +212,7 @@ class Instance:
 
     def _store_for_readers(self) -> EventStore:
         """From the first of them on, what they have not acked is kept."""
-        self.store.add_client(_READERS, wants_whole=True)
+        self.store.add_client(_READERS, wants_whole=True, reads_log=True)
         return self.store
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:

@@ -48,6 +48,7 @@ class Client:
     kept: Place | None = None  # the last boundary that is known to be kept, for a client whose acks are kept later
     filter: TableFilter | None = None
     wants_whole: bool = False  # transactions only
+    reads_log: bool = False  # and what has no room in memory it reads from the source's log by itself
     seen_s: float = 0
     lost: str = ""  # why
     rewinds: int = 0

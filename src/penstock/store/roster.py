@@ -46,8 +46,14 @@ class Roster:
         if self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries):
             return True
         # One that wants whole transactions can ack nothing before the first is here: waiting would be for ever.
-        waiting = (client for client in self.holding if client.wants_whole)
-        return any(self._books.boundary.sequence <= client.ack.sequence for client in waiting)
+        waiting = [client for client in self.holding if client.wants_whole]
+        stuck = [client for client in waiting if self._books.boundary.sequence <= client.ack.sequence]
+        if not stuck or not all(client.reads_log for client in stuck):
+            return bool(stuck)
+        for client in stuck:
+            client.move(get=self._books.put, ack=self._books.put)
+        self.free()
+        return self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries)
 
     def is_ready(self, client: Client, size: BatchSize) -> bool:
         books = self._books

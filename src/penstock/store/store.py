@@ -128,11 +128,13 @@ class EventStore:
         *,
         table_filter: TableFilter | None = None,
         wants_whole: bool = False,
+        reads_log: bool = False,
         is_kept_later: bool = False,
     ) -> Position:
         """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter.
 
-        What a client acks that is kept later is freed, from a store that outlives the process, when `keep` says so.
+        One that wants whole transactions makes the store hold each as a whole, unless it can also read the log. What a
+        client acks that is kept later is freed, from a store that outlives the process, when `keep` says so.
         """
         new = None
         while True:
@@ -141,6 +143,7 @@ class EventStore:
                 if client is not None:
                     self._roster.clients[name] = client
                     client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
+                    client.reads_log = reads_log
                     client.kept = (client.kept or client.safe) if is_kept_later else None
                     return client.position
                 books, held = self._books, list(self._shelf.held)
@@ -286,9 +289,10 @@ class EventStore:
 
     @property
     def first(self) -> Position:
-        """The oldest position from which `read` can start."""
+        """The oldest position from which `read` can start; while it has only a part of one transaction, where that
+        begins."""
         with self._gate:
-            return self._books.origin.position
+            return min(self._books.origin.position, self._books.boundary.position)
 
     @property
     def latest(self) -> Position:
@@ -311,11 +315,11 @@ class EventStore:
         Before what the store holds, that is where the store begins: only the source's log has what lies between.
         """
         with self._gate:
-            if start < self._books.origin.position:
-                return self._books.origin.position
             self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
             if self._books.boundary.position <= start:
                 return start
+            if start < self._books.origin.position:
+                return min(self._books.origin.position, self._books.boundary.position)
             return self._books.end_after(start, max_bytes)
 
     def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:

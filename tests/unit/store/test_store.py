@@ -472,3 +472,25 @@ def test_a_store_can_begin_elsewhere() -> None:
     assert got(store).first_sequence == 0
     with pytest.raises(StoreError, match=r"cannot begin at .* while it has clients"):
         store.restart_at(START)
+
+
+def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> None:
+    """It would have to have room in memory, however large it is."""
+    one, *pieces, end = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)])
+    limit = 3 * 8 * (10 + INDEX_BYTES)
+    store = EventStore(MemoryShelf(limit), START)
+    store.add_client("readers", wants_whole=True, reads_log=True)
+    store.put(one)
+    store.release("readers", one.end)
+    for piece in pieces:
+        assert store.put(piece, timeout_s=0)
+        assert store.size_bytes <= limit
+        assert store.first == one.end
+        assert store.end_after(one.end, 1 << 20) == one.end
+    assert store.put(end, timeout_s=0)
+    assert store.end_after(one.end, 1 << 20) == end.end
+    assert store.read(one.end, end.end) is None
+    (more,) = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)], transaction())[-1:]
+    store.put(more)
+    assert store.end_after(end.end, 1 << 20) == more.end
+    assert store.read(end.end, more.end) is not None
