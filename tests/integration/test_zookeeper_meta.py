@@ -137,7 +137,7 @@ def test_another_manager_sees_what_was_kept(zookeeper: ZooKeeper, destination: s
         assert list(meta.batches(1)) == ([] if kind == "period-mixed" else [1, 2, 3])
         if kind != "period-mixed":
             assert meta.first_batch(1) == (1, batch(100, 101))
-            assert meta.add_batch(1, batch(200, 201)) == 4
+            assert meta.add_batch(1, batch(200, 201)) > 3
 
 
 @pytest.mark.parametrize("kind", ["mixed", "period-mixed"])

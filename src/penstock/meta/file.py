@@ -90,6 +90,7 @@ class FileKeeper:
             {"clientIdentity": {"clientId": record.client_id, "destination": self.destination, "filter": record.filter}}
             | ({"cursor": record.cursor.to_json()} if record.cursor else {})
             | ({} if record.is_subscribed else {"subscribed": False})
+            | ({"batchIdsUntil": record.ids_until} if record.ids_until else {})
             for record in sorted(records.values(), key=lambda record: record.client_id)
         ]
         about = {
@@ -152,6 +153,7 @@ def _record(client: dict[str, Any]) -> ClientRecord:
     record = ClientRecord(int(identity["clientId"]), str(identity.get("filter") or ""))
     record.is_subscribed = client.get("subscribed", True)
     record.cursor = Cursor.from_json(client["cursor"]) if client.get("cursor") else None
+    record.ids_until = int(client.get("batchIdsUntil") or 0)
     return record
 
 

@@ -47,7 +47,12 @@ class KeptMeta(MemoryMeta):
 
     def start(self) -> None:
         for record in self._keeper.load():
+            record.begin_ids()
             self._records[record.client_id] = record
+        if self._period_s is None and self._records:
+            self._keeper.save(self._records.values())
+        else:
+            self._dirty = dict(self._records)
         if self._period_s is not None:
             name = f"penstock-meta-{self.destination}"
             self._thread = threading.Thread(target=self._flush_often, name=name, daemon=True)

@@ -6,6 +6,8 @@ from penstock.errors import MetaError
 from penstock.meta.cursor import Cursor
 from penstock.model import Position
 
+_IDS_AT_ONCE = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class BatchRange:
@@ -26,6 +28,7 @@ class ClientRecord:
     cursor: Cursor | None = None
     batches: dict[int, BatchRange] = field(default_factory=dict[int, BatchRange])  # outstanding, by rising id
     last_id: int = 0
+    ids_until: int = 0  # up to there ids may have been given out: after a restart the next one is larger
 
     def copy(self) -> "ClientRecord":
         return replace(self, batches=dict(self.batches))
@@ -46,6 +49,11 @@ class ClientRecord:
     def is_forgotten(self) -> bool:
         return not self.is_subscribed and self.cursor is None
 
+    def begin_ids(self) -> None:
+        """Anew, after all that a process before this one may have given out: a late ack of those is no ack of ours."""
+        self.last_id = max(self.last_id, self.ids_until)
+        self.ids_until = self.last_id + _IDS_AT_ONCE
+
     def clear_batches(self) -> list[BatchRange]:
         found = list(self.batches.values())
         self.batches.clear()
@@ -56,6 +64,8 @@ class ClientRecord:
         if batch_id is not None and batch_id <= self.last_id:
             raise MetaError(f"batch {batch_id} of client {self.client_id} cannot come after batch {self.last_id}")
         self.last_id = batch_id if batch_id is not None else self.last_id + 1
+        if self.last_id > self.ids_until:
+            self.ids_until = self.last_id + _IDS_AT_ONCE
         self.batches[self.last_id] = batch
         return self.last_id
 

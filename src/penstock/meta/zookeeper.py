@@ -40,13 +40,14 @@ class ZooKeeperKeeper:
 
     def _record(self, client_id: int) -> ClientRecord:
         path = f"{self._root}/{client_id}"
-        paths = [path, f"{path}/filter", f"{path}/cursor", f"{path}/mark"]
+        paths = [path, f"{path}/filter", f"{path}/cursor", f"{path}/ids", f"{path}/mark"]
         paths += [f"{path}/mark/{name}" for name in self._tree.children(f"{path}/mark") if name.isdecimal()]
         nodes = {one: found[0] for one in paths if (found := self._tree.read(one)) is not None}
         self._written[client_id] = nodes
         record = ClientRecord(client_id, nodes.get(f"{path}/filter", b"").decode(), is_subscribed=True)
         record.cursor = Cursor.from_json(_json(raw)) if (raw := nodes.get(f"{path}/cursor")) else None
-        for mark in paths[4:]:
+        record.ids_until = int(nodes.get(f"{path}/ids") or b"0")
+        for mark in paths[5:]:
             record.last_id = int(mark.rpartition("/")[2])
             record.batches[record.last_id] = _range_of(_json(nodes[mark]))
         return record
@@ -68,6 +69,8 @@ class ZooKeeperKeeper:
             return {f"{self._root}/{_LEFT}/{record.client_id}": value for value in cursor.values()}
         path = f"{self._root}/{record.client_id}"
         nodes = {path: b""} | {f"{path}/{name}": value for name, value in cursor.items()}
+        if record.ids_until:
+            nodes[f"{path}/ids"] = str(record.ids_until).encode()
         if record.filter:
             nodes[f"{path}/filter"] = record.filter.encode()
         if self._with_batches and (record.batches or f"{path}/mark" in self._written.get(record.client_id, {})):

@@ -139,7 +139,10 @@ def test_after_a_restart_what_was_not_acked_comes_again(tmp_path: Path) -> None:
     with KeptMeta("d", FileKeeper("d", tmp_path), period_s=None) as meta:
         clients = clients_of(meta)
         clients.start()
-        assert one_batch(clients) == (1, FIVE[1].end)
+        batch_id, end = one_batch(clients)
+        assert end == FIVE[1].end
+        with pytest.raises(MetaError, match=f"has no batch 2: the first outstanding one is {batch_id}"):
+            clients.ack(1, 2)  # late, and of the process before: it is none of ours
 
 
 def test_what_cannot_be_kept_does_not_count() -> None:

@@ -82,7 +82,8 @@ def test_subscribe(make: Make, kind: str, tmp_path: Path) -> None:
 
 
 def test_batches(make: Make, kind: str) -> None:
-    """Canal's first id is 0 in ZooKeeper, which its protocol takes for none; here it is 1 everywhere."""
+    """Canal's first id is 0 in ZooKeeper, which its protocol takes for none; here it is 1 everywhere. After a restart
+    canal begins with it again, and takes a late ack for one of another batch; here ids go on rising."""
     with make() as meta:
         meta.subscribe(1)
         assert (meta.first_batch(1), meta.latest_batch(1), meta.batches(1)) == (None, None, {})
@@ -103,7 +104,8 @@ def test_batches(make: Make, kind: str) -> None:
     with make() as again:
         again.subscribe(1)
         assert again.batches(1) == {}  # they are not kept: their entries come again
-        assert again.add_batch(1, batch(5)) == 1
+        later = again.add_batch(1, batch(5))
+        assert later == 1 if kind == "memory" else later > fourth + 1
 
 
 def test_cursor(make: Make, kind: str, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def test_ours_is_canals_with_more_in_it(tmp_path: Path) -> None:
     assert (found.pop("fence"), found.pop("generation")) == (3, 1)
     assert found.pop("checksum")
     assert found["clientDatas"][0]["cursor"].pop("epoch") == 0
+    assert found["clientDatas"][0].pop("batchIdsUntil") == 1_000_000
     assert found == canal
 
 
