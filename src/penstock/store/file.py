@@ -1,7 +1,7 @@
 """Blocks in segment files: they outlive the process.
 
-A frame that a crash left half written is cut off when the files are opened again, and reported. What is damaged farther
-back ends what is kept: capture reads the rest from the source's log again.
+A frame that a crash left half written is cut off when the files are opened again, and reported. So is everything after
+a damaged head; capture reads it from the source's log again. Damage inside a block is found when that is read.
 """
 
 import errno
