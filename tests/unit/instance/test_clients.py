@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import ConfigurationError, CoordinationError, MetaError, PositionLostError, StoreError
 from penstock.instance.clients import Clients
 from penstock.instance.filter import table_filter
-from penstock.meta import ClientRecord, Cursor, FileKeeper, KeptMeta, MemoryMeta
+from penstock.meta import BatchRange, ClientRecord, Cursor, FileKeeper, KeptMeta, MemoryMeta
 from penstock.model import Position, TableName
 from penstock.store import BatchSize, ClientState, EventStore, FileShelf, MemoryShelf, Retention, Start
 from tests.unit.store.test_catch_up import Log
@@ -162,13 +162,17 @@ def test_what_cannot_be_kept_does_not_count() -> None:
 
 def test_a_batch_that_cannot_be_noted_comes_again() -> None:
     keeper = Failing()
-    clients = clients_of(KeptMeta("d", keeper, period_s=None))
+    meta = KeptMeta("d", keeper, period_s=None)
+    clients = clients_of(meta)
     clients.subscribe(1)
+    one_batch(clients)
     keeper.is_broken = True
     with pytest.raises(CoordinationError):
         clients.get(1, BatchSize(3))
     keeper.is_broken = False
-    assert one_batch(clients) == (1, FIVE[0].end)
+    assert one_batch(clients)[1] == FIVE[0].end  # with all that was outstanding
+    clients.rollback(1)
+    assert meta.batches(1) == {}
 
 
 def test_a_rollback_need_not_wait_for_a_get() -> None:
@@ -221,14 +225,18 @@ def test_the_source_breaks_inside_of_a_batch() -> None:
 def test_a_lost_client_subscribes_again_and_reads_the_log(tmp_path: Path) -> None:
     shelf = FileShelf(tmp_path, segment_bytes=1, sync="none", retention=Retention(limit_bytes=1))
     store = EventStore(shelf, START, source_log=Log(FIVE))
-    clients = Clients(store, MemoryMeta("d"))
+    meta = MemoryMeta("d")
+    clients = Clients(store, meta)
     clients.subscribe(1)
-    for block in FIVE:
+    store.put(FIVE[0])
+    one_batch(clients)
+    for block in FIVE[1:]:
         store.put(block)
     assert store.states()["1"] is ClientState.LOST
     with pytest.raises(StoreError, match="client 1 is lost"):
         clients.get(1, ALL)
     assert clients.subscribe(1) == START
+    assert meta.batches(1) == {}
     ends = list[Position]()
     while got := clients.get(1, BatchSize(3)):
         clients.ack(1, got[0])
@@ -326,3 +334,19 @@ def test_files_go_when_an_ack_is_kept(tmp_path: Path, period_s: float | None) ->
         clients.ack(1, one_batch(clients)[0])
     assert len(list((tmp_path / "store").glob("*.blocks"))) == 2
     store.stop()
+
+
+def test_batches_of_the_process_before_are_gone() -> None:
+    class Keeping(Failing):
+        def load(self) -> list[ClientRecord]:
+            record = ClientRecord(1, is_subscribed=True, cursor=Cursor(START, 2))
+            record.batches[7] = BatchRange(START, FIVE[0].end, 2, Cursor(FIVE[0].end, 2))
+            return [record]
+
+    meta = KeptMeta("d", Keeping(), period_s=None)
+    meta.start()
+    clients = clients_of(meta)
+    clients.start()
+    assert meta.batches(1) == {}
+    with pytest.raises(MetaError, match="none is outstanding"):
+        clients.ack(1, 7)

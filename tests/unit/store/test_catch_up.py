@@ -175,3 +175,30 @@ def test_nothing_twice_and_nothing_never(  # noqa: C901 - one case per step
         while waiting:
             ack()
     assert acked == [int(at) for block in log.blocks for at in block.column("position")]
+
+
+def test_a_rollback_while_the_log_is_read() -> None:
+    store, log = begun(6)
+    store.add_client("late", Start.at(START))
+    first = got(store, BatchSize(4), "late")
+    log.while_reading = lambda: None
+    store.rollback("late")
+    rolled = list[bool]()
+
+    def roll_back() -> None:
+        if not rolled:
+            rolled.append(True)
+            store.rollback("late")
+
+    log.while_reading = roll_back
+    assert got(store, BatchSize(4), "late").start == first.start
+    assert got(store, BatchSize(4), "late").start == first.end
+
+
+def test_nothing_that_one_far_behind_needs_counts_as_acked() -> None:
+    store, log = begun(6)
+    store.add_client("late", Start.at(START))
+    assert store.acked == START
+    batch = got(store, BatchSize(6), "late")
+    store.ack("late", batch.end)
+    assert store.acked == log.blocks[0].end  # and not inside of the second transaction

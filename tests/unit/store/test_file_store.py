@@ -397,3 +397,39 @@ def test_it_can_be_closed_twice_and_opened_after_an_error(tmp_path: Path) -> Non
             FileShelf(tmp_path)
     bad.rmdir()
     FileShelf(tmp_path).close()
+
+
+@pytest.mark.parametrize(("sync", "count"), [("batch", 4), ("none", 0)])
+def test_files_are_synced_as_it_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: str, count: int
+) -> None:
+    synced = list[int]()
+    real = os.fdatasync
+
+    def counted(file: int) -> None:
+        synced.append(os.fstat(file).st_size)
+        real(file)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
+    store, shelf = opened(tmp_path, sync=sync)
+    pieces = blocks_of(*[transaction()] * 3)
+    ends = [store.put(piece) and shelf.size_bytes for piece in pieces]
+    shelf.close()
+    assert synced == [*ends, ends[-1]][:count]
+
+
+def test_a_file_is_synced_before_the_next_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = list[Path]()
+    real = Segment.sync
+
+    def noted(self: Segment) -> None:
+        synced.append(self.path)
+        real(self)
+
+    monkeypatch.setattr(Segment, "sync", noted)
+    store, shelf = opened(tmp_path, segment_bytes=1, sync="interval", interval_s=3600)
+    for piece in blocks_of(*[transaction()] * 3):
+        store.put(piece)
+    assert synced == files(tmp_path)[:2]
+    shelf.close()
+    assert synced[2:] == [tmp_path / f"{6:020}.blocks"]

@@ -2,6 +2,7 @@
 
 import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryShelf, Start
-from penstock.store.held import INDEX_BYTES
+from penstock.store.held import INDEX_BYTES, Entries, Held
 from penstock.store.roster import IDLE_S
 from tests.twins.blocks import block_of
 
@@ -494,3 +495,72 @@ def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> Non
     store.put(more)
     assert store.end_after(end.end, 1 << 20) == more.end
     assert store.read(end.end, more.end) is not None
+
+
+class TestMeanwhile:
+    """What happens to a client between the moment a get looks and the moment it takes."""
+
+    @staticmethod
+    def store_that(happens: Callable[[EventStore], object]) -> EventStore:
+        class Slow(MemoryShelf):
+            is_slow = True
+
+            def entries(self, held: Held) -> Entries:
+                found = super().entries(held)
+                if self.is_slow:
+                    self.is_slow = False
+                    happens(store)
+                return found
+
+        shelf = Slow(1 << 20)
+        shelf.is_slow = False
+        store = EventStore(shelf, START)
+        store.add_client("one")
+        store.put(blocks_of(*[transaction()] * 3))
+        assert got(store, BatchSize(3)).start == START
+        shelf.is_slow = True
+        return store
+
+    def test_a_rollback(self) -> None:
+        store = self.store_that(lambda store: store.rollback("one"))
+        assert got(store, BatchSize(3)).start == START
+        assert got(store, BatchSize(3)).start == Position(START.file, 34)
+
+    def test_it_is_forgotten(self) -> None:
+        store = self.store_that(lambda store: store.forget_client("one"))
+        with pytest.raises(StoreError, match="client one was forgotten"):
+            store.get("one", BatchSize(3))
+
+    def test_the_connection_breaks(self) -> None:
+        store = self.store_that(lambda store: store.discard_incomplete())
+        store.rollback("one")
+        one, two, three = blocks_of(*[transaction()] * 3)
+        assert got(store).end == three.end
+        open_, whole = blocks_of(*[transaction()] * 3, [(10, BEGIN), (10, ROWS)], [(10, END)])[3:]
+        store.put(open_)
+        assert got(store).end == open_.end
+        assert store.discard_incomplete() == three.end
+        store.put([open_, whole])
+        assert got(store).start == three.end
+        del one, two
+
+
+def test_a_get_for_more_than_the_ring_holds_gets_what_there_is() -> None:
+    store = EventStore(MemoryShelf(1 << 20, slots=4), START)
+    store.add_client("one")
+    one, two = blocks_of(*[transaction()] * 2)
+    store.put(one)
+    ends = list[Position]()
+
+    def wait() -> None:
+        batch = store.get("one", BatchSize(100), None)
+        assert batch is not None
+        ends.append(batch.end)
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(0.05)
+    assert not ends
+    assert not store.put(two, timeout_s=0.05)
+    waiting.join(_DEADLINE_S)
+    assert ends == [one.end]
