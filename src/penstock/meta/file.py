@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from penstock.disk import sync_folder
 from penstock.errors import FencedError, MetaError, PenstockError
 from penstock.meta.cursor import Cursor
 from penstock.meta.record import ClientRecord
-from penstock.meta.replace import sync_folder
 
 log = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock.coordinate import Fence, Tree
+from penstock.disk import replace_file
 from penstock.errors import CoordinationError, MetaError
 from penstock.meta.cursor import Cursor
-from penstock.meta.replace import replace_file
 from penstock.meta.zookeeper import ROOT
 
 log = logging.getLogger(__name__)

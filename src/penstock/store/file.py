@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from penstock.disk import sync_folder
 from penstock.errors import StoreError, StoreFullError
 from penstock.store.frame import encode
 from penstock.store.held import Entries, Held
@@ -151,6 +152,8 @@ class FileShelf:
                 if not self._segments or self._segments[-1].size >= self._segment_bytes:
                     self._close_last()
                     opened.append(Segment(self.folder / f"{held.first:020}{SUFFIX}", is_new=True))
+                    if self._sync != "none":
+                        sync_folder(self.folder)
                     self._segments.append(opened[-1])
                 segment = self._segments[-1]
                 at = segment.append(encode(held, entries))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -241,3 +242,22 @@ def test_a_crash_at_any_step_leaves_a_whole_file(tmp_path: Path, monkeypatch: py
         assert step != "done"
     monkeypatch.undo()
     assert cursor_in(tmp_path) == Cursor(at(300 if step == "done" else 200))
+
+
+def test_the_name_of_a_new_file_is_on_the_disk_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the file, then its name."""
+    saved(tmp_path, 100)
+    synced = list[bool]()
+    real = os.fsync
+
+    def noted(file: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(file).st_mode))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    meta = file_meta(tmp_path, period_s=3600)
+    meta.start()
+    meta.update_cursor(1, Cursor(at(200)))
+    meta.flush()
+    assert synced == [False, True]
+    meta.stop()

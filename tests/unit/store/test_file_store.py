@@ -1,6 +1,7 @@
 """Blocks in files: they come back as they were, also after a crash, a damaged file and a full disk."""
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -433,3 +434,22 @@ def test_a_file_is_synced_before_the_next_is_begun(tmp_path: Path, monkeypatch: 
     assert synced == files(tmp_path)[:2]
     shelf.close()
     assert synced[2:] == [tmp_path / f"{6:020}.blocks"]
+
+
+@pytest.mark.parametrize(("sync", "count"), [("batch", 3), ("interval", 3), ("none", 0)])
+def test_names_of_files_are_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sync: str, count: int
+) -> None:
+    synced = list[bool]()
+    real = os.fsync
+
+    def noted(file: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(file).st_mode))
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    store, shelf = opened(tmp_path, segment_bytes=1, sync=sync)
+    for piece in blocks_of(*[transaction()] * 3):
+        store.put(piece)
+    shelf.close()
+    assert synced == [True] * count

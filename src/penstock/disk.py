@@ -1,10 +1,11 @@
-"""Replace a file as a whole: a crash leaves the old one or the new one."""
+"""Files that outlive a crash: replaced as a whole, and with names that are on the disk too. Open to all rooms."""
 
 import os
 from pathlib import Path
 
 
 def replace_file(path: Path, raw: bytes) -> None:
+    """A crash leaves the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
     with new.open("wb") as file:
