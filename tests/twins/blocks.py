@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.events.block import EVENT_SCHEMA, Block
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.cells import LONGS, SHORTS, Cells
 from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.state import GTID_BYTES
 
 _BOUNDARIES = (Entry.DDL, Entry.END)
 
@@ -21,16 +22,12 @@ def block_of(
     bounds = np.concatenate([[0], ends]).astype(np.int32)
     raw = (start + np.arange(int(ends[-1]))).astype(np.uint8)
     count = len(events)
-    numbers = pa.array(np.zeros(count, np.int64))
-    small = pa.array(np.zeros(count, np.uint8))
-    columns = {name: small if EVENT_SCHEMA.field(name).type == pa.uint8() else numbers for name in EVENT_SCHEMA.names}
-    columns |= {
-        "event": pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), pa.py_buffer(raw)]),
-        "position": pa.array(start + ends - sizes),
-        "span": pa.array(sizes),
-        "entry": pa.array([entry for _, entry in events], pa.uint8()),
-        "boundary": pa.array([int(entry in _BOUNDARIES) for _, entry in events], pa.uint8()),
-        "commit_us": pa.array(np.full(count, time_us)),
-        "gtid": pa.array([bytes(25)] * count, pa.binary(25)),
+    columns = dict.fromkeys([*LONGS, *SHORTS], np.zeros(count, np.int64)) | {
+        "position": start + ends - sizes,
+        "span": sizes,
+        "entry": np.array([entry for _, entry in events], np.uint8),
+        "boundary": np.array([entry in _BOUNDARIES for _, entry in events], np.uint8),
+        "commit_us": np.full(count, time_us),
     }
-    return Block(file, "", (), pa.RecordBatch.from_pydict(columns, schema=EVENT_SCHEMA), {}), raw
+    cells = Cells.of(columns, bounds, np.zeros((count, GTID_BYTES), np.uint8))
+    return Block(file, "", (), raw, cells, {}), raw

@@ -1,6 +1,7 @@
 """Picked blocks → CSV, Arrow and Parquet, table by table, up to a limit of changes."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers, texts, view
+from penstock.binlog.arrays import flags, texts, view
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
@@ -74,8 +75,7 @@ class TableOutput:
             table = block.schema_of(number)
             shape = self._shapes.of(table, block.server_version)
             fields = table_fields(shape, self._choice.names(shape))
-            own = block.events.take(numbers(events))
-            part = Block(block.file, block.server_version, block.tags, own, {number: block.tables[number]})
+            part = replace(block.take(events), tables={number: block.tables[number]})
             names = [*fields.names, *own_names(CHANGE_FIELDS.names, fields.names)]
             for batch in changes_of(part, table.name, fields, 0, known=self._shapes.known(table)):
                 yield table.name, batch.rename_columns(names)

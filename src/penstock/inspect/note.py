@@ -3,8 +3,6 @@
 A note stands before the rows of its statement, and holds until the next one or the end of the transaction.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +23,7 @@ def are_notes(block: Block) -> NDArray[np.bool_]:
 
 def note_texts(block: Block, events: NDArray[np.int64]) -> pa.Array:
     """What is no UTF-8 of a text is replaced: it is for people to look at."""
-    found = raw = block.events.column("event").take(numbers(events))
+    found = raw = block.event_array.take(numbers(events))
     has_length = block.column("kind")[events] == EventType.ROWS_QUERY
     has_sum = block.column("checksum")[events] == CHECKSUM
     for length in np.unique(has_length).tolist():
@@ -43,7 +41,7 @@ class Notes:
 
     def __init__(self) -> None:
         self._file = ""
-        self._waiting: pa.RecordBatch | None = None  # the note that holds, if none of its rows was wanted yet
+        self._waiting: Block | None = None  # the note that holds, if none of its rows was wanted yet
 
     def pick(self, block: Block, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Block:
         """The wanted events, and before these rows of them the notes that hold there."""
@@ -52,7 +50,7 @@ class Notes:
         # Rows before the first note of the block, in the transaction of the one that waits, are that one's.
         waiting = self._take_waiting(block)
         stop = int(places[0]) if places.size else len(block)
-        is_own = block.column("transaction")[:stop] == waiting.column("transaction")[0].as_py() if waiting else False
+        is_own = block.column("transaction")[:stop] == waiting.column("transaction")[0] if waiting else False
         is_due = bool(waiting) and bool((rows[:stop] & is_own).any())
         which = np.cumsum(notes) - 1  # the note that holds at each event
         same = block.column("transaction") == block.column("transaction")[places[which]] if places.size else notes
@@ -61,22 +59,20 @@ class Notes:
         keep = wanted.copy()
         keep[places] = False
         keep[places[used]] = True
-        events = block.events if keep.all() else block.events.filter(flags(keep))
-        return replace(block, events=pa.concat_batches([waiting, events]) if is_due else events)
+        kept = block.filter(keep)
+        return kept.after(waiting) if waiting is not None and is_due else kept
 
-    def _take_waiting(self, block: Block) -> pa.RecordBatch | None:
+    def _take_waiting(self, block: Block) -> Block | None:
         waiting = self._waiting if self._file == block.file else None
         self._file, self._waiting = block.file, None
         return waiting
 
-    def _keep(
-        self, block: Block, places: NDArray[np.int64], used: NDArray[np.int64], before: pa.RecordBatch | None
-    ) -> None:
+    def _keep(self, block: Block, places: NDArray[np.int64], used: NDArray[np.int64], before: Block | None) -> None:
         """The last note, while its transaction goes on without rows of it that were wanted."""
         last = block.column("transaction")[-1]
         if not places.size:
-            goes_on = before is not None and before.column("transaction")[0].as_py() == last
+            goes_on = before is not None and before.column("transaction")[0] == last
             self._waiting = before if goes_on and not block.column("boundary")[-1] else None
         elif used.size == 0 or used[-1] != places.size - 1:
             goes_on = block.column("transaction")[places[-1]] == last and not block.column("boundary")[-1]
-            self._waiting = block.events.slice(int(places[-1]), 1) if goes_on else None
+            self._waiting = block.slice(int(places[-1]), int(places[-1]) + 1) if goes_on else None

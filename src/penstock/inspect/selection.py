@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, texts
+from penstock.binlog.arrays import texts
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
@@ -73,7 +73,7 @@ class Selection:
         block = replace(block, tables={number: block.tables[number] for number in ids})
         if self.notes is not None:
             return self.notes.pick(block, rows, wanted)
-        return block if wanted.all() else replace(block, events=block.events.filter(flags(wanted)))
+        return block.filter(wanted)
 
     def _touched(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The transactions of which something is wanted, here or in an earlier block."""

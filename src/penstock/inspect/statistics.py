@@ -4,12 +4,11 @@ Everything is counted block by block with arrays; a transaction that goes on in 
 """
 
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.rows.decode import decode_rows
@@ -148,7 +147,7 @@ class Statistics:
             self.last_us = high if self.last_us is None else max(self.last_us, high)
         inside = self._are_inside(block)
         if inside.any():
-            block = replace(block, events=block.events.filter(flags(inside))) if not inside.all() else block
+            block = block.filter(inside)
             transactions, which = np.unique(block.column("transaction"), return_inverse=True)
             rows = self._count_tables(block, transactions)
             self._count_transactions(block, transactions, which, rows)

@@ -7,9 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
@@ -102,9 +100,6 @@ class Client:
             return block
         entry = block.column("entry")
         is_hidden = (entry == Entry.ROWS) & np.isin(block.column("table_id"), hidden)
-        at = block.events.schema.get_field_index("entry")
-        columns = [*block.events.columns]
-        columns[at] = numbers(np.where(is_hidden, np.uint8(Entry.OTHER), entry))
-        events = pa.RecordBatch.from_arrays(columns, schema=block.events.schema)
         tables = {number: body for number, body in block.tables.items() if number not in hidden}
-        return replace(block, events=events, tables=tables)
+        shown = block.with_columns(entry=np.where(is_hidden, np.uint8(Entry.OTHER), entry))
+        return replace(shown, tables=tables)

@@ -9,12 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.events.block import EVENT_SCHEMA, Block
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.cells import CELL_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.model import Position
 
-# Of one event in a block beside its own bytes.
-INDEX_BYTES = 4 + sum(field.type.bit_width // 8 for field in EVENT_SCHEMA if field.name != "event")
+# What a block takes of memory beside its events and their cells: measured, see test_memory.py.
+_BLOCK_BYTES, _ENTRY_BYTES = 2000, 18
+
+
+def memory_bytes(size: int, count: int) -> int:
+    """Of a block of so many bytes and entries, all told."""
+    return size + _BLOCK_BYTES + _ENTRY_BYTES * count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,8 +30,6 @@ class Entries:
     block: Block
     events: NDArray[np.int64]  # index in the block of each entry
     reach: NDArray[np.int64]  # bytes of the block up to the end of each entry; the last one has all of them
-    ends: NDArray[np.int64]  # offset in the log's file of the end of each
-    times: NDArray[np.int64]  # seconds
     are_boundaries: NDArray[np.bool_]
     are_statements: NDArray[np.bool_]
 
@@ -33,13 +37,11 @@ class Entries:
     def of(cls, block: Block) -> "Entries":
         entry, boundary = block.column("entry"), block.column("boundary").view(np.bool_)
         events = np.flatnonzero(entry.view(np.bool_) | boundary)
-        _, bounds = block.packed
-        reach = bounds[events + 1] + INDEX_BYTES * (events + 1) - bounds[0]
+        bounds = block.cells.bounds
+        reach = bounds[events + 1] + CELL_BYTES * (events + 1) - bounds[0]
         if events.size:
-            reach[-1] = int(bounds[-1]) - int(bounds[0]) + INDEX_BYTES * len(block)
-        ends = (block.column("position") + block.column("span"))[events]
-        times = block.column("timestamp")[events]
-        return cls(block, events, reach, ends, times, boundary[events], entry[events] == Entry.DDL)
+            reach[-1] = int(bounds[-1]) - int(bounds[0]) + CELL_BYTES * len(block)
+        return cls(block, events, reach, boundary[events], entry[events] == Entry.DDL)
 
     def __len__(self) -> int:
         return self.events.size
@@ -48,8 +50,17 @@ class Entries:
     def size(self) -> int:
         return int(self.reach[-1]) if self.reach.size else 0
 
+    @property
+    def memory_bytes(self) -> int:
+        return memory_bytes(self.size, len(self))
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """Offset in the log's file of the end of each."""
+        return (self.block.column("position") + self.block.column("span"))[self.events]
+
     def end_of(self, entry: int) -> Position:
-        return Position(self.block.file, int(self.ends[entry]), int(self.times[entry]))
+        return self.block.end_of(int(self.events[entry]))
 
     def part(self, first: int, stop: int) -> Block:
         """Entries first … stop-1 with the events that belong to them, without copying."""
@@ -74,6 +85,10 @@ class Held:
     @property
     def last(self) -> int:
         return self.first + self.count - 1
+
+    @property
+    def memory_bytes(self) -> int:
+        return memory_bytes(self.size, self.count)
 
     @classmethod
     def of(

@@ -24,7 +24,7 @@ class MemoryShelf:
     def has_room(self, waiting: int, blocks: Sequence[Entries]) -> bool:
         if not len(self.held):
             return True
-        size = self._bytes + sum(one.size for one in blocks)
+        size = self._bytes + sum(one.memory_bytes for one in blocks)
         count = waiting + sum(map(len, blocks))
         return size <= self._limit_bytes and (self._slots is None or count <= self._slots)
 
@@ -34,7 +34,7 @@ class MemoryShelf:
     def add(self, held: Held, entries: Entries) -> None:
         self.held.append(held)
         self._entries[held.first] = entries
-        self._bytes += held.size
+        self._bytes += held.memory_bytes
 
     def is_near(self, sequence: int) -> bool:
         del sequence
@@ -61,7 +61,7 @@ class MemoryShelf:
 
     def _forget(self, held: Held) -> None:
         del self._entries[held.first]
-        self._bytes -= held.size
+        self._bytes -= held.memory_bytes
 
     @property
     def size_bytes(self) -> int:

@@ -86,7 +86,7 @@ class MixedShelf:
                 if self._memory.get(held.first, (None,))[0] is held:
                     files.add(held, entries)
                     del self._memory[held.first]
-                    self._bytes -= held.size
+                    self._bytes -= held.memory_bytes
                 else:
                     files.unwrite(held)  # it was freed, or taken away again, in the meantime
         self.wake()
@@ -98,7 +98,7 @@ class MixedShelf:
         with self._lock:
             if self._failure is not None:
                 raise self._failure
-            self._wanted = sum(one.size for one in blocks)
+            self._wanted = sum(one.memory_bytes for one in blocks)
             if not self._memory or self._bytes + self._wanted <= self._limit_bytes:
                 self.problem = ""  # nothing waits for the disk
                 return True
@@ -117,7 +117,7 @@ class MixedShelf:
         self.held.append(held)
         with self._lock:
             self._memory[held.first] = (held, entries)
-            self._bytes += held.size
+            self._bytes += held.memory_bytes
             self._wanted = 0
             self._filled.notify_all()
 
@@ -142,7 +142,7 @@ class MixedShelf:
                     break
                 if is_in_memory:
                     del self._memory[oldest.first]
-                    self._bytes -= oldest.size
+                    self._bytes -= oldest.memory_bytes
                 dropped = self.held.drop_first()
         return dropped
 
@@ -152,7 +152,7 @@ class MixedShelf:
             found = self._memory.pop(held.first, None)
             if found is None:
                 return self._files.drop_last()
-            self._bytes -= held.size
+            self._bytes -= held.memory_bytes
             return found[1]
 
     @property

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
-from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError, PositionLostError
@@ -61,11 +60,7 @@ class FakeServer:
 
 
 def _moved(block: Block, gap: int) -> Block:
-    events = block.events
-    for name in ("position", "transaction"):
-        at = events.schema.get_field_index(name)
-        events = events.set_column(at, events.schema.field(at), numbers(block.column(name) + gap))
-    return replace(block, events=events)
+    return block.with_columns(**{name: block.column(name) + gap for name in ("position", "transaction")})
 
 
 def two_transactions() -> LogWriter:

@@ -8,6 +8,7 @@ from typing import Any
 from penstock.binlog.events.layout import Entry
 from penstock.model import Position
 from penstock.store import BatchSize
+from penstock.store.held import memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,12 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class Held:
     last: int  # sequence
-    size: int
+    items: list[Item]
     memory: "weakref.ref[Any]"
+
+    @property
+    def size(self) -> int:
+        return memory_bytes(sum(item.size for item in self.items), len(self.items))
 
 
 @dataclass(slots=True)
@@ -96,15 +101,16 @@ class Model:
         for block in self.held:
             kept = self.log[first : min(block.last, end) + 1]
             if kept:
-                held.append(replace(block, last=min(block.last, end), size=sum(item.size for item in kept)))
+                held.append(replace(block, last=min(block.last, end), items=kept))
             first = block.last + 1
         self.held, self.log, self.left = held, self.log[: end + 1], min(self.left, end)
         for places in self.clients.values():
             places[:] = [min(place, end) for place in places]
 
-    def has_room(self, items: Sequence[Item]) -> bool:
-        waiting = self.put - (self.origin if self.acked is None else self.acked) + len(items)
-        size = sum(block.size for block in self.held) + sum(item.size for item in items)
+    def has_room(self, blocks: Sequence[Held]) -> bool:
+        count = sum(len(block.items) for block in blocks)
+        waiting = self.put - (self.origin if self.acked is None else self.acked) + count
+        size = sum(block.size for block in [*self.held, *blocks])
         is_stuck = any(self.boundary <= self.clients[name][1] for name in self.whole)
         return not self.held or is_stuck or (waiting <= self.slots and size <= self.limit_bytes)
 

@@ -19,12 +19,13 @@ from typing import Literal
 import pytest
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.cells import CELL_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import StoreError
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
 from penstock.store.batch import MEMORY_UNIT
-from penstock.store.held import INDEX_BYTES
+from penstock.store.held import memory_bytes
 from penstock.store.shelf import Shelf
 from tests.unit.store.test_store import START, blocks_of, got
 from tests.unit.store.test_store_machine import are_bytes_right
@@ -32,7 +33,8 @@ from tests.unit.store.test_store_machine import are_bytes_right
 Unit = Literal["items", "memory"]
 Make = Callable[..., EventStore]
 RING = 16
-_EVENT = MEMORY_UNIT - INDEX_BYTES  # an entry of it is a unit of memory
+_EVENT = MEMORY_UNIT - CELL_BYTES  # an entry of it is a unit of memory
+_IN_MEMORY = memory_bytes(MEMORY_UNIT, 1)  # with what a block takes
 _DEADLINE_S = 20.0
 
 
@@ -54,7 +56,7 @@ def make(kind: str, tmp_path: Path) -> Iterator[Make]:
     def files() -> FileShelf:
         return FileShelf(tmp_path, segment_bytes=3 * MEMORY_UNIT, sync="none")
 
-    def made(limit_bytes: int = RING * MEMORY_UNIT, slots: int = RING) -> EventStore:
+    def made(limit_bytes: int = RING * _IN_MEMORY, slots: int = RING) -> EventStore:
         shelves: dict[str, Callable[[], Shelf]] = {
             "memory": lambda: MemoryShelf(limit_bytes, slots=slots),
             "file": files,
@@ -224,7 +226,7 @@ class TestMultiThread:
 
     @pytest.mark.parametrize(("unit", "rolls_back"), [("items", False), ("memory", True)], indirect=["unit"])
     def test_one_puts_and_one_gets(self, make: Make, unit: Unit, rolls_back: bool) -> None:
-        store = make(limit_bytes=64 * 100, slots=64)
+        store = make(limit_bytes=64 * memory_bytes(100, 1), slots=64)
         chance, until = random.Random(7), time.monotonic() + _DEADLINE_S
         with ThreadPoolExecutor(1) as pool:
             producer = pool.submit(produce, store, self.COUNT)

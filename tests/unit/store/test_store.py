@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.cells import CELL_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryShelf, Start
-from penstock.store.held import INDEX_BYTES, Entries, Held
+from penstock.store.held import Entries, Held, memory_bytes
 from penstock.store.roster import IDLE_S
 from tests.twins.blocks import block_of
 
@@ -65,7 +65,7 @@ def test_a_batch_has_at_least_one(count: int) -> None:
 
 class TestPut:
     def test_a_full_ring_refuses_in_entries_and_in_bytes(self) -> None:
-        size = 3 * (10 + INDEX_BYTES)
+        size = memory_bytes(3 * (10 + CELL_BYTES), 3)
         one, two, three = blocks_of(*[transaction()] * 3)
         for store in (store_of(limit_bytes=2 * size), store_of(slots=8)):
             assert store.put(one)
@@ -131,7 +131,7 @@ class TestGet:
         assert second.end.offset == 4 + 160
 
     def test_a_batch_in_memory_units_is_exact_and_never_empty(self) -> None:
-        each = 10 + INDEX_BYTES
+        each = 10 + CELL_BYTES
         store = store_of([(10, ROWS)] * 10)
         for units, expected in ((1, 1), (each - 1, 1), (each, 1), (2 * each - 1, 1), (2 * each, 2), (3 * each, 3)):
             batch = got(store, BatchSize(units, "memory", 1))
@@ -174,11 +174,9 @@ class TestGet:
 
     def test_each_client_sees_its_tables_only(self) -> None:
         (block,) = blocks_of([(10, BEGIN), (10, ROWS), (10, ROWS), (10, END)])
-        ids = pa.array(np.array([0, 7, 8, 0], np.int64))
-        at = block.events.schema.get_field_index("table_id")
-        events = block.events.set_column(at, block.events.schema.field(at), ids)
         name = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x01a\0\0\0"
-        block = replace(block, events=events, tables={7: name, 8: name.replace(b"\x01a", b"\x01b")})
+        block = replace(block, tables={7: name, 8: name.replace(b"\x01a", b"\x01b")})
+        block = block.with_columns(table_id=np.array([0, 7, 8, 0]))
         store = EventStore(MemoryShelf(1 << 20), START)
         store.add_client("a", table_filter=lambda table: table.table == "a")
         store.add_client("all")
@@ -323,6 +321,18 @@ class TestPositions:
         for most, expected in ((99, 100), (100, 100), (199, 100), (200, 200), (299, 200), (300, 300)):
             assert store.end_after(START, most).offset == 4 + expected
 
+    def test_what_lies_before_the_start_does_not_count(self) -> None:
+        one, two, three = blocks_of([*transaction(), *transaction()], transaction(), transaction())
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.put([one, two, three])
+        assert store.end_after(Position(START.file, 34), 90) == three.end
+
+    def test_the_next_boundary_may_be_blocks_away(self) -> None:
+        pieces = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, ROWS)], [(10, END), (10, BEGIN)])
+        store = EventStore(MemoryShelf(1 << 20), START)
+        store.put(pieces)
+        assert store.end_after(Position(START.file, 34), 1).offset == 34 + 40
+
 
 class TestEndings:
     def test_discard_leaves_whole_transactions(self) -> None:
@@ -369,7 +379,7 @@ def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> 
     """Real threads; some transactions are larger than the ring."""
     contents = [[(10, BEGIN), *[(20, ROWS)] * (number % 7), (10, END)] for number in range(300)]
     pieces = blocks_of(*(content[i : i + 2] for content in contents for i in range(0, len(content), 2)))
-    store = EventStore(MemoryShelf(3 * 2 * (20 + INDEX_BYTES), slots=4), START)
+    store = EventStore(MemoryShelf(memory_bytes(3 * 2 * (20 + CELL_BYTES), 6), slots=4), START)
     names, seen = ("one", "two", "three"), dict[str, list[int]]()
     for name in names:
         store.add_client(name, wants_whole=whole)
@@ -478,7 +488,7 @@ def test_a_store_can_begin_elsewhere() -> None:
 def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> None:
     """It would have to have room in memory, however large it is."""
     one, *pieces, end = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)])
-    limit = 3 * 8 * (10 + INDEX_BYTES)
+    limit = 3 * memory_bytes(8 * (10 + CELL_BYTES), 8)
     store = EventStore(MemoryShelf(limit), START)
     store.add_client("readers", wants_whole=True, reads_log=True)
     store.put(one)

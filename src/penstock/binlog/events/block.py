@@ -1,8 +1,8 @@
 """A block: whole binlog events of one log file with their index, in the shape that moves everywhere.
 
-A block is an Arrow record batch with one line per event: the raw bytes in `event`, the index beside them. So
-Arrow Flight carries blocks as they are, Arrow's own filter masks them, and the kernels see the very buffers.
-`tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a
+The raw bytes of the events lie one after the other in one buffer, what is known of each in another (see cells). As
+Arrow it is a record batch with one line per event, over the very same memory: so Arrow Flight carries blocks as they
+are. `tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a
 block can be decoded alone, later, elsewhere.
 """
 
@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers
+from penstock.binlog.arrays import numbers, view
+from penstock.binlog.events.cells import LONGS, SHORTS, Cells
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.layout import Entry, event_name
 from penstock.binlog.events.state import GTID_BYTES
@@ -42,11 +43,7 @@ EVENT_SCHEMA = pa.schema(
         pa.field("gtid", pa.binary(GTID_BYTES), nullable=False),
     ]
 )
-_NUMBERS: dict[str, tuple[int, Any]] = {
-    field.name: (i, np.dtype(field.type.to_pandas_dtype()))
-    for i, field in enumerate(EVENT_SCHEMA)
-    if field.name not in {"event", "gtid"}
-}
+_NUMBERS = [name for name in EVENT_SCHEMA.names if name in {*LONGS, *SHORTS}]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,46 +51,48 @@ class Block:
     file: str
     server_version: str
     tags: tuple[str, ...]  # of GTIDs
-    events: pa.RecordBatch
+    data: NDArray[np.uint8]  # in which the events lie, one after the other
+    cells: Cells
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
     seal: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
 
     def __len__(self) -> int:
-        return self.events.num_rows
+        return self.cells.count
 
     @property
     def size_bytes(self) -> int:
-        return self.events.nbytes
+        """Of the events and what is known of them."""
+        bounds = self.cells.bounds
+        return int(bounds[-1]) - int(bounds[0]) + Cells.size_of(len(self))
 
     def column(self, name: str) -> NDArray[Any]:
         """A view, not a copy."""
-        index, dtype = _NUMBERS[name]
-        column = self.events.column(index)
-        return np.frombuffer(column.buffers()[1] or b"", dtype, len(column), column.offset * dtype.itemsize)
+        return self.cells.column(name)
 
     @property
     def raw(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """The buffer of all events, and the start and size of each in it."""
-        data, bounds = self.packed
-        offsets = bounds.astype(np.int64)
-        return data, offsets[:-1], offsets[1:] - offsets[:-1]
-
-    @property
-    def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-        """The buffer of all events, and where in it one ends and the next begins: one number more than events."""
-        column = self.events.column(0)
-        if not len(column):
-            return np.empty(0, np.uint8), np.zeros(1, np.int32)
-        _, bounds, data = column.buffers()
-        return np.frombuffer(data, np.uint8), np.frombuffer(bounds, np.int32, len(column) + 1, 4 * column.offset)
+        offsets = self.cells.bounds.astype(np.int64)
+        return self.data, offsets[:-1], offsets[1:] - offsets[:-1]
 
     @property
     def gtids(self) -> NDArray[np.uint8]:
-        """One line of GTID_BYTES per event, as a view; buffers that came over the wire may be longer than that."""
-        column = self.events.column("gtid")
-        raw = np.frombuffer(column.buffers()[1] or b"", np.uint8)
-        first = column.offset * GTID_BYTES
-        return raw[first : first + len(column) * GTID_BYTES].reshape(-1, GTID_BYTES)
+        """One line of GTID_BYTES per event, as a view."""
+        return self.cells.gtids
+
+    @property
+    def events(self) -> pa.RecordBatch:
+        """As Arrow, over the same memory."""
+        columns = {name: numbers(self.column(name)) for name in _NUMBERS}
+        columns["event"] = self.event_array
+        buffers = [None, pa.py_buffer(self.gtids)]
+        columns["gtid"] = pa.Array.from_buffers(pa.binary(GTID_BYTES), len(self), buffers)
+        return pa.RecordBatch.from_arrays([columns[name] for name in EVENT_SCHEMA.names], schema=EVENT_SCHEMA)
+
+    @property
+    def event_array(self) -> pa.Array:
+        buffers = [None, pa.py_buffer(self.cells.bounds), pa.py_buffer(self.data)]
+        return pa.Array.from_buffers(pa.binary(), len(self), buffers)
 
     @property
     def start(self) -> Position:
@@ -118,7 +117,31 @@ class Block:
         """Events first … stop-1, without copying."""
         if not first and stop == len(self):
             return self
-        return replace(self, events=self.events.slice(first, stop - first), seal=None)
+        return replace(self, cells=self.cells.slice(first, stop), seal=None)
+
+    def take(self, events: NDArray[np.int64]) -> "Block":
+        """These events, as a copy."""
+        raw = self.event_array.take(numbers(events))
+        return self._with(raw, {name: self.column(name)[events] for name in _NUMBERS}, self.gtids[events])
+
+    def filter(self, mask: NDArray[np.bool_]) -> "Block":
+        """The events for which it is true; without copying when it is for all."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def after(self, before: "Block") -> "Block":
+        """With the events of another block before its own, as a copy."""
+        raw = pa.concat_arrays([before.event_array, self.event_array])
+        columns = {name: np.concatenate([before.column(name), self.column(name)]) for name in _NUMBERS}
+        return self._with(raw, columns, np.concatenate([before.gtids, self.gtids]))
+
+    def with_columns(self, **columns: NDArray[Any]) -> "Block":
+        """These numbers instead; the events themselves are not copied."""
+        known = {name: columns.get(name, self.column(name)) for name in _NUMBERS}
+        return replace(self, cells=Cells.of(known, self.cells.bounds, self.gtids))
+
+    def _with(self, raw: pa.Array, columns: Mapping[str, NDArray[Any]], gtids: NDArray[np.uint8]) -> "Block":
+        data, bounds = _bytes_of(raw)
+        return replace(self, data=data, cells=Cells.of(columns, bounds, gtids), seal=None)
 
     def between(self, start: Position, end: Position) -> "Block":
         """Events that lie after `start` and end at or before `end`."""
@@ -134,9 +157,8 @@ class Block:
     def rows_of(self, tables: set[TableName]) -> "Block":
         """Only the rows events of these tables."""
         ids = [number for number, body in self.tables.items() if table_name(body) in tables]
-        mask = flags((self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids))
-        own = {number: self.tables[number] for number in ids}
-        return replace(self, events=self.events.filter(mask), tables=own, seal=None)
+        mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
+        return replace(self.filter(mask), tables={number: self.tables[number] for number in ids})
 
     def schema_of(self, table_id: int) -> TableSchema:
         try:
@@ -155,9 +177,16 @@ class Block:
 
     @classmethod
     def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
+        """The events are not copied."""
+        data, bounds = _bytes_of(events.column("event"))
+        columns = {name: view(events.column(name)) for name in _NUMBERS}
+        return cls.described(description, data, Cells.of(columns, bounds, _gtids_of(events.column("gtid"))))
+
+    @classmethod
+    def described(cls, description: bytes, data: NDArray[np.uint8], cells: Cells, seal: int | None = None) -> "Block":
         about = json.loads(description)
         tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
-        return cls(about["file"], about["server_version"], tuple(about["tags"]), events, tables)
+        return cls(about["file"], about["server_version"], tuple(about["tags"]), data, cells, tables, seal)
 
     @classmethod
     def of_arrays(
@@ -175,17 +204,20 @@ class Block:
         bounds = np.empty(count + 1, np.int32)
         bounds[:count] = arrays.start[:count]
         bounds[count] = arrays.start[count - 1] + arrays.size[count - 1]
-        raw = pa.py_buffer(data)
-        event = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(bounds), raw])
-        gtid = pa.Array.from_buffers(pa.binary(GTID_BYTES), count, [None, pa.py_buffer(arrays.gtid[:count].tobytes())])
-        columns = [
-            event,
-            *(
-                numbers(getattr(arrays, name)[:count].copy())
-                for name in EVENT_SCHEMA.names
-                if name not in {"event", "gtid"}
-            ),
-            gtid,
-        ]
-        events = pa.RecordBatch.from_arrays(columns, schema=EVENT_SCHEMA)
-        return cls(file, server_version, tags, events, tables, seal)
+        columns = {name: getattr(arrays, name)[:count] for name in _NUMBERS}
+        return cls(file, server_version, tags, data, Cells.of(columns, bounds, arrays.gtid[:count]), tables, seal)
+
+
+def _bytes_of(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """The buffer of Arrow's binaries and where in it one ends and the next begins, as views."""
+    _, bounds, data = events.buffers()
+    if not len(events):
+        return np.empty(0, np.uint8), np.zeros(1, np.int32)
+    return np.frombuffer(data, np.uint8), np.frombuffer(bounds, np.int32, len(events) + 1, 4 * events.offset)
+
+
+def _gtids_of(column: pa.Array) -> NDArray[np.uint8]:
+    """Buffers that came over the wire may be longer than their lines."""
+    raw = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+    first = column.offset * GTID_BYTES
+    return raw[first : first + len(column) * GTID_BYTES].reshape(-1, GTID_BYTES)

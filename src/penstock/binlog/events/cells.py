@@ -1,0 +1,86 @@
+"""What is known of each event of a block: columns of numbers, one after the other in one buffer.
+
+8 bytes of each of `LONGS` | where in the block's bytes one event ends and the next begins, 4 each and 4 more
+| 1 byte of each of `SHORTS` | the GTID
+One buffer is one allocation however small the block, and goes to a file as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.state import GTID_BYTES
+
+LONGS = ("position", "span", "timestamp", "server_id", "table_id", "transaction", "ordinal", "commit_us")
+SHORTS = ("kind", "entry", "boundary", "checksum")
+_BOUND_BYTES = 4
+_BOUNDS_AT = 8 * len(LONGS)
+_GTIDS_AT = _BOUNDS_AT + _BOUND_BYTES + len(SHORTS)
+CELL_BYTES = _GTIDS_AT + GTID_BYTES
+
+# Bytes of each cell before the column, bytes that no cell has, type.
+_PLACES: dict[str, tuple[int, int, Any]] = {name: (8 * i, 0, np.dtype(np.int64)) for i, name in enumerate(LONGS)} | {
+    name: (_BOUNDS_AT + _BOUND_BYTES + i, _BOUND_BYTES, np.dtype(np.uint8)) for i, name in enumerate(SHORTS)
+}
+_BOUND = np.dtype(np.int32)
+_BYTE = np.dtype(np.uint8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """Cells first … first+count-1 of `room`."""
+
+    raw: NDArray[np.uint8]
+    room: int
+    first: int
+    count: int
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], bounds: NDArray[Any], gtids: NDArray[np.uint8]) -> "Cells":
+        """These columns, as a copy; `bounds` has one number more than they."""
+        count = bounds.size - 1
+        made = cls.over(np.empty(cls.size_of(count), np.uint8))
+        for name in _PLACES:
+            made.column(name)[:] = columns[name]
+        made.bounds[:] = bounds
+        made.gtids[:] = gtids
+        made.raw.flags.writeable = False
+        return made
+
+    @classmethod
+    def over(cls, raw: NDArray[np.uint8]) -> "Cells":
+        """Of the whole buffer."""
+        count = (raw.size - _BOUND_BYTES) // CELL_BYTES
+        return cls(raw, count, 0, count)
+
+    @staticmethod
+    def size_of(count: int) -> int:
+        return CELL_BYTES * count + _BOUND_BYTES
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A view, as are the others."""
+        before, more, dtype = _PLACES[name]
+        return np.frombuffer(self.raw, dtype, self.count, before * self.room + more + dtype.itemsize * self.first)
+
+    @property
+    def bounds(self) -> NDArray[np.int32]:
+        return np.frombuffer(self.raw, _BOUND, self.count + 1, _BOUNDS_AT * self.room + _BOUND_BYTES * self.first)
+
+    @property
+    def gtids(self) -> NDArray[np.uint8]:
+        """One line of GTID_BYTES per event."""
+        at = _GTIDS_AT * self.room + _BOUND_BYTES + GTID_BYTES * self.first
+        return np.frombuffer(self.raw, _BYTE, GTID_BYTES * self.count, at).reshape(-1, GTID_BYTES)
+
+    def slice(self, first: int, stop: int) -> "Cells":
+        return Cells(self.raw, self.room, self.first + first, stop - first)
+
+    def packed(self) -> NDArray[np.uint8]:
+        """A buffer of these cells alone, with bounds from 0: the very one, where it is that."""
+        bounds = self.bounds
+        if self.count == self.room and not bounds[0]:
+            return self.raw
+        return Cells.of({name: self.column(name) for name in _PLACES}, bounds - bounds[0], self.gtids).raw
