@@ -1,6 +1,7 @@
 """What the store holds, in numbers: where it begins, where it ends, and what lies where. Locks are the store's."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -179,26 +180,26 @@ class Books:
                 return _place_in(one, entries, one.first + int(marks[-1]))
         return None
 
-    def end_after(self, start: Position, max_bytes: int) -> Position:
-        """The last boundary within `max_bytes` of the log after `start`, or the first one if that is farther."""
-        total, best = 0, None
+    def near(self, end: Position) -> list[Held]:
+        """The block that has the entry which ends there, and the last one before it with a boundary."""
+        held = self.shelf.held
+        number = held.find(lambda one: one.end < end)
+        found = [held[number]] if number < held.tail else []
+        before = (held[earlier] for earlier in range(number - 1, held.head - 1, -1))
+        return found + list(islice((one for one in before if one.boundary >= 0), 1))
+
+    def after(self, start: Position, max_bytes: int) -> list[Held]:
+        """Blocks with the log after `start`, up to a boundary and so many bytes."""
+        found, size, has_end = list[Held](), 0, False
         held = self.shelf.held
         for one in held.since(held.find(lambda one: one.end <= start)):
-            block = self.shelf.entries(one).block
-            block = block.between(start, block.end)
-            boundaries = block.boundaries
-            _, starts, sizes = block.raw
-            if boundaries.size:
-                reach = total + starts[boundaries] + sizes[boundaries] - starts[0]
-                fitting = boundaries[reach <= max_bytes]
-                if fitting.size or best is None:
-                    best = block.end_of(int(fitting[-1] if fitting.size else boundaries[0]))
-            total += int(sizes.sum())
-            if best is not None and total >= max_bytes:
+            found.append(one)
+            # That of the first block may be `start` itself.
+            has_end = has_end or (one.boundary >= 0 and one.start >= start)
+            size += one.end.offset - max(one.start, start).offset
+            if has_end and size >= max_bytes:
                 break
-        if best is None:
-            raise StoreError(f"there is no transaction boundary after {start}")
-        return best
+        return found
 
 
 def _end(held: Held) -> Place:

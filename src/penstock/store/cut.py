@@ -70,11 +70,34 @@ def cut(
     return _batch(client, after, end, pieces), end
 
 
+def end_after(
+    start: Position, parts: Iterable[Held], entries_of: Callable[[Held], Entries], max_bytes: int
+) -> Position:
+    """The last boundary within `max_bytes` of the log after `start`, or the first one if that is farther."""
+    total, best = 0, None
+    for held in parts:
+        block = entries_of(held).block
+        block = block.between(start, block.end)
+        boundaries = block.boundaries
+        _, starts, sizes = block.raw
+        if boundaries.size:
+            reach = total + starts[boundaries] + sizes[boundaries] - starts[0]
+            fitting = boundaries[reach <= max_bytes]
+            if fitting.size or best is None:
+                best = block.end_of(int(fitting[-1] if fitting.size else boundaries[0]))
+        total += int(sizes.sum())
+        if best is not None and total >= max_bytes:
+            break
+    if best is None:
+        raise StoreError(f"there is no transaction boundary after {start}")
+    return best
+
+
 def _fitting(piece: _Piece, after: Place, size: BatchSize) -> int:
     """How many of the block's entries are within the size."""
     if size.unit == "items":
         return min(piece.high, after.sequence + 1 + size.count - piece.held.first)
-    within = np.searchsorted(piece.held.base + piece.entries.reach, after.bytes + size.bytes, "right")
+    within = np.searchsorted(piece.entries.reach, after.bytes + size.bytes - piece.held.base, "right")
     return min(piece.high, int(within))
 
 

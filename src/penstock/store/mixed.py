@@ -19,7 +19,8 @@ _LOOK_AGAIN_S = 0.5  # for room on the disk
 
 
 class MixedShelf:
-    """`files` must keep nothing that all have acked: what follows in memory would not be the next."""
+    """`files` must keep nothing that all have acked: what lies in memory is freed after what lies in files, so that it
+    is always the next there."""
 
     def __init__(self, limit_bytes: int, files: FileShelf) -> None:
         self.held: Ring[Held] = Ring()
@@ -77,10 +78,6 @@ class MixedShelf:
     def _move(self, held: Held, entries: Entries) -> None:
         files = self._files
         with self._moving:
-            with self._lock:
-                newest = files.held[files.held.tail - 1] if len(files.held) else None
-                if newest is not None and newest.last + 1 != held.first:
-                    files.clear()  # all have acked it, and what came after it
             files.write([(held, entries)])
             with self._lock:
                 if self._memory.get(held.first, (None,))[0] is held:

@@ -18,7 +18,7 @@ from penstock.store.batch import Batch, BatchSize
 from penstock.store.books import Books
 from penstock.store.catch_up import CatchUp, LogReader, begin
 from penstock.store.client import Client, ClientState, TableFilter
-from penstock.store.cut import cut
+from penstock.store.cut import cut, end_after
 from penstock.store.gate import Gate
 from penstock.store.held import Entries
 from penstock.store.roster import Roster
@@ -89,9 +89,9 @@ class EventStore:
             self._books.discard_incomplete()
             end = self._books.put
             for client in self._roster.clients.values():
+                client.rewinds += 1  # what it is just getting may be gone
                 if client.get.sequence > end.sequence:
                     client.move(get=end, ack=min(client.ack, end, key=lambda place: place.sequence))
-                    client.rewinds += 1
             return end.position
 
     def restart_at(self, position: Position) -> None:
@@ -240,6 +240,7 @@ class EventStore:
     def ack(self, name: str, end: Position, sequence: int | None = None) -> None:
         """Everything up to the entry that ends at `end` is done. It must be one that was got and is not acked yet."""
         client = self._client(name)
+        self._load(end)
         with self._gate:
             self._check_live(client, may_fail=False)
             if client.catch_up is not None:
@@ -256,6 +257,7 @@ class EventStore:
     def release(self, name: str, end: Position) -> None:
         """Everything up to the last transaction boundary at or before `end` is done; nothing when that is acked."""
         client = self._client(name)
+        self._load(end)
         with self._gate:
             boundary = self._books.boundary.position
             if end > boundary:
@@ -268,6 +270,7 @@ class EventStore:
 
     def keep(self, name: str, position: Position) -> None:
         """That the client has acked up to there is known for good, also after a crash."""
+        self._load(position)
         with self._gate:
             client = self._roster.clients.get(name)
             if client is None or client.kept is None or client.is_far:
@@ -314,13 +317,16 @@ class EventStore:
 
         Before what the store holds, that is where the store begins: only the source's log has what lies between.
         """
-        with self._gate:
-            self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
-            if self._books.boundary.position <= start:
-                return start
-            if start < self._books.origin.position:
-                return min(self._books.origin.position, self._books.boundary.position)
-            return self._books.end_after(start, max_bytes)
+        while True:
+            with self._gate:
+                self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
+                if self._books.boundary.position <= start:
+                    return start
+                if start < self._books.origin.position:
+                    return min(self._books.origin.position, self._books.boundary.position)
+                parts = self._books.after(start, max_bytes)
+            with suppress(BlockGoneError):
+                return end_after(start, parts, self._shelf.entries, max_bytes)
 
     def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
         """The entries of (start, end], or None when they are not, or no longer, all here."""
@@ -364,6 +370,16 @@ class EventStore:
             left = self._gate.left(deadline)
             self._gate.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
             return left != 0
+
+    def _load(self, end: Position) -> None:
+        """What is about to be looked into comes from the disk while nobody waits for it."""
+        if not self._shelf.outlives:
+            return
+        with self._gate:
+            several = self._books.near(end)
+        for held in several:
+            with suppress(BlockGoneError):
+                self._shelf.entries(held)
 
     # -- inside the gate
 

@@ -15,7 +15,7 @@ from penstock.store.held import Entries, Held
 from penstock.store.segment import Segment
 from penstock.store.shelf import BlockGoneError, Shelf
 from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_store import BEGIN, END, ROWS, START, blocks_of, got, transaction
+from tests.unit.store.test_store import BEGIN, END, START, blocks_of, got, transaction
 
 _DEADLINE_S = 20.0
 
@@ -150,22 +150,29 @@ def test_a_full_disk_of_the_mixed_store_says_so_and_goes_on(
     ]
 
 
-def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("acked", [4, 6])
+def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acked: int) -> None:
     """Its block cannot be written back without it: capture begins one boundary earlier, and nobody misses anything."""
-    store = EventStore(FileShelf(tmp_path, sync="none"), START)
-    store.add_client("one")
+    store = EventStore(FileShelf(tmp_path, segment_bytes=1, sync="none"), START)
+    store.add_client("one", is_kept_later=True)
     one, two = blocks_of(transaction(), [*transaction(), (10, BEGIN)])
     store.put([one, two])
-    seen = got(store, BatchSize(4))
+    seen = got(store, BatchSize(acked))
     store.ack("one", seen.end)
+    store.keep("one", seen.end)
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", full)
     assert store.discard_incomplete() == one.end
+    assert store.acked == one.end
     monkeypatch.setattr(os, "pwritev", real)
-    again = blocks_of(transaction(), [*transaction(), (10, BEGIN), (10, ROWS), (10, END)])[1]
+    again = blocks_of(*[transaction()] * 3)[1:]
     store.put(again)
     batch = got(store)
-    assert (batch.start, batch.end) == (one.end, again.end)
+    assert (batch.start, batch.end) == (one.end, again[-1].end)
+    store.ack("one", batch.end)
+    assert store.first == one.end  # that it acked once more is not kept yet
+    store.keep("one", batch.end)
+    assert store.first == batch.end
 
 
 def test_without_the_beginning_it_stops_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
