@@ -9,7 +9,7 @@ import random
 import signal
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from penstock.binlog.events.block import Block
 from penstock.instance.clients import Clients
 from penstock.meta import FileKeeper, KeptMeta
+from penstock.meta.record import ClientRecord
 from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileShelf, MixedShelf
 from penstock.store.shelf import Shelf
@@ -26,6 +27,7 @@ from tests.unit.store.test_store import BEGIN, END, ROWS
 START = Position("binlog.000001", 4)
 CLIENTS = (1, 2)
 SEGMENT_BYTES = 6000
+PERIOD_S = 0.01
 # What a kill can fall into: a call of the system, before it, after it, or with half of its work done.
 STEPS = {
     "pwritev": ("before", "half", "after"),  # a block
@@ -38,9 +40,24 @@ STEPS = {
 }
 
 
+def say(*words: object) -> None:
+    """In one piece, whichever thread it is."""
+    os.write(1, f"{' '.join(map(str, words))}\n".encode())
+
+
 def shelf_in(folder: Path, kind: str) -> Shelf:
     files = FileShelf(folder / "store", segment_bytes=SEGMENT_BYTES, sync="batch")
-    return files if kind == "file" else MixedShelf(9000, files)
+    return MixedShelf(9000, files) if kind == "mixed" else files
+
+
+class SayingKeeper(FileKeeper):
+    """Says what is kept."""
+
+    def save(self, changed: Iterable[ClientRecord]) -> None:
+        several = [(record.client_id, record.cursor) for record in changed if record.cursor is not None]
+        super().save(changed)
+        for client, cursor in several:
+            say("kept", client, cursor.position.offset)
 
 
 def transaction_at(offset: int) -> list[tuple[int, int]]:
@@ -82,7 +99,7 @@ def kill_in(step: str, when: str, count: int) -> None:
 
 def main(folder: Path, kind: str, seed: int, fault: str) -> None:
     chance = random.Random(seed)
-    with KeptMeta("d", FileKeeper("d", folder), period_s=None) as meta:
+    with KeptMeta("d", SayingKeeper("d", folder), period_s=PERIOD_S if kind == "later" else None) as meta:
         store = EventStore(shelf_in(folder, kind), START)
         lowest = meta.lowest_cursor()
         if lowest is not None and store.latest < lowest.position:
@@ -94,8 +111,8 @@ def main(folder: Path, kind: str, seed: int, fault: str) -> None:
             cursor = meta.cursor(client)
             clients.subscribe(client)
             if cursor is None:
-                print("begins", client, flush=True)
-        print("ready", at.offset, flush=True)
+                say("begins", client)
+        say("ready", at.offset)
         if fault:
             step, when, count = fault.split(":")
             kill_in(step, when, int(count))
@@ -106,7 +123,7 @@ def main(folder: Path, kind: str, seed: int, fault: str) -> None:
             blocks = captured(at)
             store.put(blocks)
             at = blocks[-1].end
-            print("put", at.offset, flush=True)
+            say("put", at.offset)
             for client in CLIENTS:
                 if chance.random() < 0.6:
                     serve(clients, client, chance)
@@ -117,14 +134,14 @@ def serve(clients: Clients, client: int, chance: random.Random) -> None:
     if got is None:
         return
     batch_id, batch = got
-    print("got", client, batch.start.offset, batch.end.offset, flush=True)
+    say("got", client, batch.start.offset, batch.end.offset)
     if chance.random() < 0.1:
         clients.rollback(client)
-        print("rolled", client, flush=True)
+        say("rolled", client)
         return
     clients.ack(client, batch_id)
     if batch.ack is not None:
-        print("ack", client, batch.ack.offset, flush=True)
+        say("ack", client, batch.ack.offset)
 
 
 if __name__ == "__main__":

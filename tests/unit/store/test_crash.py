@@ -16,7 +16,7 @@ from penstock.store import BatchSize, EventStore, FileShelf, Start
 from tests.unit.store.crash_writer import CLIENTS, SEGMENT_BYTES, START, STEPS, transaction_at
 from tests.unit.store.test_store_machine import are_bytes_right
 
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))  # of each kind; a long run takes 500
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))  # of each kind; a long run has 500
 FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
 _MOST_LINES = 150
 
@@ -29,6 +29,7 @@ class Run:
     begin: int = 0  # where capture went on
     got: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: {client: [] for client in CLIENTS})
     acked: dict[int, int] = field(default_factory=dict[int, int])
+    kept: dict[int, int] = field(default_factory=dict[int, int])
     is_ready: bool = False
 
     def hear(self, words: list[str]) -> None:
@@ -43,6 +44,8 @@ class Run:
                 self.got[int(client)].pop()
             case ["ack", client, offset]:
                 self.acked[int(client)] = int(offset)
+            case ["kept", client, offset]:
+                self.kept[int(client)] = int(offset)
             case _:
                 pass
 
@@ -75,14 +78,15 @@ def cursors_in(folder: Path) -> dict[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["file", "mixed"])
+@pytest.mark.parametrize("kind", ["file", "mixed", "later"])
 def test_nothing_is_lost(tmp_path: Path, kind: str) -> None:
+    """`later`: cursors are kept every period, so that a client gets again what it acked after the last time."""
     cursors: dict[int, int] = dict.fromkeys(CLIENTS, START.offset)
-    put, first = START.offset, 100 if kind == "mixed" else 0
+    put, first = START.offset, {"file": 0, "mixed": 100, "later": 200}[kind]
     for seed in range(first, first + ROUNDS):
         run = killed(tmp_path, kind, seed)
         assert run.begin in BOUNDARIES
-        if kind == "file":
+        if kind != "mixed":
             assert run.begin >= put, "what was put is gone"
         for client, ranges in run.got.items():
             # Each goes on at its cursor, neither before nor after it, and without a gap.
@@ -93,7 +97,8 @@ def test_nothing_is_lost(tmp_path: Path, kind: str) -> None:
         assert set(after) == set(CLIENTS), "a cursor is gone"
         for client in CLIENTS:
             assert after[client] in BOUNDARIES
-            assert after[client] >= max(cursors[client], run.acked.get(client, 0)), f"seed {seed}: an ack was lost"
+            done = run.kept if kind == "later" else run.acked
+            assert after[client] >= max(cursors[client], done.get(client, 0)), f"seed {seed}: an ack was lost"
             ends = [end for _, end in run.got[client]]
             assert after[client] <= max([cursors[client], *ends]), f"seed {seed}: acked before it was got"
         cursors, put = after, max(put, run.put)
@@ -104,7 +109,7 @@ def check_store(folder: Path, kind: str, put: int, lowest: int) -> None:
     """All that clients need is there, once and in order, byte for byte."""
     shelf = FileShelf(folder / "store", segment_bytes=SEGMENT_BYTES, sync="none")
     store = EventStore(shelf, START)
-    if kind == "file":
+    if kind != "mixed":
         assert store.latest.offset >= put, "what was put is gone"
         assert store.first.offset <= lowest, "what a client has not acked is gone"
     store.add_client("reader", Start.first())
