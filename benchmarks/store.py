@@ -103,6 +103,21 @@ def write_plainly(blocks: list[Block], size: int, folder: Path) -> tuple[float, 
     return took, synced
 
 
+def beside_plain_writes(blocks: list[Block], folder: Path, figures: dict[str, Any]) -> tuple[float, float]:
+    """Seconds to put all blocks into files, and to write as many bytes plainly; one after the other, many times."""
+    plain, files, ratios, synced = list[float](), list[float](), list[float](), list[float]()
+    for _ in range(_FILE_ROUNDS):
+        took, took_synced, size = write_files(blocks, folder)
+        alone, alone_synced = write_plainly(blocks, size, folder)
+        files.append(took)
+        plain.append(alone)
+        ratios.append(alone / took)
+        synced.append(alone_synced / took_synced)
+    figures["file_ratio_sequential_write"] = round(median(ratios), 2)
+    figures["file_ratio_synced"] = round(median(synced), 2)
+    return median(files), median(plain)
+
+
 def decode(block: Block) -> None:
     events = np.flatnonzero(block.column("entry") == Entry.ROWS)
     ids = block.column("table_id")[events]
@@ -149,11 +164,16 @@ def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
     return took
 
 
+def transactions_of(blocks: list[Block]) -> list[Block]:
+    """Each a block of its own; one that goes on in the next block, two of them."""
+    return [
+        block.slice(first, stop) for block in blocks for first, stop in pairwise([0, *(block.boundaries + 1).tolist()])
+    ]
+
+
 def latencies(blocks: list[Block]) -> list[float]:
     """Milliseconds from the put of a small transaction to its get in another thread that waits for it."""
-    parts = [
-        block.slice(first + 1, stop + 1) for block in blocks for first, stop in pairwise(block.boundaries.tolist())
-    ][:_LATENCIES]
+    parts = transactions_of(blocks)[:_LATENCIES]
     store = EventStore(MemoryShelf(64 << 20), _START)
     store.add_client("one", wants_whole=True)
     put_at, took = list[float](), list[float]()
@@ -195,12 +215,13 @@ def main() -> None:
     rows: list[list[str]] = []
     figures: dict[str, Any] = {}
 
+    def add_row(name: str, took: float, count: int = len(blocks)) -> None:
+        rows.append([name, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / count:,.0f}"])
+
     def measured(name: str, run: Callable[[], float]) -> float:
         say(name)
         took = median(run() for _ in range(ROUNDS))
-        rows.append(
-            [name, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / len(blocks):,.0f}"]
-        )
+        add_row(name, took)
         return took
 
     through(MemoryShelf(64 << 20), blocks, 1)
@@ -209,33 +230,24 @@ def main() -> None:
             f"memory, {clients} client(s)", lambda clients=clients: through(MemoryShelf(64 << 20), blocks, clients)
         )
         figures.setdefault("memory_images_per_s", round(images / took))
+    say("memory, every transaction a block")
+    small = transactions_of(blocks)
+    add_row("memory, small blocks", through(MemoryShelf(64 << 20), small, 1), len(small))
     with tempfile.TemporaryDirectory(dir=Path.home() / ".cache" / "penstock") as name:
         folder = Path(name)
         say("files, beside plain writes of the same size")
-        plain, files, ratios, synced = list[float](), list[float](), list[float](), list[float]()
-        for _ in range(_FILE_ROUNDS):
-            took, took_synced, size = write_files(blocks, folder)
-            alone, alone_synced = write_plainly(blocks, size, folder)
-            files.append(took)
-            plain.append(alone)
-            ratios.append(alone / took)
-            synced.append(alone_synced / took_synced)
-        figures["file_ratio_sequential_write"] = round(median(ratios), 2)
-        figures["file_ratio_synced"] = round(median(synced), 2)
-        for kind, took in (("put into files", median(files)), ("plain sequential writes", median(plain))):
-            rows.append(
-                [kind, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / len(blocks):,.0f}"]
-            )
+        files, plain = beside_plain_writes(blocks, folder, figures)
+        add_row("put into files", files)
+        add_row("plain sequential writes", plain)
         measured("files, 1 client", lambda: _with_files(folder, blocks))
+        measured("mixed, 1 client", lambda: _with_files(folder, blocks, memory_bytes=64 << 20))
         say("mixed, a fast client that decodes, with and without one that has stopped")
         alone, beside = list[float](), list[float]()
-        for _ in range(ROUNDS + 2):
-            alone.append(fast_client(log, folder, with_stopped=False))
-            beside.append(fast_client(log, folder, with_stopped=True))
-        for kind, took in (("mixed, decoding client", median(alone)), ("… beside a stopped one", median(beside))):
-            rows.append(
-                [kind, f"{log.size / took / 1e6:,.0f}", f"{images / took:,.0f}", f"{1e6 * took / len(blocks):,.0f}"]
-            )
+        for number in range(2 * ROUNDS):
+            for is_beside in (False, True) if number % 2 else (True, False):
+                (beside if is_beside else alone).append(fast_client(log, folder, with_stopped=is_beside))
+        add_row("mixed, decoding client", median(alone))
+        add_row("… beside a stopped one", median(beside))
         figures["fast_client_slowdown"] = round(median(beside) / median(alone) - 1, 3)
     took = latencies(blocks)
     figures["p99_put_get_ms"] = round(quantiles(took, n=100)[98], 3)
@@ -249,8 +261,10 @@ def main() -> None:
     print_figures("store", figures)
 
 
-def _with_files(folder: Path, blocks: list[Block]) -> float:
-    shelf = FileShelf(folder, sync="none")
+def _with_files(folder: Path, blocks: list[Block], memory_bytes: int = 0) -> float:
+    shelf: Shelf = FileShelf(folder, sync="none")
+    if memory_bytes:
+        shelf = MixedShelf(memory_bytes, shelf)
     took = through(shelf, blocks, 1)
     shelf.clear()
     shelf.close()
