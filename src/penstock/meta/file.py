@@ -51,6 +51,8 @@ class FileKeeper:
             raise MetaError(f"{self.path} is in use by another process: a server that runs; stop it first") from None
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
+        if self._lock < 0:
+            raise MetaError(f"{self.path} is not ours: it may be another process's by now")
         after = self._records | {record.client_id: record for record in changed}
         after = {client_id: record for client_id, record in after.items() if not record.is_forgotten}
         try:

@@ -1,7 +1,8 @@
 """A manager whose records outlive it: in a file, or in ZooKeeper.
 
-A change is kept `before` it counts, or afterwards: `soon`, or every period. What was kept last is at most that much
-older than what counts; a client gets the rest again. At stop everything is kept.
+A change of a cursor is kept `before` it counts, or afterwards: `soon`, or every period. What was kept last is at most
+that much older than what counts; a client gets the rest again. Who subscribes is kept at once: a client that nobody
+knows of after a crash would miss what came since. At stop everything is kept, and then nothing more.
 """
 
 import logging
@@ -9,7 +10,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from penstock.errors import FencedError
+from penstock.errors import FencedError, MetaError
+from penstock.meta.cursor import Cursor
 from penstock.meta.memory import MemoryMeta
 from penstock.meta.record import ClientRecord
 
@@ -49,10 +51,8 @@ class KeptMeta(MemoryMeta):
         for record in self._keeper.load():
             record.begin_ids()
             self._records[record.client_id] = record
-        if self._period_s is None and self._records:
-            self._keeper.save(self._records.values())
-        else:
-            self._dirty = dict(self._records)
+        if self._records:
+            self._keeper.save(self._records.values())  # ids that may be given out from now on
         if self._period_s is not None:
             name = f"penstock-meta-{self.destination}"
             self._thread = threading.Thread(target=self._flush_often, name=name, daemon=True)
@@ -70,7 +70,35 @@ class KeptMeta(MemoryMeta):
         finally:
             self._keeper.close()
 
+    # -- kept at once
+
+    def subscribe(self, client_id: int, table_filter: str = "", cursor: Cursor | None = None) -> None:
+        self._at_once(client_id, lambda: super(KeptMeta, self).subscribe(client_id, table_filter, cursor))
+
+    def unsubscribe(self, client_id: int) -> None:
+        self._at_once(client_id, lambda: super(KeptMeta, self).unsubscribe(client_id))
+
+    def forget(self, client_id: int) -> None:
+        self._at_once(client_id, lambda: super(KeptMeta, self).forget(client_id))
+
+    def _at_once(self, client_id: int, change: Callable[[], None]) -> None:
+        """Or not at all."""
+        with self._lock:
+            before = self._records.get(client_id)
+            change()
+        try:
+            self.flush()
+        except Exception:
+            with self._lock:
+                self._records.pop(client_id, None)
+                if before is not None:
+                    self._records[client_id] = before
+                self._dirty[client_id] = before or ClientRecord(client_id)
+            raise
+
     def _keep(self, record: ClientRecord) -> None:
+        if self._is_stopping:
+            raise MetaError(f"the cursors of '{self.destination}' are no longer ours: the instance was stopped")
         if self._fenced is not None:
             raise self._fenced
         if self._period_s is None:

@@ -36,6 +36,8 @@ class ClientRecord:
     def subscribe(self, table_filter: str, cursor: Cursor | None = None) -> None:
         self.is_subscribed, self.filter = True, table_filter
         self.cursor = self.cursor or cursor
+        if not self.ids_until:
+            self.begin_ids()
 
     def unsubscribe(self) -> None:
         self.is_subscribed = False

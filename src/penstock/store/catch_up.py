@@ -92,9 +92,9 @@ class CatchUp:
         )  # fmt: skip
         while self._parts and self._parts[0][0].last <= self._place.sequence:
             self._parts.popleft()
-        self.got = self._place.position
         before = self._waiting[-1][1] if self._waiting else self.boundary
-        self._waiting.append((self.got, batch.ack or before))
+        self._waiting.append((self._place.position, batch.ack or before))
+        self.got = self._place.position  # last: an ack of the batch before may come at any moment
         return replace(batch, first_sequence=NOT_IN_STORE, end_sequence=NOT_IN_STORE)
 
     def _is_full(self, client: Client, size: BatchSize) -> bool:

@@ -8,6 +8,7 @@ import errno
 import fcntl
 import logging
 import os
+import shutil
 import threading
 import time
 from collections import OrderedDict
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from penstock.disk import sync_folder
 from penstock.errors import StoreError, StoreFullError
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 SyncPolicy = Literal["batch", "interval", "none"]
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 _REMEMBERED = 8  # blocks that were read last
+_ASIDE = ".damaged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,15 @@ class Retention:
     keep_s: float = 0
     limit_bytes: int | None = None
     limit_s: float | None = None
+
+
+class _Place(NamedTuple):
+    """Of a block."""
+
+    held: Held
+    segment: Segment
+    at: int
+    length: int
 
 
 class FileShelf:
@@ -65,8 +76,8 @@ class FileShelf:
         self._segment_bytes, self._sync, self._interval_s = segment_bytes, sync, interval_s
         self._retention, self._clock = retention or Retention(), clock
         self._segments: list[Segment] = []
-        self._places: dict[int, tuple[Segment, int, int]] = {}  # by first sequence: file, byte, length
-        self._remembered: OrderedDict[int, Entries] = OrderedDict()
+        self._places: dict[int, _Place] = {}  # by first sequence
+        self._remembered: OrderedDict[int, tuple[Held, Entries]] = OrderedDict()
         self._memory = threading.Lock()  # of _remembered
         self._state = threading.Lock()  # of _segments, while one thread writes and another frees
         self._writes_from: int | None = None  # sequence of the first entry that is being written
@@ -114,24 +125,30 @@ class FileShelf:
                 self._note(segment, at, head.length, held)
                 end = at + head.length
             if end < segment.size or not end:
-                lost = [path, *paths[number + 1 :]]
-                size = segment.size - end + sum(other.stat().st_size for other in paths[number + 1 :])
-                if size:
-                    self.recovered = (
-                        f"{size} bytes of {', '.join(one.name for one in lost)} were no whole block and are cut off"
-                    )
-                if end:
-                    segment.cut(end)
-                    self._segments.append(segment)
-                else:
-                    segment.remove()
-                for other in paths[number + 1 :]:
-                    other.unlink()
+                self._cut_off(segment, end, paths[number + 1 :])
                 return
             self._segments.append(segment)
 
+    def _cut_off(self, segment: Segment, end: int, later: list[Path]) -> None:
+        """What a crash leaves at the end of the last file is no block. Damage before that is kept aside with all that
+        comes after it: the source may not have it any more."""
+        size = segment.size - end
+        if later:
+            names = ", ".join(path.name for path in [segment.path, *later])
+            self.recovered = f"{segment.path.name} is damaged at byte {end}; what follows is kept aside ({names})"
+            shutil.copyfile(segment.path, segment.path.with_name(f"{segment.path.name}{_ASIDE}"))
+        elif size:
+            self.recovered = f"{size} bytes of {segment.path.name} were no whole block and are cut off"
+        if end:
+            segment.cut(end)
+            self._segments.append(segment)
+        else:
+            segment.remove()
+        for path in later:
+            path.rename(path.with_name(f"{path.name}{_ASIDE}"))
+
     def _note(self, segment: Segment, at: int, length: int, held: Held) -> None:
-        self._places[held.first] = (segment, at, length)
+        self._places[held.first] = _Place(held, segment, at, length)
         segment.last = held.last
         self.held.append(held)
 
@@ -157,7 +174,7 @@ class FileShelf:
                     self._segments.append(opened[-1])
                 segment = self._segments[-1]
                 at = segment.append(encode(held, entries))
-                self._places[held.first] = (segment, at, segment.size - at)
+                self._places[held.first] = _Place(held, segment, at, segment.size - at)
                 segment.last, segment.written_s, self._is_dirty = held.last, self._clock(), True
             self._sync_if_due()
             self.problem = ""
@@ -209,7 +226,7 @@ class FileShelf:
                     log.warning("not synced reason=%s", self.problem)
 
     def add(self, held: Held, entries: Entries) -> None:
-        self._remember(held.first, entries)
+        self._remember(held, entries)
         self.held.append(held)
 
     # -- reading
@@ -220,22 +237,22 @@ class FileShelf:
 
     def entries(self, held: Held) -> Entries:
         with self._memory:
-            found = self._remembered.get(held.first)
-            if found is not None:
+            remembered = self._remembered.get(held.first)
+            if remembered is not None and remembered[0].is_same(held):
                 self._remembered.move_to_end(held.first)
-                return found
-        segment, at, length = self._places.get(held.first) or (None, 0, 0)
-        if segment is None:
+                return remembered[1]
+        place = self._places.get(held.first)
+        if place is None or not place.held.is_same(held):
             raise BlockGoneError.of(held)
-        found = segment.entries(at, length)
-        if found is None:
-            raise BlockGoneError.of(held)
-        self._remember(held.first, found)
+        found = place.segment.entries(place.at, place.length)
+        if found is None or self._places.get(held.first) is not place:
+            raise BlockGoneError.of(held)  # maybe others were written there in the meantime
+        self._remember(held, found)
         return found
 
-    def _remember(self, first: int, entries: Entries) -> None:
+    def _remember(self, held: Held, entries: Entries) -> None:
         with self._memory:
-            self._remembered[first] = entries
+            self._remembered[held.first] = held, entries
             while len(self._remembered) > _REMEMBERED:
                 self._remembered.popitem(last=False)
 
@@ -285,7 +302,7 @@ class FileShelf:
                 except OSError as error:
                     raise self._refused(error) from None
                 del self._segments[-1]
-                while len(self.held) and self._places[self.held[self.held.tail - 1].first][0] is newest:
+                while len(self.held) and self._places[self.held[self.held.tail - 1].first].segment is newest:
                     self._forget(self.held.drop_last())
 
     def drop_last(self) -> Entries:
@@ -297,7 +314,7 @@ class FileShelf:
 
     def unwrite(self, held: Held) -> None:
         """The last block that was written."""
-        segment, at, _ = self._places[held.first]
+        _, segment, at, _ = self._places[held.first]
         with self._state:
             try:
                 if segment not in self._segments:

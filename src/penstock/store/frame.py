@@ -20,6 +20,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.cells import Cells
 from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
 from penstock.model import Position
+from penstock.model.position import numbered
 from penstock.store.held import Entries, Held
 
 _HEAD = struct.Struct("<4sIQ10q6I")
@@ -91,6 +92,8 @@ def read_head(raw: bytes) -> Head | None:
         return None
     names = raw[_HEAD.size : _HEAD.size + names_bytes]
     file, _, file_before = names.decode("utf-8", "replace").partition("\0")
+    if numbered(file) != file or numbered(file_before) != file_before:
+        return None
     places = Position(file_before, before), Position(file, start), Position(file, end, time_s)
     held = Held(first, count, base, size, *places, boundary, bool(flags & _IS_BEGIN))
     is_sealed = bool(flags & _IS_SEALED)

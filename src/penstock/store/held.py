@@ -90,6 +90,10 @@ class Held:
     def memory_bytes(self) -> int:
         return memory_bytes(self.size, self.count)
 
+    def is_same(self, other: "Held") -> bool:
+        """Whether it holds the same entries: when some were taken away, others may come under their numbers."""
+        return (self.first, self.count, self.size, self.end) == (other.first, other.count, other.size, other.end)
+
     @classmethod
     def of(
         cls, entries: Entries, first: int, base: int, after: Position | None = None, *, is_begin: bool = True

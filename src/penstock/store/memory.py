@@ -18,7 +18,7 @@ class MemoryShelf:
         self.outlives = False
         self.problem = ""
         self.wake: Callable[[], None] = lambda: None
-        self._entries: dict[int, Entries] = {}  # by first sequence
+        self._entries: dict[int, tuple[Held, Entries]] = {}  # by first sequence
         self._bytes = 0
 
     def has_room(self, waiting: int, blocks: Sequence[Entries]) -> bool:
@@ -33,7 +33,7 @@ class MemoryShelf:
 
     def add(self, held: Held, entries: Entries) -> None:
         self.held.append(held)
-        self._entries[held.first] = entries
+        self._entries[held.first] = held, entries
         self._bytes += held.memory_bytes
 
     def is_near(self, sequence: int) -> bool:
@@ -42,9 +42,9 @@ class MemoryShelf:
 
     def entries(self, held: Held) -> Entries:
         found = self._entries.get(held.first)
-        if found is None:
+        if found is None or not found[0].is_same(held):
             raise BlockGoneError.of(held)
-        return found
+        return found[1]
 
     def free(self, sequence: int) -> Held | None:
         dropped = None
@@ -55,7 +55,7 @@ class MemoryShelf:
 
     def drop_last(self) -> Entries:
         held = self.held.drop_last()
-        entries = self._entries[held.first]
+        _, entries = self._entries[held.first]
         self._forget(held)
         return entries
 

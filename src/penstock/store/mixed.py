@@ -121,7 +121,7 @@ class MixedShelf:
     def entries(self, held: Held) -> Entries:
         with self._lock:
             found = self._memory.get(held.first)
-        return found[1] if found is not None else self._files.entries(held)
+        return found[1] if found is not None and found[0].is_same(held) else self._files.entries(held)
 
     def is_near(self, sequence: int) -> bool:
         with self._lock:
@@ -145,12 +145,15 @@ class MixedShelf:
 
     def drop_last(self) -> Entries:
         with self._lock:
-            held = self.held.drop_last()
+            held = self.held[self.held.tail - 1]
             found = self._memory.pop(held.first, None)
             if found is None:
-                return self._files.drop_last()
-            self._bytes -= held.memory_bytes
-            return found[1]
+                entries = self._files.drop_last()
+            else:
+                entries = found[1]
+                self._bytes -= held.memory_bytes
+            self.held.drop_last()
+            return entries
 
     @property
     def size_bytes(self) -> int:

@@ -28,6 +28,7 @@ from penstock.store.start import Start
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.5  # for room on the disk
+_TRIES = 100  # to get what others take away at the same time
 _ROUNDS = 3  # in which a client may reach the begin of the store and find that it has moved on
 
 
@@ -90,6 +91,8 @@ class EventStore:
             end = self._books.put
             for client in self._roster.clients.values():
                 client.rewinds += 1  # what it is just getting may be gone
+                if client.safe.sequence > end.sequence:
+                    client.ahead = client.safe.position  # it has acked what comes again
                 if client.get.sequence > end.sequence:
                     client.move(get=end, ack=min(client.ack, end, key=lambda place: place.sequence))
             return end.position
@@ -176,7 +179,7 @@ class EventStore:
         Without a timeout it waits for a full batch. With `is_ddl_alone` a statement is a batch of its own.
         """
         client = self._client(name)
-        deadline = self._gate.deadline(timeout_s)
+        deadline, tries = self._gate.deadline(timeout_s), 0
         with client.busy:
             while True:
                 if client.is_behind:
@@ -197,7 +200,11 @@ class EventStore:
                 try:
                     found = cut(client, after, parts, self._shelf.entries, size, last, is_ddl_alone=is_ddl_alone)
                 except BlockGoneError:
-                    continue  # taken away again, or beyond the limits: the next look says which
+                    # Taken away again, or beyond the limits: the next look says which.
+                    tries += 1
+                    if tries == _TRIES:
+                        raise
+                    continue
                 with self._gate:
                     self._check_live(client)
                     if client.rewinds == rewinds:
@@ -215,15 +222,15 @@ class EventStore:
         """The next batch of a client that is behind the store; None when it has caught up, or was rolled back."""
         with self._gate:
             self._check_live(client)
-            catch_up, rewinds = client.catch_up, client.rewinds
+            catch_up = client.catch_up
             target = self._books.origin.position if client.is_far else client.ack.position
         if catch_up is None:
             return None
         batch = catch_up.get(client, target, size, is_ddl_alone=is_ddl_alone)
         with self._gate:
             self._check_live(client)
-            if client.rewinds != rewinds:
-                return None
+            if client.catch_up is not catch_up:
+                return None  # rolled back: it comes again
             if client.is_far and catch_up.got >= target:
                 self._approach(client, catch_up)
             client.settle()
@@ -367,6 +374,8 @@ class EventStore:
                 log.warning("puts wait reason=%s", error)
             self._is_disk_full = True
             self._roster.free()  # also what was acked while the write failed
+            self._roster.is_full = True
+            self._gate.notify()  # who waits for a full batch gets what there is
             left = self._gate.left(deadline)
             self._gate.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
             return left != 0

@@ -59,7 +59,7 @@ def test_ours_is_canals_with_more_in_it(tmp_path: Path) -> None:
     with file_meta(tmp_path, fence=3) as meta:
         meta.update_cursor(1001, CURSOR)
     found, canal = json.loads(path.read_bytes()), json.loads(CANAL)
-    assert (found.pop("fence"), found.pop("generation")) == (3, 1)
+    assert (found.pop("fence"), found.pop("generation")) == (3, 2)
     assert found.pop("checksum")
     assert found["clientDatas"][0]["cursor"].pop("epoch") == 0
     assert found["clientDatas"][0].pop("batchIdsUntil") == 1_000_000
@@ -101,7 +101,7 @@ def test_it_is_written_every_period(tmp_path: Path) -> None:
         meta.update_cursor(1, Cursor(at(100)))
         waited, path = threading.Event(), tmp_path / "example" / "meta.dat"
         for _ in range(500):
-            if path.exists() and b"100" in path.read_bytes():
+            if path.exists() and b'"position":100' in path.read_bytes():
                 break
             waited.wait(0.02)
         assert b'"position":100' in path.read_bytes()
@@ -257,7 +257,74 @@ def test_the_name_of_a_new_file_is_on_the_disk_too(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(os, "fsync", noted)
     meta = file_meta(tmp_path, period_s=3600)
     meta.start()
+    synced.clear()
     meta.update_cursor(1, Cursor(at(200)))
     meta.flush()
     assert synced == [False, True]
     meta.stop()
+
+
+def test_who_subscribes_is_known_at_once(tmp_path: Path) -> None:
+    """A kill would leave a client that nobody knows of, and it would miss what came since."""
+    with file_meta(tmp_path, period_s=3600) as meta:
+        meta.subscribe(1, "shop.*", Cursor(at(100)))
+        (record,) = FileKeeper("example", tmp_path).look()
+        assert (record.filter, record.cursor) == ("shop.*", Cursor(at(100)))
+        assert record.ids_until >= 1_000_000  # a batch that is given out now has an id that is not given out again
+        meta.unsubscribe(1)
+        (record,) = FileKeeper("example", tmp_path).look()
+        assert not record.is_subscribed
+        meta.forget(1)
+        assert FileKeeper("example", tmp_path).look() == []
+
+
+def test_ids_are_reserved_before_they_are_given_out(tmp_path: Path) -> None:
+    with file_meta(tmp_path) as meta:
+        meta.subscribe(1)
+    with file_meta(tmp_path, period_s=3600) as meta:
+        first = meta.add_batch(1, BatchRange(at(100), at(200), 7))
+        (record,) = FileKeeper("example", tmp_path).look()
+        assert record.ids_until > first > 1_000_000
+
+
+@pytest.mark.parametrize("period_s", [None, 0.0, 3600.0])
+def test_a_subscription_that_cannot_be_kept_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, period_s: float | None
+) -> None:
+    with file_meta(tmp_path, period_s=period_s) as meta:
+        meta.subscribe(1, "a", Cursor(at(100)))
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fsync", _no_room)
+            with pytest.raises(MetaError, match="cannot be written"):
+                meta.subscribe(1, "b")
+            with pytest.raises(MetaError, match="cannot be written"):
+                meta.subscribe(2)
+            with pytest.raises(MetaError, match="cannot be written"):
+                meta.forget(1)
+        assert meta.subscriptions() == {1: "a"}
+    with file_meta(tmp_path) as meta:
+        assert (meta.subscriptions(), meta.cursor(1)) == ({1: "a"}, Cursor(at(100)))
+
+
+def _no_room(_: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("period_s", [None, 3600.0])
+def test_after_the_stop_nothing_is_written_any_more(tmp_path: Path, period_s: float | None) -> None:
+    """Another server may have the file by then."""
+    old = file_meta(tmp_path, period_s=period_s)
+    old.start()
+    old.subscribe(1)
+    old.subscribe(2, "", Cursor(at(4)))
+    old.stop()
+    with file_meta(tmp_path) as new:
+        new.update_cursor(2, Cursor(at(124)))
+        new.flush()
+        for late in (lambda: old.update_cursor(1, Cursor(at(50))), lambda: old.unsubscribe(2)):
+            with pytest.raises(MetaError, match=r"no longer ours|not ours"):
+                late()
+        assert {record.client_id: record.cursor for record in FileKeeper("example", tmp_path).look()} == {
+            1: None,
+            2: Cursor(at(124)),
+        }

@@ -1,5 +1,6 @@
 """What one does while another is in the middle of something, at the very moment."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from penstock.errors import PositionLostError
 from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
 from penstock.store.held import Entries, Held
-from tests.unit.store.test_catch_up import Log
+from penstock.store.segment import Segment
+from tests.unit.store.test_catch_up import Log, begun
 from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
 
 
@@ -65,6 +67,100 @@ def test_blocks_go_while_a_client_comes_and_nobody_has_them() -> None:
     shelf.meanwhile = lambda: store.ack("one", end)
     with pytest.raises(PositionLostError, match=f"the store begins at {end}"):
         store.add_client("late", Start.at(Position(START.file, START.offset + 30)))
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3])
+def test_the_connection_breaks_while_a_client_reads_the_log(moment: int) -> None:
+    """That of capture; what the client has just read is not lost."""
+    store, log = begun(10)
+    store.add_client("late", Start.at(START))
+    reads = [0]
+
+    def breaks() -> None:
+        reads[0] += 1
+        if reads[0] == moment:
+            store.discard_incomplete()
+
+    log.while_reading = breaks
+    seen = list[int]()
+    while batch := store.get("late", BatchSize(4)):
+        seen += [int(at) for block in batch.blocks for at in block.column("position")]
+        store.ack("late", batch.end)
+        store.rollback("late")  # reads again, so that there are more moments
+    assert seen == [int(at) for block in log.blocks for at in block.column("position")]
+
+
+def test_an_ack_comes_while_the_last_batch_from_the_log_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, _ = begun(4)
+    store.add_client("late", Start.at(START))
+    one, two = (got(store, BatchSize(4), "late") for _ in range(2))
+    client: Any = store._roster.clients["late"]
+    origin = store._books.origin
+    client.move(get=origin, ack=origin)  # as when the store waits for it
+    client.is_far, client.safe = False, origin
+    store.ack("late", one.end)
+
+    class Noting(deque[Any]):
+        def append(self, item: Any) -> None:
+            store.ack("late", two.end)
+            super().append(item)
+
+    client.catch_up._waiting = Noting(client.catch_up._waiting)
+    last = got(store, BatchSize(4), "late")
+    store.rollback("late")
+    again = got(store, BatchSize(4), "late")
+    assert (again.start, again.end) == (last.start, last.end)
+    store.ack("late", again.end)
+
+
+def test_others_come_under_the_numbers_of_a_block_that_is_looked_into() -> None:
+    """In smaller blocks than before."""
+
+    class Late(Interrupted):
+        def entries(self, held: Held) -> Entries:
+            if self.meanwhile is not None:
+                happen, self.meanwhile = self.meanwhile, None
+                happen()
+            return super().entries(held)
+
+    shelf = Late()
+    store = EventStore(shelf, START)
+    store.add_client("one")
+    (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 3, (10, END)])
+    store.put(whole.slice(0, 3))
+    store.ack("one", got(store).end)
+    store.put(whole.slice(3, 7))
+
+    def again() -> None:
+        store.discard_incomplete()
+        store.put([whole.slice(3, 5), whole.slice(5, 8)])
+
+    shelf.meanwhile = again
+    batch = got(store)
+    assert (batch.first_sequence, batch.end_sequence, sum(map(len, batch.blocks))) == (3, 7, 5)
+
+
+def test_a_slow_read_ends_when_others_are_there_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf: Any = FileShelf(tmp_path, sync="none")
+    store = EventStore(shelf, START)
+    store.add_client("one")
+    (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 3, (10, END)])
+    store.put(whole.slice(0, 3))
+    store.ack("one", got(store).end)
+    store.put(whole.slice(3, 5))
+    shelf._remembered.clear()  # as others' reads do
+    real = Segment.entries
+
+    def slow(self: Segment, at: int, length: int) -> Entries | None:
+        found = real(self, at, length)
+        monkeypatch.setattr(Segment, "entries", real)
+        store.discard_incomplete()
+        store.put(whole.slice(3, len(whole)))
+        return found
+
+    monkeypatch.setattr(Segment, "entries", slow)
+    batch = got(store)
+    assert (batch.first_sequence, batch.end_sequence, sum(map(len, batch.blocks))) == (3, 7, 5)
 
 
 def files_in(folder: Path) -> list[Path]:

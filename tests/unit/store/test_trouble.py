@@ -3,19 +3,22 @@
 import logging
 import os
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.errors import StoreError
+from penstock.errors import StoreError, StoreFullError
+from penstock.instance.clients import Clients
+from penstock.meta import MemoryMeta
 from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
 from penstock.store.held import Entries, Held
 from penstock.store.segment import Segment
 from penstock.store.shelf import BlockGoneError, Shelf
 from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_store import BEGIN, END, START, blocks_of, got, transaction
+from tests.unit.store.test_store import BEGIN, END, ROWS, START, blocks_of, got, transaction
 
 _DEADLINE_S = 20.0
 
@@ -30,7 +33,7 @@ def shelf_of(kind: str, folder: Path) -> Shelf:
             return MixedShelf(1 << 20, FileShelf(folder, sync="none"))
 
 
-def full(*_: Any) -> int:
+def full(*_: Any, **__: Any) -> int:
     raise OSError(28, "No space left on device")
 
 
@@ -168,9 +171,10 @@ def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: p
     again = blocks_of(*[transaction()] * 3)[1:]
     store.put(again)
     batch = got(store)
-    assert (batch.start, batch.end) == (one.end, again[-1].end)
+    done = one.end if acked == 4 else again[0].end  # a transaction that was acked does not come again
+    assert (batch.start, batch.end) == (done, again[-1].end)
     store.ack("one", batch.end)
-    assert store.first == one.end  # that it acked once more is not kept yet
+    assert store.first == done  # that it acked more is not kept yet
     store.keep("one", batch.end)
     assert store.first == batch.end
 
@@ -225,3 +229,88 @@ def test_what_was_cut_off_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
     FileShelf(tmp_path, sync="none").close()
     (record,) = caplog.records
     assert "were no whole block and are cut off; it comes from the source's log again" in record.message
+
+
+def test_a_full_disk_ends_the_waiting_for_a_full_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else capture would wait for an ack, and the client for more."""
+    store = EventStore(FileShelf(tmp_path, segment_bytes=1, sync="none"), START)
+    store.add_client("one")
+    one, two = blocks_of(transaction(), transaction())
+    store.put(one)
+    monkeypatch.setattr(os, "pwritev", full)
+    putting = threading.Thread(target=lambda: store.put(two, _DEADLINE_S), daemon=True)
+    putting.start()
+    batch = store.get("one", BatchSize(60), _DEADLINE_S)
+    assert batch is not None
+    assert batch.end == one.end
+    monkeypatch.undo()
+    store.ack("one", batch.end)
+    putting.join(_DEADLINE_S)
+    assert store.latest == two.end
+
+
+def test_acks_are_taken_again_after_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was acked before does not come again in other pieces, whose acks would go back."""
+    store = EventStore(FileShelf(tmp_path, sync="none"), START)
+    clients = Clients(store, MemoryMeta("d"))
+    clients.subscribe(1)
+    first, second = blocks_of([*[*transaction()] * 3, (10, BEGIN), (10, ROWS)], [(10, ROWS), (10, END)])
+    store.put(first)
+    for _ in range(2):
+        batch_id, _ = clients.get(1, BatchSize(3)) or (0, None)
+        clients.ack(1, batch_id)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwritev", full)
+        assert store.discard_incomplete() == START
+    store.put([first, second])
+    ends = list[Position]()
+    while found := clients.get(1, BatchSize(2)):
+        ends.append(found[1].end)
+        clients.ack(1, found[0])
+    assert [end.offset for end in ends] == [84, 104, 124, 134]
+
+
+def test_what_cannot_be_removed_now_is_removed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a mixed store: what comes after it has the same number, and another place."""
+    files = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    shelf = MixedShelf(1, files)
+    store = EventStore(shelf, START)
+    store.add_client("one")
+    (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 9, (10, END), *transaction()])
+    for first, stop in ((0, 3), (3, 5)):
+        assert store.put(whole.slice(first, stop), _DEADLINE_S)
+    waited, deadline = threading.Event(), time.monotonic() + _DEADLINE_S
+    while len(files.held) < 2 and time.monotonic() < deadline:
+        waited.wait(0.01)
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "unlink", full)
+        with pytest.raises(StoreFullError):
+            store.discard_incomplete()
+    assert store.discard_incomplete() == Position(START.file, 34)
+    assert [held.first for held in shelf.held] == [held.first for held in files.held] == [0]
+    assert store.put(whole.slice(3, len(whole)), _DEADLINE_S)
+    batch = got(store, BatchSize(14))
+    store.ack("one", batch.end)
+    rest = got(store)
+    assert (batch.end_sequence, rest.end_sequence) == (13, 16)
+    store.stop()
+
+
+def test_damage_before_the_last_file_is_kept_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What follows is whole, and the source may not have it any more."""
+    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    store = EventStore(shelf, START)
+    blocks = blocks_of(*[transaction()] * 4)
+    store.put(blocks)
+    shelf.close()
+    paths = sorted(tmp_path.glob("*.blocks"))
+    raw = bytearray(paths[1].read_bytes())
+    raw[0] ^= 1
+    paths[1].write_bytes(raw)
+    again = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    assert EventStore(again, START).latest == blocks[0].end
+    assert "is damaged at byte 0; what follows is kept aside" in caplog.text
+    assert [path.name for path in sorted(tmp_path.glob("*.damaged"))] == [f"{path.name}.damaged" for path in paths[1:]]
+    assert (tmp_path / f"{paths[1].name}.damaged").read_bytes() == raw
+    again.close()
+    assert not FileShelf(tmp_path, segment_bytes=1, sync="none").recovered
