@@ -51,8 +51,14 @@ class KeptMeta(MemoryMeta):
         for record in self._keeper.load():
             record.begin_ids()
             self._records[record.client_id] = record
-        if self._records:
-            self._keeper.save(self._records.values())  # ids that may be given out from now on
+        try:
+            if self._records:
+                self._keeper.save(self._records.values())  # with the ids that may be given out from now on
+        except MetaError as error:
+            if self._period_s is None:
+                raise
+            log.warning("cursors not kept yet destination=%s reason=%s", self.destination, error)
+            self._dirty = dict(self._records)
         if self._period_s is not None:
             name = f"penstock-meta-{self.destination}"
             self._thread = threading.Thread(target=self._flush_often, name=name, daemon=True)

@@ -31,7 +31,8 @@ class Books:
             self.put = _end(newest)
             if not oldest.is_begin:
                 self._set_origin()
-            for ended in [held for held in shelf.held if held.boundary >= 0][-1:]:
+            ended = self._last_ended()
+            if ended is not None:
                 self.boundary = _place_in(ended, shelf.entries(ended), ended.boundary)
 
     def number(self, several: Sequence[Entries]) -> list[tuple[Held, Entries]]:
@@ -78,9 +79,9 @@ class Books:
 
     def _step_back(self, dropped: Held, error: StoreFullError) -> None:
         """A block could not be put back: to the boundary before it, from where capture reads it again."""
-        ended = [held for held in self.shelf.held if held.boundary >= 0]
-        if ended:
-            self.boundary = _place_in(ended[-1], self.shelf.entries(ended[-1]), ended[-1].boundary)
+        ended = self._last_ended()
+        if ended is not None:
+            self.boundary = _place_in(ended, self.shelf.entries(ended), ended.boundary)
         elif dropped.is_begin:
             self.boundary = Place(dropped.first - 1, dropped.after, dropped.base)
         else:
@@ -88,6 +89,12 @@ class Books:
                 f"the store has lost the transaction that ends at {self.boundary.position} ({error}), and does not have"
                 " its beginning: make room, empty the store's folder, and start again from the clients' cursors"
             ) from None
+
+    def _last_ended(self) -> Held | None:
+        """The last block in which a transaction ends."""
+        held = self.shelf.held
+        several = (held[number] for number in range(held.tail - 1, held.head - 1, -1))
+        return next((one for one in several if one.boundary >= 0), None)
 
     def free(self, sequence: int) -> Held | None:
         """Give back what nobody needs up to there; gives the last block that went.

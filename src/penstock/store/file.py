@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from penstock.disk import sync_folder
 from penstock.errors import StoreError, StoreFullError
 from penstock.store.frame import encode
 from penstock.store.held import Entries, Held
-from penstock.store.ring import Ring
+from penstock.store.index import FileIndex
 from penstock.store.segment import SUFFIX, Segment
 from penstock.store.shelf import BlockGoneError
 
@@ -45,15 +45,6 @@ class Retention:
     limit_s: float | None = None
 
 
-class _Place(NamedTuple):
-    """Of a block."""
-
-    held: Held
-    segment: Segment
-    at: int
-    length: int
-
-
 class FileShelf:
     """In a folder of its own, which one process has open at a time."""
 
@@ -68,7 +59,7 @@ class FileShelf:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.folder = folder
-        self.held: Ring[Held] = Ring()
+        self.held = FileIndex()
         self.outlives = True
         self.problem = ""
         self.wake: Callable[[], None] = lambda: None
@@ -76,7 +67,7 @@ class FileShelf:
         self._segment_bytes, self._sync, self._interval_s = segment_bytes, sync, interval_s
         self._retention, self._clock = retention or Retention(), clock
         self._segments: list[Segment] = []
-        self._places: dict[int, _Place] = {}  # by first sequence
+        self._written: dict[int, tuple[int, int, int]] = {}  # by first sequence: places of what is not added yet
         self._remembered: OrderedDict[int, tuple[Held, Entries]] = OrderedDict()
         self._memory = threading.Lock()  # of _remembered
         self._state = threading.Lock()  # of _segments, while one thread writes and another frees
@@ -148,9 +139,8 @@ class FileShelf:
             path.rename(path.with_name(f"{path.name}{_ASIDE}"))
 
     def _note(self, segment: Segment, at: int, length: int, held: Held) -> None:
-        self._places[held.first] = _Place(held, segment, at, length)
         segment.last = held.last
-        self.held.append(held)
+        self.held.append(held, (segment.number, at, length))
 
     # -- writing
 
@@ -174,13 +164,13 @@ class FileShelf:
                     self._segments.append(opened[-1])
                 segment = self._segments[-1]
                 at = segment.append(encode(held, entries))
-                self._places[held.first] = _Place(held, segment, at, segment.size - at)
+                self._written[held.first] = segment.number, at, segment.size - at
                 segment.last, segment.written_s, self._is_dirty = held.last, self._clock(), True
             self._sync_if_due()
             self.problem = ""
         except OSError as error:
             for held, _ in blocks:
-                self._places.pop(held.first, None)
+                self._written.pop(held.first, None)
             for segment in opened:
                 self._segments.remove(segment)
                 with suppress(OSError):
@@ -227,7 +217,7 @@ class FileShelf:
 
     def add(self, held: Held, entries: Entries) -> None:
         self._remember(held, entries)
-        self.held.append(held)
+        self.held.append(held, self._written.pop(held.first))
 
     # -- reading
 
@@ -241,11 +231,12 @@ class FileShelf:
             if remembered is not None and remembered[0].is_same(held):
                 self._remembered.move_to_end(held.first)
                 return remembered[1]
-        place = self._places.get(held.first)
-        if place is None or not place.held.is_same(held):
+        place = self.held.place_of(held)
+        segment = self._segment(place[0]) if place is not None else None
+        if place is None or segment is None:
             raise BlockGoneError.of(held)
-        found = place.segment.entries(place.at, place.length)
-        if found is None or self._places.get(held.first) is not place:
+        found = segment.entries(*place[1:])
+        if found is None or self.held.place_of(held) != place:
             raise BlockGoneError.of(held)  # maybe others were written there in the meantime
         self._remember(held, found)
         return found
@@ -270,15 +261,20 @@ class FileShelf:
                     self._refused(error)
                     break  # what is acked stays until it can go
                 del self._segments[0]
-                while len(self.held) and self.held[self.held.head].last <= oldest.last:
-                    dropped = self.held.drop_first()
-                    self._forget(dropped)
+                dropped = self.held.drop_until(oldest.last) or dropped
+        if dropped is not None:
+            self._forget(0, dropped.first)
         return dropped
 
-    def _forget(self, held: Held) -> None:
-        self._places.pop(held.first, None)
+    def _forget(self, first: int, last: int) -> None:
+        """Blocks that begin with these entries."""
         with self._memory:
-            self._remembered.pop(held.first, None)
+            for number in [number for number in self._remembered if first <= number <= last]:
+                del self._remembered[number]
+
+    def _segment(self, number: int) -> Segment | None:
+        with self._state:
+            return next((segment for segment in self._segments if segment.number == number), None)
 
     def _may_go(self, segment: Segment, sequence: int) -> bool:
         kept = self._retention
@@ -302,8 +298,9 @@ class FileShelf:
                 except OSError as error:
                     raise self._refused(error) from None
                 del self._segments[-1]
-                while len(self.held) and self._places[self.held[self.held.tail - 1].first].segment is newest:
-                    self._forget(self.held.drop_last())
+                while len(self.held) and self.held.segment_of(self.held.tail - 1) == newest.number:
+                    first = self.held.drop_last().first
+                    self._forget(first, first)
 
     def drop_last(self) -> Entries:
         held = self.held[self.held.tail - 1]
@@ -314,12 +311,13 @@ class FileShelf:
 
     def unwrite(self, held: Held) -> None:
         """The last block that was written."""
-        _, segment, at, _ = self._places[held.first]
+        place = self._written.get(held.first) or self.held.place_of(held)
+        segment = self._segment(place[0]) if place is not None else None
         with self._state:
             try:
-                if segment not in self._segments:
+                if place is None or segment is None:
                     pass  # all have acked it already
-                elif at:
+                elif at := place[1]:
                     segment.cut(at)
                     segment.last = held.first - 1
                 else:
@@ -327,7 +325,8 @@ class FileShelf:
                     self._segments.remove(segment)
             except OSError as error:
                 raise self._refused(error) from None
-        self._forget(held)
+        self._written.pop(held.first, None)
+        self._forget(held.first, held.first)
 
     @property
     def size_bytes(self) -> int:
@@ -348,7 +347,7 @@ class FileShelf:
         for segment in self._segments:
             segment.close()
         self._segments = []
-        self._places.clear()
+        self._written.clear()
         self.held.clear()
         with self._memory:
             self._remembered.clear()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from penstock.errors import StoreError, StoreFullError
 from penstock.store.file import FileShelf
 from penstock.store.held import Entries, Held
+from penstock.store.index import Joined
 from penstock.store.ring import Ring
 
 log = logging.getLogger(__name__)
@@ -23,9 +24,6 @@ class MixedShelf:
     is always the next there."""
 
     def __init__(self, limit_bytes: int, files: FileShelf) -> None:
-        self.held: Ring[Held] = Ring()
-        for held in files.held:
-            self.held.append(held)
         self.outlives = True
         self.problem = ""
         self.wake: Callable[[], None] = lambda: None
@@ -33,6 +31,8 @@ class MixedShelf:
         self._files = files
         self._moving = threading.Lock()  # held while a block is on its way, and taken before the next
         self._lock = threading.Lock()
+        self._ring: Ring[Held] = Ring()  # of what is in memory
+        self.held = Joined(files.held, self._ring, self._lock)
         self._filled = threading.Condition(self._lock)
         # Protected by _lock: everything below, and the files' index.
         self._memory: dict[int, tuple[Held, Entries]] = {}  # by first sequence, in order
@@ -82,6 +82,7 @@ class MixedShelf:
             with self._lock:
                 if self._memory.get(held.first, (None,))[0] is held:
                     files.add(held, entries)
+                    self._ring.drop_first()
                     del self._memory[held.first]
                     self._bytes -= held.memory_bytes
                 else:
@@ -111,8 +112,8 @@ class MixedShelf:
         """They are in memory already."""
 
     def add(self, held: Held, entries: Entries) -> None:
-        self.held.append(held)
         with self._lock:
+            self._ring.append(held)
             self._memory[held.first] = (held, entries)
             self._bytes += held.memory_bytes
             self._wanted = 0
@@ -129,31 +130,26 @@ class MixedShelf:
             return first is None or sequence >= first
 
     def free(self, sequence: int) -> Held | None:
-        dropped = None
+        """What is in memory goes after what is in files."""
         with self._lock:
-            gone = self._files.free(sequence)
-            while len(self.held):
-                oldest = self.held[self.held.head]
-                is_in_memory = oldest.first in self._memory
-                if not (oldest.last <= sequence if is_in_memory else gone is not None and oldest.last <= gone.last):
-                    break
-                if is_in_memory:
-                    del self._memory[oldest.first]
-                    self._bytes -= oldest.memory_bytes
-                dropped = self.held.drop_first()
+            count = len(self._files.held)
+            dropped = self._files.free(sequence)
+            count -= len(self._files.held)
+            while not len(self._files.held) and len(self._ring) and self._ring[self._ring.head].last <= sequence:
+                dropped = self._ring.drop_first()
+                del self._memory[dropped.first]
+                self._bytes -= dropped.memory_bytes
+                count += 1
+            self.held.head += count
         return dropped
 
     def drop_last(self) -> Entries:
         with self._lock:
-            held = self.held[self.held.tail - 1]
-            found = self._memory.pop(held.first, None)
-            if found is None:
-                entries = self._files.drop_last()
-            else:
-                entries = found[1]
-                self._bytes -= held.memory_bytes
-            self.held.drop_last()
-            return entries
+            if not len(self._ring):
+                return self._files.drop_last()
+            held = self._ring.drop_last()
+            self._bytes -= held.memory_bytes
+            return self._memory.pop(held.first)[1]
 
     @property
     def size_bytes(self) -> int:
@@ -165,7 +161,7 @@ class MixedShelf:
         with self._moving, self._lock:
             self._memory.clear()
             self._bytes = 0
-            self.held.clear()
+            self._ring.clear()
             self._files.clear()
 
     def close(self) -> None:
@@ -180,5 +176,5 @@ class MixedShelf:
             # What could not be written comes from the source's log again.
             self._memory.clear()
             self._bytes = 0
-            self.held.clear()
+            self._ring.clear()
             self._files.close()

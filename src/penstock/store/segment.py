@@ -22,6 +22,7 @@ class Segment:
 
     def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self.path = path
+        self.number = int(path.name.removesuffix(SUFFIX))  # of its first entry
         anew = os.O_TRUNC if is_new else 0
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | anew, 0o600)
         self.size = os.fstat(self._file).st_size

@@ -1,11 +1,13 @@
 """Where a store keeps its blocks: the one thing in which memory, file and mixed differ."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import StoreError
 from penstock.store.held import Entries, Held
-from penstock.store.ring import Ring
+
+if TYPE_CHECKING:
+    from penstock.store.index import Blocks
 
 
 class BlockGoneError(StoreError):
@@ -19,10 +21,12 @@ class BlockGoneError(StoreError):
 class Shelf(Protocol):
     """The store calls all but `write`, `entries` and `close` under its lock."""
 
-    held: Ring[Held]
     outlives: bool  # the process: then blocks go by whole transactions, since a client comes again with a boundary
     problem: str  # why there is no room, when it is not for clients
     wake: Callable[[], None]  # to be called, without any lock, when there is room again by itself
+
+    @property
+    def held(self) -> "Blocks": ...
 
     def has_room(self, waiting: int, blocks: Sequence[Entries]) -> bool:
         """For all of them, when so many entries are not acked yet. An empty shelf has room for anything: waiting would

@@ -216,6 +216,7 @@ def test_the_source_breaks_inside_of_a_batch() -> None:
     assert store.discard_incomplete() == one.end
     clients.ack(1, batch_id)
     assert meta.cursor(1) == Cursor(one.end)
+    assert store.sequences("1") == (2, 2, 2)  # and it is freed
     store.put(blocks_of(transaction(), [(10, BEGIN), (10, ROWS), (10, END)])[1])
     got = clients.get(1, ALL)
     assert got is not None

@@ -328,3 +328,10 @@ def test_after_the_stop_nothing_is_written_any_more(tmp_path: Path, period_s: fl
             1: None,
             2: Cursor(at(124)),
         }
+
+
+def test_the_one_before_is_there_from_the_second_on(tmp_path: Path) -> None:
+    with file_meta(tmp_path, period_s=None) as meta:
+        meta.subscribe(1, "", Cursor(at(100)))
+        meta.update_cursor(1, Cursor(at(200)))
+    assert b'"position":100' in (tmp_path / "example" / "meta.dat.previous").read_bytes()

@@ -1,5 +1,6 @@
 """What one does while another is in the middle of something, at the very moment."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -256,3 +257,29 @@ def test_one_that_acked_inside_a_transaction_that_goes_begins_before_it() -> Non
     for name in ("one", "new"):
         batch = got(store, BatchSize(3), name)
         assert (batch.start, batch.end, batch.first_sequence) == (whole.end, again.end, 3)
+
+
+def test_a_rollback_comes_while_one_that_has_read_the_log_waits_for_more() -> None:
+    store, log = begun(3)
+    store.add_client("late", Start.at(START))
+    first = got(store, BatchSize(8), "late")
+    got(store, BatchSize(8), "late")
+    seen = list[Position]()
+
+    def wait() -> None:
+        seen.append(got_after(store, "late"))
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(0.05)
+    store.rollback("late")
+    store.put(blocks_of(*[transaction(2)] * 4)[3])
+    waiting.join(20)
+    assert seen == [first.start]
+    assert len(log.reads) >= 2
+
+
+def got_after(store: EventStore, name: str) -> Position:
+    batch = store.get(name, BatchSize(1), 20)
+    assert batch is not None
+    return batch.start

@@ -574,3 +574,34 @@ def test_a_get_for_more_than_the_ring_holds_gets_what_there_is() -> None:
     assert not store.put(two, timeout_s=0.05)
     waiting.join(_DEADLINE_S)
     assert ends == [one.end]
+
+
+def test_an_ack_of_several_entries_that_end_at_one_place_is_of_the_last() -> None:
+    """What was compressed shares places of the log."""
+    (block,) = blocks_of([(10, BEGIN), (10, ROWS), (10, ROWS), (10, END)])
+    position, span = block.column("position").copy(), block.column("span").copy()
+    position[2], span[1], span[2] = position[1], 20, 20
+    store = EventStore(MemoryShelf(1 << 20), START)
+    store.add_client("one")
+    store.put(block.with_columns(position=position, span=span))
+    got(store)
+    store.ack("one", Position(START.file, 34))
+    assert store.sequences("one") == (3, 3, 2)
+
+
+def test_one_that_comes_again_has_not_kept_more() -> None:
+    class Outliving(MemoryShelf):
+        def __init__(self) -> None:
+            super().__init__(1 << 20)
+            self.outlives = True
+
+    store = EventStore(Outliving(), START)
+    store.add_client("one", is_kept_later=True)
+    blocks = blocks_of(transaction(), transaction())
+    store.put(blocks)
+    store.ack("one", got(store).end)
+    store.add_client("one", is_kept_later=True)
+    store.put(blocks_of(*[transaction()] * 3)[2])
+    assert store.first == START
+    store.keep("one", blocks[0].end)
+    assert store.first == blocks[0].end
