@@ -21,6 +21,7 @@ from penstock.store.client import Client, ClientState, TableFilter
 from penstock.store.cut import cut, end_after
 from penstock.store.gate import Gate
 from penstock.store.held import Entries
+from penstock.store.index import Snapshot
 from penstock.store.roster import Roster
 from penstock.store.shelf import BlockGoneError, Shelf
 from penstock.store.start import Start
@@ -139,24 +140,30 @@ class EventStore:
         One that wants whole transactions makes the store hold each as a whole, unless it can also read the log. What a
         client acks that is kept later is freed, from a store that outlives the process, when `keep` says so.
         """
-        new = None
+
+        def joined(client: Client) -> Position:
+            """Inside the gate."""
+            self._roster.clients[name] = client
+            client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
+            client.reads_log = reads_log
+            client.kept = (client.kept or client.safe) if is_kept_later else None
+            return client.position
+
         while True:
             with self._gate:
-                client = self._roster.clients.get(name) or new
-                if client is not None:
-                    self._roster.clients[name] = client
-                    client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
-                    client.reads_log = reads_log
-                    client.kept = (client.kept or client.safe) if is_kept_later else None
-                    return client.position
-                books, held = self._books, list(self._shelf.held)
+                known = self._roster.clients.get(name)
+                if known is not None:
+                    return joined(known)
+                books, held = self._books, Snapshot(self._shelf.held, self._gate)
                 origin, boundary = books.origin, books.boundary
             with suppress(BlockGoneError):
                 # The log, or many files, may have to be looked through: others do not wait for that.
                 found = begin(name, start or Start.first(), held, self._shelf.entries, origin, boundary, self._log)
                 with self._gate:
+                    known = self._roster.clients.get(name)
                     is_there = self._books.origin.sequence <= found.get.sequence <= self._books.put.sequence
-                    new = found if is_there or found.is_far else None
+                    if known is not None or is_there or found.is_far:
+                        return joined(known or found)
 
     def forget_client(self, name: str) -> None:
         with self._gate:
