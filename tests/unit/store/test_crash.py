@@ -61,9 +61,10 @@ def killed(folder: Path, kind: str, seed: int) -> Run:
     command = [sys.executable, "-m", "tests.unit.store.crash_writer", str(folder), kind, str(seed), fault]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as writer:
-        for number, line in enumerate(writer.stdout or ()):
+        for line in writer.stdout or ():
             run.hear(line.split())
-            if number == lines:
+            lines -= run.is_ready  # what it keeps when it starts does not count
+            if not lines:
                 os.kill(writer.pid, signal.SIGKILL)
         writer.wait()
         assert writer.returncode == -signal.SIGKILL, "the writer ended by itself"
