@@ -1,0 +1,241 @@
+"""ALTER TABLE on the model.
+
+As in the servers, the clauses are not applied one after the other. Columns first: the old ones, without those dropped,
+changed ones in their place; then, in the order of the text, those that are new or are given another place. FIRST and
+AFTER go by the new names. Then indexes: the old ones by the old names of their columns, then the new ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.errors import SchemaError
+from penstock.schema.collation import chosen
+from penstock.schema.creating import HIDDEN, finished
+from penstock.schema.ddl.alter import (
+    AddColumn,
+    AddKey,
+    AddPeriod,
+    ChangeColumn,
+    Clause,
+    ConvertCharset,
+    DropColumn,
+    DropKey,
+    DropPeriod,
+    PartitionToTable,
+    Place,
+    RenameColumn,
+    RenameKey,
+    RenameTo,
+    SetOptions,
+    SetVersioning,
+    ShowColumn,
+    TableToPartition,
+)
+from penstock.schema.ddl.column import NO_CHARSET, ColumnSpec
+from penstock.schema.ddl.key import KeyKind
+from penstock.schema.dialect import Dialect
+from penstock.schema.indexing import with_keys
+from penstock.schema.key_length import POINT_BYTES, carried_prefix, key_limit, label_prefix
+from penstock.schema.resolve import converted, redefined, resolve
+from penstock.schema.shape import Field, Index, Part, Table, blob_bytes, fold
+
+_PARTIAL = {"char", "varchar", "binary", "varbinary", "tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob",
+            "mediumblob", "longblob"}  # fmt: skip
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """A column of the new table, and the old one that it comes from."""
+
+    field: Field
+    old: Field | None = None
+    spec: ColumnSpec | None = None
+
+
+def altered(table: Table, clauses: Sequence[Clause], dialect: Dialect, database_collation: str) -> Table:
+    """The table after all clauses; with none, it is as it was."""
+    clauses = [clause for clause in clauses if _counts(clause, table)]
+    if not clauses:
+        return table
+    table = _with_options(table, clauses, dialect, database_collation)
+    slots = _fields(table, clauses, dialect)
+    last = next((clause for clause in reversed(clauses) if isinstance(clause, ConvertCharset)), None)
+    if last:
+        collation = chosen(last.charset, table.collation, dialect, database_collation)
+        for slot in slots:
+            slot.field = _converted(slot, collation, dialect)
+    fields = tuple(slot.field for slot in slots)
+    kept, keys = _kept_indexes(table, slots, clauses), [each.key for each in clauses if isinstance(each, AddKey)]
+    row_end = next((field.name for field in fields if field.is_row_end), "") if table.is_versioned else ""
+    limit = key_limit(table.engine, table.row_format)
+    indexes = with_keys(kept, keys, fields, table.periods, row_end, limit, dialect.server)
+    return finished(replace(table, fields=fields, indexes=indexes), dialect)
+
+
+def _converted(slot: _Slot, collation: str, dialect: Dialect) -> Field:
+    if slot.spec is None:
+        return converted(slot.field, collation, dialect)
+    return redefined(slot.spec, slot.old, collation, dialect)
+
+
+def _counts(clause: Clause, table: Table) -> bool:
+    """Not other names of the table, nor what IF EXISTS and IF NOT EXISTS take back."""
+    match clause:
+        case RenameTo() | PartitionToTable() | TableToPartition():
+            return False
+        case AddColumn(column, _, True):
+            return table.field(column.name) is None
+        case ChangeColumn(old, _, _, True) | RenameColumn(old, _, True) | DropColumn(old, True):
+            return table.field(old) is not None
+        case AddKey(key, False) if key.if_not_exists:
+            name = "PRIMARY" if key.kind is KeyKind.PRIMARY else key.name or key.parts[0].column
+            return table.index(name) is None
+        case DropKey(name, True) | RenameKey(name, _, True):
+            return table.index(name) is not None
+        case _:
+            return True
+
+
+def _with_options(table: Table, clauses: Sequence[Clause], dialect: Dialect, above: str) -> Table:
+    # MariaDB gives the columns one charset and the table the other when a statement has both.
+    is_set = any(isinstance(clause, SetOptions) and clause.options.charset != NO_CHARSET for clause in clauses)
+    for clause in clauses:
+        match clause:
+            case SetOptions(options):
+                table = replace(
+                    table,
+                    collation=chosen(options.charset, table.collation, dialect, above),
+                    engine=options.engine or table.engine,
+                    row_format=table.row_format if options.row_format is None else options.row_format,
+                )
+            case ConvertCharset(charset) if not (is_set and dialect.server.is_mariadb):
+                table = replace(table, collation=chosen(charset, table.collation, dialect, above))
+            case AddPeriod(period):
+                table = replace(table, periods=(*table.periods, (period.name, period.start, period.end)))
+            case DropPeriod(name):
+                table = replace(table, periods=tuple(each for each in table.periods if fold(each[0]) != fold(name)))
+            case SetVersioning(is_on):
+                table = replace(table, is_versioned=is_on)
+            case _:
+                pass
+    return table
+
+
+def _fields(table: Table, clauses: Sequence[Clause], dialect: Dialect) -> list[_Slot]:
+    changes = {fold(clause.old): clause for clause in clauses if isinstance(clause, ChangeColumn | RenameColumn)}
+    dropped = {fold(clause.name) for clause in clauses if isinstance(clause, DropColumn)}
+    shown = {fold(clause.name): clause.is_visible for clause in clauses if isinstance(clause, ShowColumn)}
+    for name in (*changes, *dropped, *shown):
+        if table.field(name) is None:
+            raise SchemaError(f"there is no column {name}")
+    slots: list[_Slot] = []
+    for field in table.fields:
+        if fold(field.name) in dropped or field.is_hidden:
+            continue
+        change = changes.get(fold(field.name))
+        if isinstance(change, ChangeColumn):
+            slots.append(_Slot(resolve(change.column, table.collation, dialect), field, change.column))
+            continue
+        visible = shown.get(fold(field.name), field.is_visible)
+        name = change.new if change else field.name
+        slots.append(_Slot(replace(field, name=name, is_visible=visible), field))
+    _place_columns(slots, table, clauses, dialect)
+    if table.is_versioned and not any(slot.field.is_row_end for slot in slots):
+        slots += [_Slot(field, table.field(field.name)) for field in HIDDEN]
+    return slots
+
+
+def _place_columns(slots: list[_Slot], table: Table, clauses: Sequence[Clause], dialect: Dialect) -> None:
+    """Those that are new, and those that have another place now."""
+    for clause in clauses:
+        match clause:
+            case AddColumn(column, _, True) if any(fold(slot.field.name) == fold(column.name) for slot in slots):
+                pass
+            case AddColumn(column, place, _):
+                _insert(slots, _Slot(resolve(column, table.collation, dialect), spec=column), place)
+            case ChangeColumn(old, _, Place() as place, _):
+                moved = next(slot for slot in slots if slot.old and fold(slot.old.name) == fold(old))
+                slots.remove(moved)
+                _insert(slots, moved, place)
+            case _:
+                pass
+
+
+def _insert(slots: list[_Slot], slot: _Slot, place: Place | None) -> None:
+    if place is None:
+        slots.append(slot)
+    elif not place.after:
+        slots.insert(0, slot)
+    else:
+        wanted = fold(place.after)
+        at = next((i for i, each in enumerate(slots) if fold(each.field.name) == wanted), None)
+        if at is None:
+            raise SchemaError(f"there is no column {place.after} to come after")
+        slots.insert(at + 1, slot)
+
+
+def _kept_indexes(table: Table, slots: Sequence[_Slot], clauses: Sequence[Clause]) -> list[Index]:
+    dropped = _dropped_keys(table, clauses)
+    renamed = {fold(clause.old): clause.new for clause in clauses if isinstance(clause, RenameKey)}
+    # The first of the new columns that comes from the old one, or is new and has its name.
+    by_old = {fold(slot.old.name if slot.old else slot.field.name): slot for slot in reversed(slots)}
+    row_ends = {slot.field.name for slot in slots if slot.field.is_row_end}
+    kept: list[Index] = []
+    for index in sorted(table.indexes, key=lambda index: _rank(index, table)):
+        if fold(index.name) in dropped:
+            continue
+        parts: list[Part] = []
+        for part in index.parts:
+            slot, before = by_old.get(fold(part.column)), table.field(part.column)
+            if slot and before:
+                parts.append(_kept_part(part, slot, before, index.kind, table.is_mariadb))
+            elif not part.column:
+                parts.append(part)
+        if any(not part.column or part.column not in row_ends for part in parts):
+            name = renamed.get(fold(index.name), index.name)
+            kept.append(replace(index, name=name, parts=tuple(parts), is_hash=False))
+    return kept
+
+
+def _rank(index: Index, table: Table) -> tuple[bool, ...]:
+    """As servers order the indexes of a table that is there. Only their hidden columns tell."""
+    if index.kind is KeyKind.PRIMARY:
+        return ()
+    fields = [table.field(part.column) for part in index.parts]
+    has_null = any(field is None or field.is_nullable for field in fields)
+    return index.kind is not KeyKind.UNIQUE, has_null, any(part.prefix for part in index.parts)
+
+
+def _dropped_keys(table: Table, clauses: Sequence[Clause]) -> set[str]:
+    dropped: set[str] = set()
+    for clause in clauses:
+        match clause:
+            case DropKey(name, _, is_constraint):
+                index = table.index(name)
+                if index is None and not is_constraint:
+                    raise SchemaError(f"there is no key {name}")
+                if index and (not is_constraint or index.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)):
+                    dropped.add(fold(name))
+            case AddKey(key, True):
+                dropped.add(fold(key.name))
+            case _:
+                pass
+    return dropped
+
+
+def _kept_part(part: Part, slot: _Slot, before: Field, kind: KeyKind, is_mariadb: bool) -> Part:
+    """A prefix stays as long as the column is longer."""
+    field, prefix = slot.field, part.prefix
+    if slot.old is None:
+        prefix = carried_prefix(part, before)
+    elif before.type.labels and slot.spec and not is_mariadb:
+        prefix = label_prefix(before)
+    if field.type.kind == "point" and kind is not KeyKind.SPATIAL:
+        return Part(field.name, POINT_BYTES)
+    is_whole = not prefix or kind in (KeyKind.SPATIAL, KeyKind.FULLTEXT)
+    if is_whole or not (field.is_geometry or field.type.kind in _PARTIAL):
+        return Part(field.name)
+    if field.is_geometry:
+        return Part(field.name, prefix)
+    is_longer = 256 ** blob_bytes(field.type.kind) > prefix if field.is_blob else field.type.length > prefix
+    return Part(field.name, prefix if is_longer else 0)

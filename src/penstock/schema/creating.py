@@ -1,0 +1,61 @@
+"""CREATE TABLE on the model."""
+
+from dataclasses import replace
+
+from penstock.schema.collation import chosen
+from penstock.schema.ddl.create import CreateTable
+from penstock.schema.ddl.data_type import DataType
+from penstock.schema.dialect import Dialect
+from penstock.schema.indexing import with_keys
+from penstock.schema.key_length import hash_fields, hashed, key_limit
+from penstock.schema.resolve import resolve
+from penstock.schema.shape import Field, Table, fold
+
+_MOMENT = DataType("timestamp", length=6)
+HIDDEN = (
+    Field("row_start", _MOMENT, is_nullable=False, is_hidden=True),
+    Field("row_end", _MOMENT, is_nullable=False, is_hidden=True, is_row_end=True),
+)
+"""The columns that MariaDB's WITH SYSTEM VERSIONING implies: last in the rows, and in no catalogue."""
+
+
+def created(statement: CreateTable, dialect: Dialect, database_collation: str) -> Table:
+    """A table that is not LIKE another."""
+    options = statement.options
+    collation = chosen(options.charset, database_collation, dialect)
+    fields = tuple(resolve(column, collation, dialect) for column in statement.columns)
+    is_versioned = options.is_versioned or any(column.is_versioned for column in statement.columns)
+    if is_versioned and not any(field.is_row_end for field in fields):
+        fields += HIDDEN
+    row_end = next((field.name for field in fields if field.is_row_end), "") if is_versioned else ""
+    periods = tuple((period.name, period.start, period.end) for period in statement.periods)
+    engine, row_format = options.engine or "innodb", options.row_format or ""
+    limit = key_limit(engine, row_format)
+    indexes = with_keys((), statement.keys, fields, periods, row_end, limit, dialect.server)
+    table = Table(
+        statement.name,
+        fields,
+        indexes,
+        collation,
+        engine,
+        row_format,
+        periods,
+        is_versioned,
+        dialect.server.is_mariadb,
+    )
+    return finished(table, dialect)
+
+
+def finished(table: Table, dialect: Dialect) -> Table:
+    """What keys make of columns: those of the primary key and of periods are never null, and hashes have a column."""
+    primary = table.index("PRIMARY")
+    names = {fold(part.column) for part in primary.parts} if primary else set[str]()
+    names |= {fold(column) for _, start, end in table.periods for column in (start, end)}
+    fields = tuple(
+        replace(field, is_nullable=False) if field.is_nullable and fold(field.name) in names else field
+        for field in table.fields
+    )
+    has_hashes = dialect.server.is_mariadb and dialect.server.version >= 100400
+    limit = key_limit(table.engine, table.row_format) if has_hashes else 0
+    indexes = tuple(hashed(index, fields, limit) for index in table.indexes)
+    return replace(table, fields=fields + hash_fields(indexes, fields), indexes=indexes)

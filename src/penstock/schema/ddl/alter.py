@@ -1,0 +1,436 @@
+"""ALTER TABLE, and CREATE INDEX and DROP INDEX, which are the same by another name."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from penstock.model import TableName
+from penstock.schema.ddl.column import (
+    CharsetSpec,
+    ColumnSpec,
+    read_charset_name,
+    read_column,
+    read_definition,
+    skip_value,
+)
+from penstock.schema.ddl.create import Period, read_period
+from penstock.schema.ddl.key import (
+    KeySpec,
+    is_key,
+    keys_of,
+    read_key,
+    read_key_options,
+    read_kind,
+    read_method,
+    read_parts,
+)
+from penstock.schema.ddl.option import TableOptions, read_options
+from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.tokens import TokenKind
+
+_PARTITION_WORK = {"TRUNCATE", "COALESCE", "REORGANIZE", "ANALYZE", "CHECK", "OPTIMIZE", "REPAIR", "REBUILD",
+                   "DISCARD", "IMPORT"}  # fmt: skip
+_ALONE = {"FORCE", "SECONDARY_LOAD", "SECONDARY_UNLOAD", "NOWAIT"}
+_ENDS = ("PARTITION", "REMOVE")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`after` is empty for FIRST."""
+
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    column: ColumnSpec
+    place: Place | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """CHANGE and MODIFY."""
+
+    old: str
+    column: ColumnSpec
+    place: Place | None = None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    old: str
+    new: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumn:
+    """SET VISIBLE, SET INVISIBLE."""
+
+    name: str
+    is_visible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddKey:
+    key: KeySpec
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropKey:
+    """`is_constraint`: what has this name may be no key at all."""
+
+    name: str
+    if_exists: bool = False
+    is_constraint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameKey:
+    old: str
+    new: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    charset: CharsetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    options: TableOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Remake:
+    """Changes nothing that the model has, but the server makes the table's definition anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTo:
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class AddPeriod:
+    period: Period
+
+
+@dataclass(frozen=True, slots=True)
+class DropPeriod:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetVersioning:
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionToTable:
+    """MariaDB's CONVERT PARTITION: a new table of the same shape."""
+
+    name: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class TableToPartition:
+    """MariaDB's CONVERT TABLE: that table is gone."""
+
+    name: TableName
+
+
+Clause = (
+    AddColumn | ChangeColumn | RenameColumn | DropColumn | ShowColumn | AddKey | DropKey | RenameKey | ConvertCharset
+    | SetOptions | Remake | RenameTo | AddPeriod | DropPeriod | SetVersioning | PartitionToTable | TableToPartition
+)  # fmt: skip
+
+
+_REMAKE = Remake()
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    name: TableName
+    clauses: tuple[Clause, ...]
+    if_exists: bool = False
+
+
+def read_alter_table(reader: Reader) -> AlterTable:
+    """`ALTER [ONLINE] [IGNORE] TABLE [IF EXISTS] name [WAIT n] clause, …`."""
+    reader.expect("ALTER")
+    while reader.accept_any("ONLINE", "OFFLINE", "IGNORE"):
+        pass
+    reader.expect("TABLE")
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.table()
+    skip_wait(reader)
+    clauses: list[Clause] = []
+    while not reader.is_done and reader.word != ";":
+        clauses += _read_clause(reader)
+        if reader.accept(","):
+            continue
+        if reader.word not in (*_ENDS, ";", ""):
+            reader.fail_as_unknown("ALTER TABLE")
+        if reader.word == "" and not reader.is_done:
+            reader.fail_as_unknown("ALTER TABLE")
+    reader.end()
+    return AlterTable(name, tuple(clauses), if_exists)
+
+
+def skip_wait(reader: Reader) -> None:
+    """MariaDB's `WAIT n` and `NOWAIT`."""
+    if reader.sees("WAIT") and reader.ahead(1).kind is TokenKind.NUMBER:
+        reader.next()
+        reader.next()
+    else:
+        reader.accept("NOWAIT")
+
+
+def read_create_index(reader: Reader) -> AlterTable:
+    """`CREATE [OR REPLACE] [UNIQUE …] INDEX [IF NOT EXISTS] name [USING x] ON table (parts) …`."""
+    reader.expect("CREATE")
+    replaces = reader.accept("OR", "REPLACE")
+    reader.accept_any("ONLINE", "OFFLINE")
+    kind = read_kind(reader)
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name()
+    method = read_method(reader)
+    reader.expect("ON")
+    table = reader.table()
+    parts = read_parts(reader)
+    method = read_key_options(reader) or method
+    reader.end()
+    return AlterTable(table, (AddKey(KeySpec(kind, name, parts, if_not_exists, is_hash=method == "HASH"), replaces),))
+
+
+def read_drop_index(reader: Reader) -> AlterTable:
+    reader.expect("DROP")
+    reader.accept_any("ONLINE", "OFFLINE")
+    reader.expect("INDEX")
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.name()
+    reader.expect("ON")
+    table = reader.table()
+    reader.skip_clause()
+    reader.end()
+    return AlterTable(table, (DropKey(name, if_exists),))
+
+
+def _read_clause(reader: Reader) -> list[Clause]:  # noqa: PLR0911 - one per verb
+    match reader.word:
+        case "ADD":
+            return _read_add(reader)
+        case "DROP":
+            return _read_drop(reader)
+        case "CHANGE" | "MODIFY":
+            return list(_read_change(reader))
+        case "RENAME":
+            return [_read_rename(reader)]
+        case "ALTER":
+            return _read_alter(reader)
+        case "CONVERT":
+            return [_read_convert(reader)]
+        case "ORDER":
+            _skip_order(reader)
+            return [_REMAKE]
+        case _:
+            return _read_other(reader)
+
+
+def _read_add(reader: Reader) -> list[Clause]:
+    reader.expect("ADD")
+    if reader.word == "PARTITION":
+        reader.skip_rest()
+        return []
+    if reader.accept("SYSTEM", "VERSIONING"):
+        return [SetVersioning(True)]
+    if reader.sees("PERIOD", "FOR"):
+        return [AddPeriod(read_period(reader))]
+    if is_key(reader):
+        return list(_keys(reader))
+    reader.accept("COLUMN")
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    if reader.word != "(":
+        return list(_columns(read_column(reader), _read_place(reader), if_not_exists))
+    return list(_read_group(reader, if_not_exists))
+
+
+def _keys(reader: Reader) -> Iterator[Clause]:
+    key = read_key(reader)
+    yield _REMAKE if key is None else AddKey(key)
+
+
+def _columns(column: ColumnSpec, place: Place | None, if_not_exists: bool) -> Iterator[Clause]:
+    yield AddColumn(column, place, if_not_exists)
+    for key in keys_of(column):
+        yield AddKey(replace(key, if_not_exists=if_not_exists))
+
+
+def _read_group(reader: Reader, if_not_exists: bool) -> Iterator[Clause]:
+    """`ADD (a INT, b INT, KEY (a))`."""
+    reader.expect("(")
+    while True:
+        if is_key(reader):
+            yield from _keys(reader)
+        elif reader.sees("PERIOD", "FOR"):
+            yield AddPeriod(read_period(reader))
+        else:
+            yield from _columns(read_column(reader), None, if_not_exists)
+        if not reader.accept(","):
+            break
+    if reader.word != ")":
+        reader.fail_as_unknown("ADD (…)")
+    reader.next()
+
+
+def _read_place(reader: Reader) -> Place | None:
+    if reader.accept("FIRST"):
+        return Place("")
+    if reader.accept("AFTER"):
+        return Place(reader.column())
+    return None
+
+
+def _read_drop(reader: Reader) -> list[Clause]:  # noqa: PLR0911 - one per thing to drop
+    reader.expect("DROP")
+    if reader.word == "PARTITION":
+        reader.skip_rest()
+        return []
+    if reader.accept("SYSTEM", "VERSIONING"):
+        return [SetVersioning(False)]
+    if reader.accept("PERIOD", "FOR"):
+        return [DropPeriod(reader.name())]
+    if reader.accept("PRIMARY", "KEY"):
+        return [DropKey("PRIMARY")]
+    if reader.accept("FOREIGN", "KEY") or reader.accept("CHECK"):
+        reader.accept("IF", "EXISTS")
+        reader.name()
+        return [_REMAKE]
+    if reader.accept_any("INDEX", "KEY"):
+        if_exists = reader.accept("IF", "EXISTS")
+        return [DropKey(reader.name(), if_exists)]
+    if reader.accept("CONSTRAINT"):
+        if_exists = reader.accept("IF", "EXISTS")
+        return [DropKey(reader.name(), if_exists, is_constraint=True)]
+    reader.accept("COLUMN")
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.column()
+    reader.accept_any("RESTRICT", "CASCADE")
+    return [DropColumn(name, if_exists)]
+
+
+def _read_change(reader: Reader) -> Iterator[Clause]:
+    is_modify = reader.next().word == "MODIFY"
+    reader.accept("COLUMN")
+    if_exists = reader.accept("IF", "EXISTS")
+    old = reader.column()
+    column = read_definition(reader, old if is_modify else reader.column())
+    yield ChangeColumn(old, column, _read_place(reader), if_exists)
+    for key in keys_of(column):
+        yield AddKey(replace(key, if_not_exists=if_exists))
+
+
+def _read_rename(reader: Reader) -> Clause:
+    reader.expect("RENAME")
+    if what := reader.accept_any("COLUMN", "INDEX", "KEY"):
+        if_exists = reader.accept("IF", "EXISTS")
+        old = reader.column()
+        reader.expect("TO")
+        return (RenameColumn if what == "COLUMN" else RenameKey)(old, reader.column(), if_exists)
+    reader.accept_any("TO", "AS", "=")
+    return RenameTo(reader.table())
+
+
+def _read_alter(reader: Reader) -> list[Clause]:
+    reader.expect("ALTER")
+    if reader.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
+        reader.accept("IF", "EXISTS")
+        reader.name()
+        reader.accept("NOT")
+        if not reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "ENFORCED"):
+            reader.fail_as_unknown("ALTER INDEX")
+        return [_REMAKE]
+    reader.accept("COLUMN")
+    reader.accept("IF", "EXISTS")
+    name = reader.column()
+    if reader.accept("DROP", "DEFAULT"):
+        return [_REMAKE]
+    reader.expect("SET")
+    if word := reader.accept_any("VISIBLE", "INVISIBLE"):
+        return [ShowColumn(name, word == "VISIBLE")]
+    reader.expect("DEFAULT")
+    skip_value(reader)
+    return [_REMAKE]
+
+
+def _read_convert(reader: Reader) -> Clause:
+    reader.expect("CONVERT")
+    if reader.accept("PARTITION"):
+        reader.name()
+        reader.expect("TO", "TABLE")
+        name = reader.table()
+        reader.skip_clause()
+        return PartitionToTable(name)
+    if reader.accept("TABLE"):
+        name = reader.table()
+        reader.expect("TO")
+        reader.skip_clause()
+        return TableToPartition(name)
+    reader.expect("TO")
+    if not (reader.accept("CHARACTER", "SET") or reader.accept("CHAR", "SET")):
+        reader.expect("CHARSET")
+    charset = read_charset_name(reader)
+    collation = ""
+    if reader.accept("COLLATE"):
+        reader.accept("=")
+        collation = read_charset_name(reader)
+    return ConvertCharset(CharsetSpec(charset, collation))
+
+
+def _skip_order(reader: Reader) -> None:
+    """The list of columns has commas of its own: a name is one of it when a comma or the end follows."""
+    reader.expect("ORDER", "BY")
+    while True:
+        reader.column()
+        reader.accept_any("ASC", "DESC")
+        if reader.word != "," or reader.ahead(2).word not in (",", "", "ASC", "DESC", "."):
+            return
+        if reader.ahead(1).word in _ALONE:
+            return
+        reader.next()
+
+
+def _read_other(reader: Reader) -> list[Clause]:
+    """Options, and what changes neither columns nor keys nor names."""
+    first, word, second = reader.token, reader.word, reader.ahead(1).word
+    if word in ("ENABLE", "DISABLE") and second == "KEYS":
+        reader.expect(word, "KEYS")
+    elif word in ("DISCARD", "IMPORT") and second == "TABLESPACE":
+        reader.expect(word, "TABLESPACE")
+    elif word in ("WITH", "WITHOUT") and second == "VALIDATION":
+        reader.expect(word, "VALIDATION")
+    elif (word in _PARTITION_WORK and second == "PARTITION") or word in ("PARTITION", "EXCHANGE"):
+        reader.skip_rest()  # comes last, and has commas of its own
+    elif word in ("REMOVE", "UPGRADE") and second == "PARTITIONING":
+        reader.expect(word, "PARTITIONING")
+    elif reader.accept_any("ALGORITHM", "LOCK"):
+        reader.accept("=")
+        reader.name()
+    elif reader.accept_any(*_ALONE):
+        return [_REMAKE] if first.word == "FORCE" else []
+    else:
+        options = read_options(reader)
+        if reader.token is first:
+            reader.fail_as_unknown("ALTER TABLE")
+        return [SetOptions(options)]
+    return []

@@ -1,0 +1,204 @@
+"""The type of a column, with every name that servers know for it.
+
+The kind is the word of information_schema.columns.data_type. What depends on a charset (which kind of TEXT holds so
+many characters) is decided later, when the charset is known: `schema/resolve.py`.
+"""
+
+from dataclasses import dataclass
+
+from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.tokens import TokenKind
+from penstock.schema.dialect import SqlMode
+
+_INTEGERS = {
+    "TINYINT": "tinyint", "INT1": "tinyint", "SMALLINT": "smallint", "INT2": "smallint", "MEDIUMINT": "mediumint",
+    "INT3": "mediumint", "MIDDLEINT": "mediumint", "INT": "int", "INTEGER": "int", "INT4": "int",
+    "BIGINT": "bigint", "INT8": "bigint",
+}  # fmt: skip
+_DECIMALS = {"DECIMAL", "DEC", "NUMERIC", "FIXED"}
+_DOUBLES = {"DOUBLE", "FLOAT8", "REAL"}
+_TIMES = {"TIME": "time", "DATETIME": "datetime", "TIMESTAMP": "timestamp"}
+_PLAIN = {
+    "DATE": "date", "JSON": "json", "TINYBLOB": "tinyblob", "MEDIUMBLOB": "mediumblob", "LONGBLOB": "longblob",
+    "TINYTEXT": "tinytext", "MEDIUMTEXT": "mediumtext", "LONGTEXT": "longtext", "GEOMETRY": "geometry",
+    "POINT": "point", "LINESTRING": "linestring", "POLYGON": "polygon", "MULTIPOINT": "multipoint",
+    "MULTILINESTRING": "multilinestring", "MULTIPOLYGON": "multipolygon", "GEOMETRYCOLLECTION": "geometrycollection",
+    "GEOMCOLLECTION": "geometrycollection", "UUID": "uuid", "INET4": "inet4", "INET6": "inet6",
+}  # fmt: skip
+_SCHEMAS = {"MARIADB_SCHEMA", "ORACLE_SCHEMA", "MAXDB_SCHEMA"}
+_MOST_OF_FLOAT = 24
+
+TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
+"""Kinds that have a charset."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """`length` is in the unit of the declaration: characters, bytes, bits, digits, digits of a fraction."""
+
+    kind: str
+    length: int = 0
+    scale: int = 0
+    is_unsigned: bool = False
+    is_compressed: bool = False
+    is_sized: bool = False  # TEXT(300), BLOB(70000): the kind is chosen by the length
+    labels: tuple[str | bytes, ...] = ()  # bytes are of the column's charset, as all are once that is known
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSpec:
+    """A type and what its name alone implies."""
+
+    type: DataType
+    charset: str = ""
+    is_serial: bool = False
+
+
+def read_type(reader: Reader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 - one branch per family of types
+    word = reader.name("a type").upper()
+    flavour = ""
+    if word in _SCHEMAS and reader.accept("."):
+        flavour, word = word, reader.name("a type").upper()
+    is_oracle = flavour == "ORACLE_SCHEMA" or (reader.has(SqlMode.ORACLE) and reader.is_mariadb and not flavour)
+    if is_oracle and (found := _read_oracle(reader, word)):
+        return found
+    if word in _INTEGERS:
+        _length(reader)
+        return TypeSpec(DataType(_INTEGERS[word]))
+    if word in ("BOOL", "BOOLEAN"):
+        return TypeSpec(DataType("tinyint"))
+    if word == "SERIAL":
+        return TypeSpec(DataType("bigint", is_unsigned=True), is_serial=True)
+    if word in _DECIMALS or (word == "NUMBER" and reader.is_mariadb):
+        return TypeSpec(_decimal(reader))
+    if word in _DOUBLES or word in ("FLOAT", "FLOAT4"):
+        return TypeSpec(_floating(reader, word))
+    if word in _TIMES:
+        is_maxdb = flavour == "MAXDB_SCHEMA" or (reader.has(SqlMode.MAXDB) and not flavour)
+        kind = "datetime" if word == "TIMESTAMP" and is_maxdb else _TIMES[word]
+        return TypeSpec(DataType(kind, length=_length(reader) or 0))
+    if word == "YEAR":
+        _length(reader)
+        return TypeSpec(DataType("year"))
+    if word == "BIT":
+        return TypeSpec(DataType("bit", length=_length(reader) or 1))
+    if word == "VECTOR":
+        return TypeSpec(DataType("vector", length=_length(reader) or 2048))
+    if word in ("TEXT", "BLOB"):
+        length = _length(reader)
+        return TypeSpec(DataType(word.lower(), length=length or 0, is_sized=length is not None))
+    if word in ("ENUM", "SET"):
+        return TypeSpec(DataType(word.lower(), labels=_labels(reader)))
+    if word in _PLAIN:
+        if reader.word == "(":  # GEOMETRY(…), UUID() and the like have no meaning, but JSON(…) is an error
+            reader.skip_group()
+        return TypeSpec(DataType(_PLAIN[word]))
+    return _read_string(reader, word)
+
+
+def _read_string(reader: Reader, word: str) -> TypeSpec:
+    charset = ""
+    if word == "LONG":
+        return _read_long(reader)
+    if word == "NATIONAL":
+        charset, word = "utf8mb3", reader.name("a type").upper()
+    elif word in ("NCHAR", "NVARCHAR"):
+        charset, word = "utf8mb3", word[1:]
+    match word:
+        case "CHAR" | "CHARACTER":
+            kind = "varchar" if reader.accept_any("VARYING", "VARCHAR", "VARCHARACTER") else "char"
+        case "VARCHAR" | "VARCHARACTER":
+            kind = "varchar"
+        case "VARCHAR2" if reader.is_mariadb:
+            kind = "varchar"
+        case "BINARY" | "VARBINARY":
+            kind = word.lower()
+        case _:
+            reader.fail(f"{word} is no type that is known")
+    length = _length(reader)
+    if length is None:
+        length = 1
+    return TypeSpec(DataType(kind, length=length), charset)
+
+
+def _read_long(reader: Reader) -> TypeSpec:
+    if reader.accept("VARBINARY"):
+        return TypeSpec(DataType("mediumblob"))
+    if reader.accept_any("CHAR", "CHARACTER"):
+        reader.expect("VARYING")
+    else:
+        reader.accept_any("VARCHAR", "VARCHARACTER")
+    return TypeSpec(DataType("mediumtext"))
+
+
+def _read_oracle(reader: Reader, word: str) -> TypeSpec | None:  # noqa: PLR0911 - one per type
+    """MariaDB's sql_mode=ORACLE."""
+    match word:
+        case "DATE":
+            return TypeSpec(DataType("datetime"))
+        case "NUMBER":
+            return TypeSpec(_decimal(reader) if reader.word == "(" else DataType("double"))
+        case "CLOB":
+            return TypeSpec(DataType("longtext"))
+        case "BLOB" if reader.word != "(":
+            return TypeSpec(DataType("longblob"))
+        case "RAW":
+            return TypeSpec(DataType("varbinary", length=_length(reader) or 1))
+        case "VARCHAR" | "VARCHAR2" if reader.word != "(":
+            return TypeSpec(DataType("varchar", length=4000))
+        case _:
+            return None
+
+
+def _length(reader: Reader) -> int | None:
+    if not reader.accept("("):
+        return None
+    number = reader.number()
+    reader.accept_any("CHAR", "BYTE")  # Oracle's
+    reader.expect(")")
+    return number
+
+
+def _pair(reader: Reader) -> tuple[int, int | None] | None:
+    if not reader.accept("("):
+        return None
+    first, second = reader.number(), None
+    if reader.accept(","):
+        second = reader.number()
+    reader.expect(")")
+    return first, second
+
+
+def _decimal(reader: Reader) -> DataType:
+    precision, scale = _pair(reader) or (10, 0)
+    return DataType("decimal", length=precision or 10, scale=scale or 0)
+
+
+def _floating(reader: Reader, word: str) -> DataType:
+    if word == "DOUBLE":
+        reader.accept("PRECISION")
+    digits = _pair(reader)
+    is_double = word in _DOUBLES and not (word == "REAL" and reader.has(SqlMode.REAL_AS_FLOAT))
+    if digits and digits[1] is None and digits[0] > _MOST_OF_FLOAT:
+        is_double = True
+    return DataType("double" if is_double else "float")
+
+
+def _labels(reader: Reader) -> tuple[str | bytes, ...]:
+    reader.expect("(")
+    labels: list[str | bytes] = []
+    while True:
+        labels.append(_label(reader))
+        if not reader.accept(","):
+            break
+    reader.expect(")")
+    return tuple(labels)
+
+
+def _label(reader: Reader) -> str | bytes:
+    token = reader.token
+    if token.kind is TokenKind.HEX:
+        return bytes.fromhex(reader.next().value.rjust(len(token.value) + len(token.value) % 2, "0"))
+    if token.kind is TokenKind.BITS:
+        return int(reader.next().value or "0", 2).to_bytes((len(token.value) + 7) // 8, "big")
+    return reader.string()

@@ -1,0 +1,144 @@
+"""Keys and constraints, in CREATE TABLE, in ALTER TABLE … ADD, and in CREATE INDEX."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from penstock.schema.ddl.column import ColumnSpec, skip_reference
+from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.tokens import TokenKind
+
+_FIRST = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
+_ALTER_ENDS = ("PARTITION", "REMOVE")
+
+
+class KeyKind(Enum):
+    PRIMARY = "PRIMARY"
+    UNIQUE = "UNIQUE"
+    PLAIN = "INDEX"
+    FULLTEXT = "FULLTEXT"
+    SPATIAL = "SPATIAL"
+    VECTOR = "VECTOR"
+
+
+@dataclass(frozen=True, slots=True)
+class PartSpec:
+    """`column` is empty for an expression; `prefix` is 0 for the whole column."""
+
+    column: str
+    prefix: int = 0
+    is_period: bool = False  # MariaDB's WITHOUT OVERLAPS
+
+
+@dataclass(frozen=True, slots=True)
+class KeySpec:
+    """A foreign key is the index that it needs, `is_implied`: the server leaves it out where another serves."""
+
+    kind: KeyKind
+    name: str
+    parts: tuple[PartSpec, ...]
+    if_not_exists: bool = False
+    is_implied: bool = False
+    is_hash: bool = False
+
+
+def is_key(reader: Reader) -> bool:
+    """What comes is a key or a constraint, not a column."""
+    return reader.word in _FIRST or (reader.word == "VECTOR" and reader.ahead(1).word in ("INDEX", "KEY", "("))
+
+
+def keys_of(column: ColumnSpec) -> list[KeySpec]:
+    """That the column's own definition asks for."""
+    parts = (PartSpec(column.name),)
+    wanted = [(column.is_primary, KeyKind.PRIMARY), (column.is_unique, KeyKind.UNIQUE)]
+    keys = [KeySpec(kind, "", parts) for is_wanted, kind in wanted if is_wanted]
+    return [*keys, KeySpec(KeyKind.PLAIN, "", parts, is_implied=True)] if column.is_reference else keys
+
+
+def read_key(reader: Reader) -> KeySpec | None:
+    """None for a constraint without an index."""
+    symbol, if_not_exists = "", False
+    if reader.accept("CONSTRAINT"):
+        if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+        if reader.word not in _FIRST:
+            symbol = reader.name()
+    if reader.accept("CHECK"):
+        reader.skip_group()
+        if reader.accept("NOT"):
+            reader.expect("ENFORCED")
+        reader.accept("ENFORCED")
+        return None
+    if reader.accept("FOREIGN"):
+        return _read_foreign(reader, symbol, if_not_exists)
+    if reader.accept("PRIMARY"):
+        reader.expect("KEY")
+        return read_index(reader, KeyKind.PRIMARY, "", if_not_exists)
+    return read_index(reader, read_kind(reader), symbol, if_not_exists)
+
+
+def read_kind(reader: Reader) -> KeyKind:
+    """`[UNIQUE | FULLTEXT | SPATIAL | VECTOR] [INDEX | KEY]`."""
+    word = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
+    if not reader.accept_any("INDEX", "KEY") and not word:
+        reader.fail("INDEX or KEY is missing")
+    return KeyKind(word or "INDEX")
+
+
+def read_index(reader: Reader, kind: KeyKind, symbol: str = "", if_not_exists: bool = False) -> KeySpec:
+    """`[IF NOT EXISTS] [name] [USING method] (parts) options`."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS") or if_not_exists
+    name = ""
+    if reader.word not in ("(", "USING", "TYPE") or reader.token.kind is TokenKind.NAME:
+        name = reader.name()
+    method = read_method(reader)
+    parts = read_parts(reader)
+    method = read_key_options(reader) or method
+    name = "PRIMARY" if kind is KeyKind.PRIMARY else name or symbol
+    return KeySpec(kind, name, parts, if_not_exists, is_hash=method == "HASH")
+
+
+def read_method(reader: Reader) -> str:
+    return reader.name("BTREE, HASH or RTREE").upper() if reader.accept_any("USING", "TYPE") else ""
+
+
+def read_key_options(reader: Reader) -> str:
+    """The method is all that counts of them."""
+    reader.skip_clause(*_ALTER_ENDS, "USING", "TYPE")
+    method = read_method(reader)
+    reader.skip_clause(*_ALTER_ENDS)
+    return method
+
+
+def read_parts(reader: Reader) -> tuple[PartSpec, ...]:
+    reader.expect("(")
+    parts: list[PartSpec] = []
+    while True:
+        parts.append(_read_part(reader))
+        if not reader.accept(","):
+            break
+    reader.expect(")")
+    return tuple(parts)
+
+
+def _read_part(reader: Reader) -> PartSpec:
+    if reader.word == "(":
+        reader.skip_group()
+        reader.accept_any("ASC", "DESC")
+        return PartSpec("")
+    column, prefix = reader.name("a column's name"), 0
+    if reader.accept("("):
+        prefix = reader.number()
+        reader.expect(")")
+    if reader.accept("WITHOUT", "OVERLAPS"):
+        return PartSpec(column, is_period=True)
+    reader.accept_any("ASC", "DESC")
+    return PartSpec(column, prefix)
+
+
+def _read_foreign(reader: Reader, symbol: str, if_not_exists: bool) -> KeySpec:
+    reader.expect("KEY")
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS") or if_not_exists
+    name = "" if reader.word == "(" else reader.name()
+    parts = read_parts(reader)
+    reader.expect("REFERENCES")
+    skip_reference(reader)
+    return KeySpec(KeyKind.PLAIN, symbol or name, parts, if_not_exists, is_implied=True)

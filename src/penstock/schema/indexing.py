@@ -1,0 +1,125 @@
+"""Keys as written → indexes as the server keeps them: names it invents, indexes it adds and leaves out.
+
+Servers name a key after its first column, with _2, _3 … where that is taken. A foreign key brings an index of its own
+unless one begins with the same columns; that index goes as soon as there is such a one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from penstock.errors import SchemaError
+from penstock.schema.ddl.key import KeyKind, KeySpec, PartSpec
+from penstock.schema.dialect import Server
+from penstock.schema.key_length import POINT_BYTES, shortened
+from penstock.schema.shape import Field, Index, Part, fold
+
+_FUNCTIONAL = "functional_index"
+_STRINGS = {"char", "varchar", "binary", "varbinary"}
+
+
+Periods = Sequence[tuple[str, str, str]]
+
+
+def with_keys(
+    indexes: Sequence[Index],
+    keys: Iterable[KeySpec],
+    fields: Sequence[Field],
+    periods: Periods,
+    row_end: str,
+    limit: int,
+    server: Server,
+) -> tuple[Index, ...]:
+    """The indexes of a table that had `indexes` and is given `keys`. Each unique one ends with `row_end`; in one, a
+    column has at most `limit` bytes."""
+    candidates = list(indexes)
+    for key in keys:
+        parts = tuple(_parts(key, fields, periods))
+        candidates.append(Index(key.name, key.kind, parts, key.is_implied, key.is_hash))
+    named = _named(_needed(candidates))
+    if not server.is_mariadb and server.version >= 80000:
+        named = (_as_spatial(index, fields) for index in named)
+    return tuple(with_row_end(shortened(index, fields, limit), row_end) for index in named)
+
+
+def _as_spatial(index: Index, fields: Sequence[Field]) -> Index:
+    """From 8.0 on, MySQL has no other index of a geometry."""
+    names = {fold(part.column) for part in index.parts}
+    if index.kind is not KeyKind.PLAIN or not any(field.is_geometry and fold(field.name) in names for field in fields):
+        return index
+    return replace(index, kind=KeyKind.SPATIAL, parts=tuple(Part(part.column) for part in index.parts))
+
+
+def with_row_end(index: Index, row_end: str) -> Index:
+    """With system versioning, a key has many rows of which one counts now."""
+    is_unique = index.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
+    if not row_end or not is_unique or any(part.column == row_end for part in index.parts):
+        return index
+    return replace(index, parts=(*index.parts, Part(row_end)))
+
+
+def _parts(key: KeySpec, fields: Sequence[Field], periods: Periods) -> Iterable[Part]:
+    by_name = {fold(field.name): field for field in fields}
+
+    def field_of(column: str) -> Field:
+        found = by_name.get(fold(column))
+        if found is None:
+            raise SchemaError(f"there is no column {column} for a key")
+        return found
+
+    for spec in key.parts:
+        if spec.is_period:
+            period = next((each for each in periods if fold(each[0]) == fold(spec.column)), None)
+            if period is None:
+                raise SchemaError(f"there is no period {spec.column} for a key")
+            _, start, end = period
+            yield from (Part(field_of(end).name), Part(field_of(start).name))
+        elif spec.column:
+            field = field_of(spec.column)
+            yield Part(field.name, _prefix(spec, field, key.kind))
+        else:
+            yield Part("")
+
+
+def _prefix(spec: PartSpec, field: Field, kind: KeyKind) -> int:
+    """A prefix as long as the column is none. Of a POINT, servers index what a point takes."""
+    if kind in (KeyKind.FULLTEXT, KeyKind.SPATIAL):
+        return 0
+    if field.type.kind == "point":
+        return POINT_BYTES
+    is_part = spec.prefix < field.type.length if field.type.kind in _STRINGS else field.is_blob or field.is_geometry
+    return spec.prefix if is_part else 0
+
+
+def _needed(indexes: list[Index]) -> list[Index]:
+    """Without implied ones that another serves as well. Of two implied ones for the same columns the later stays."""
+    kept: list[Index] = []
+    for index in indexes:
+        other = next((other for other in kept if _serves(index, other) or _serves(other, index)), None)
+        if other is None:
+            kept.append(index)
+        elif other.is_implied and not (index.is_implied and len(index.parts) < len(other.parts)):
+            kept.remove(other)
+            kept.append(index)
+    return kept
+
+
+def _serves(index: Index, implied: Index) -> bool:
+    if not implied.is_implied or index.kind in (KeyKind.FULLTEXT, KeyKind.SPATIAL, KeyKind.VECTOR):
+        return False
+    columns = [fold(part.column) for part in implied.parts]
+    return columns == [fold(part.column) for part in index.parts][: len(columns)]
+
+
+def _named(indexes: list[Index]) -> Iterable[Index]:
+    taken: set[str] = set()
+    for index in indexes:
+        name = "PRIMARY" if index.kind is KeyKind.PRIMARY else index.name or _free_name(index, taken)
+        taken.add(fold(name))
+        yield replace(index, name=name)
+
+
+def _free_name(index: Index, taken: set[str]) -> str:
+    first = index.parts[0].column or _FUNCTIONAL
+    if fold(first) not in taken and fold(first) != "primary":
+        return first
+    return next(name for number in range(2, 1000) if fold(name := f"{first}_{number}") not in taken)

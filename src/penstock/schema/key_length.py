@@ -1,0 +1,112 @@
+"""How long keys are, and what servers do with one that is longer than the engine allows.
+
+A plain one is cut to a prefix: by MySQL when the session is not strict (it refuses otherwise), by MariaDB always. A
+unique one MariaDB turns into a hash: a column DB_ROW_HASH_n, last in the log's rows and in no catalogue.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from penstock.schema.collation import widest
+from penstock.schema.ddl.data_type import DataType
+from penstock.schema.ddl.key import KeyKind
+from penstock.schema.label import shown_label
+from penstock.schema.shape import Field, Index, Part, blob_bytes, fold
+
+POINT_BYTES, _HASH_BYTES = 25, 8
+_LIMITS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
+_OLD_FORMATS, _OLD_LIMIT = ("compact", "redundant"), 767
+_SIZES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "float": 4, "double": 8, "date": 3,
+          "time": 3, "datetime": 5, "timestamp": 4, "year": 1, "uuid": 16, "inet4": 4, "inet6": 16}  # fmt: skip
+_HASH = DataType("bigint", is_unsigned=True)
+
+
+def part_bytes(part: Part, field: Field) -> int:
+    """0 where it is not known, or where the column is a BLOB that the part takes whole."""
+    kind = field.type.kind
+    if part.prefix:
+        return part.prefix * width(field)
+    if kind in ("time", "datetime", "timestamp"):
+        return _SIZES[kind] + (field.type.length + 1) // 2
+    if kind in ("char", "varchar", "binary", "varbinary"):
+        return field.bytes
+    return _SIZES.get(kind, 0)
+
+
+def carried_prefix(part: Part, before: Field) -> int:
+    """The characters that a key keeps of a column when it becomes another one of the same name: servers take the bytes
+    that it had in the key, even of a number, and of an ENUM whose longest label is longer than its number."""
+    if part.prefix or before.is_blob:
+        return part.prefix
+    if before.type.labels:
+        return before.column(is_mariadb=False).size // width(before)
+    return part_bytes(part, before) // width(before)
+
+
+def label_prefix(field: Field) -> int:
+    """The same, when MySQL changes an ENUM or SET into a text."""
+    texts = [shown_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes)]
+    is_enum = field.type.kind == "enum"
+    shown = max(map(len, texts)) if is_enum else sum(map(len, texts)) + len(texts) - 1
+    size = field.column(is_mariadb=False).size
+    return 0 if shown * width(field) == size else size // width(field)
+
+
+def key_limit(engine: str, row_format: str) -> int:
+    """The most bytes of a column in a key; 0 for engines that are not known."""
+    is_old = engine == "innodb" and row_format in _OLD_FORMATS
+    return _OLD_LIMIT if is_old else _LIMITS.get(engine, 0)
+
+
+def shortened(index: Index, fields: Sequence[Field], limit: int) -> Index:
+    """Cut to what the engine allows. Of a geometry, MariaDB's unique index is a hash that seems to be a prefix."""
+    if not limit or index.kind not in (KeyKind.PLAIN, KeyKind.UNIQUE):
+        return index
+    by_name = {fold(field.name): field for field in fields}
+    parts, is_hash = list(index.parts), index.is_hash
+    for at, part in enumerate(parts):
+        field = by_name.get(fold(part.column))
+        if field and index.kind is KeyKind.PLAIN:
+            parts[at] = _cut(part, field, limit)
+        elif field and field.is_geometry and not part.prefix:
+            parts[at], is_hash = Part(part.column, _HASH_BYTES), True
+    return replace(index, parts=tuple(parts), is_hash=is_hash)
+
+
+def hashed(index: Index, fields: Sequence[Field], limit: int) -> Index:
+    """Marked when MariaDB keeps it as a hash: it is too long, or the statement that made it says USING HASH."""
+    if not limit or index.kind is not KeyKind.UNIQUE:
+        return replace(index, is_hash=False) if index.is_hash else index
+    by_name = {fold(field.name): field for field in fields}
+    columns = [by_name[fold(part.column)] for part in index.parts if part.column]
+    return replace(index, is_hash=len(columns) == len(index.parts) and _is_hash(index, columns, limit))
+
+
+def hash_fields(indexes: Sequence[Index], fields: Sequence[Field]) -> tuple[Field, ...]:
+    """The hidden columns of unique indexes that MariaDB keeps as hashes."""
+    by_name = {fold(field.name): field for field in fields}
+    made: list[Field] = []
+    for index in indexes:
+        if index.is_hash:
+            is_nullable = any(by_name[fold(part.column)].is_nullable for part in index.parts)
+            made.append(Field(f"DB_ROW_HASH_{len(made) + 1}", _HASH, is_nullable=is_nullable, is_hidden=True))
+    return tuple(made)
+
+
+def _is_hash(index: Index, columns: Sequence[Field], limit: int) -> bool:
+    pairs = list(zip(index.parts, columns, strict=True))
+    takes_whole = any(column.is_blob and not part.prefix for part, column in pairs)
+    return index.is_hash or takes_whole or sum(part_bytes(part, column) for part, column in pairs) > limit
+
+
+def _cut(part: Part, field: Field, limit: int) -> Part:
+    if field.is_blob and not part.prefix:
+        return Part(part.column, min(limit // width(field), 256 ** blob_bytes(field.type.kind) - 1))
+    if field.is_geometry and not part.prefix:
+        return Part(part.column, limit)
+    return Part(part.column, limit // width(field)) if part_bytes(part, field) > limit else part
+
+
+def width(field: Field) -> int:
+    """The most bytes of a character."""
+    return widest(field.charset) if field.collation else 1

@@ -1,0 +1,127 @@
+"""A column as written → the column that the server makes of it, in its table."""
+
+from dataclasses import replace
+
+from penstock.errors import SchemaError
+from penstock.schema.collation import charset_of_collation, chosen, widest
+from penstock.schema.ddl.column import CharsetSpec, ColumnSpec
+from penstock.schema.ddl.data_type import TEXTS, DataType
+from penstock.schema.dialect import Dialect
+from penstock.schema.label import kept_label, shown_label
+from penstock.schema.shape import Field, blob_bytes
+
+_AS_BYTES = {
+    "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}  # fmt: skip
+_MOST_OF_VARCHAR = 65535
+
+
+def resolve(spec: ColumnSpec, table_collation: str, dialect: Dialect) -> Field:
+    type_, collation = spec.type, ""
+    if type_.kind == "json" and dialect.server.is_mariadb:
+        type_, table_collation = replace(type_, kind="longtext"), "utf8mb4_bin"
+    if type_.kind in TEXTS:
+        collation = chosen(spec.charset, table_collation, dialect)
+    type_, collation = fitted(type_, collation, dialect)
+    charset = charset_of_collation(collation)
+    return Field(
+        spec.name,
+        replace(type_, labels=tuple(kept_label(label, charset) for label in type_.labels)) if type_.labels else type_,
+        collation,
+        is_nullable=_is_nullable(spec, dialect),
+        is_auto=spec.is_auto,
+        is_generated=spec.is_generated,
+        is_visible=spec.is_visible,
+        is_row_end=spec.row == "END",
+    )
+
+
+def fitted(type_: DataType, collation: str, dialect: Dialect) -> tuple[DataType, str]:
+    """Text in no charset is bytes; TEXT of a length, and VARCHAR of too long a one, are the TEXT that holds it."""
+    charset = charset_of_collation(collation)
+    if charset == "binary" and type_.kind in _AS_BYTES:
+        type_, collation, charset = replace(type_, kind=_AS_BYTES[type_.kind]), "", ""
+    length = type_.length * (widest(charset) if charset else 1)
+    if type_.is_sized and not length and not _takes_none(dialect):
+        type_ = replace(type_, is_sized=False)
+    elif type_.is_sized:
+        type_ = replace(type_, kind=_blob_kind(length, type_.kind), length=0, is_sized=False)
+    elif type_.kind in ("varchar", "varbinary") and length > _MOST_OF_VARCHAR:
+        if dialect.session.is_strict:
+            raise SchemaError(f"a column of {length} bytes is too long")
+        type_ = replace(type_, kind=_blob_kind(length, "text" if collation else "blob"), length=0)
+    return type_, collation
+
+
+def _takes_none(dialect: Dialect) -> bool:
+    """Whether BLOB(0) is a length; seen in MySQL 9, not in 5.7, 8.0.12 and MariaDB."""
+    return not dialect.server.is_mariadb and dialect.server.version > 80012
+
+
+def converted(field: Field, collation: str, dialect: Dialect) -> Field:
+    """A column after CONVERT TO CHARACTER SET: a TEXT may have to grow, so that as many characters fit; labels stay
+    the same bytes."""
+    if not field.collation or field.charset == "binary":
+        return field
+    type_ = field.type
+    if field.is_blob:
+        type_ = _grown(type_, widest(field.charset), widest(charset_of_collation(collation)))
+    type_, collation = fitted(type_, collation, dialect)
+    return replace(field, type=type_, collation=collation)
+
+
+def redefined(spec: ColumnSpec, old: Field | None, collation: str, dialect: Dialect) -> Field:
+    """A column that the statement with CONVERT TO CHARACTER SET defines: in the new charset, whatever it says.
+
+    MySQL 9 (not 8.0.12) then takes a TEXT or BLOB that holds the characters of the column as it was.
+    """
+    new = resolve(replace(spec, charset=CharsetSpec(is_bin=spec.charset.is_bin)), collation, dialect)
+    given = resolve(spec, collation, dialect)
+    if not given.collation or given.charset == "binary":
+        new = given
+    if new.collation and spec.type.kind == "json":
+        new = replace(new, collation=collation)
+    if old is None or not new.is_blob or spec.type.is_sized or not _takes_none(dialect) or "long" in new.type.kind:
+        return new
+    width = widest(new.charset) if new.collation else 1
+    return replace(new, type=replace(new.type, kind=_blob_kind(_characters(old) * width, new.type.kind)))
+
+
+def _characters(field: Field) -> int:
+    """How many a value takes as text, as far as it decides between kinds of TEXT."""
+    type_ = field.type
+    if field.is_blob:
+        width = widest(field.charset) if field.collation else 1
+        return (256 ** blob_bytes(type_.kind) - 1 + width - 1) // width
+    if type_.kind in ("char", "varchar", "binary", "varbinary", "bit"):
+        return type_.length
+    if type_.labels:
+        texts = [len(shown_label(label, field.charset)) for label in type_.labels if isinstance(label, bytes)]
+        return max(texts) if type_.kind == "enum" else sum(texts) + len(texts) - 1
+    return 256**4 - 1 if field.is_geometry or type_.kind == "json" else 22
+
+
+def _grown(type_: DataType, before: int, after: int) -> DataType:
+    most = 256 ** blob_bytes(type_.kind) - 1
+    needed = (most + before - 1) // before * after
+    if after <= before or type_.kind == "longtext":
+        return type_
+    return replace(type_, kind=_blob_kind(needed, "text"))
+
+
+def _blob_kind(length: int, kind: str) -> str:
+    ending = "text" if kind.endswith("text") else "blob"
+    for size, prefix in ((1, "tiny"), (2, ""), (3, "medium")):
+        if length < 256**size:
+            return prefix + ending
+    return "long" + ending
+
+
+def _is_nullable(spec: ColumnSpec, dialect: Dialect) -> bool:
+    if spec.is_auto or spec.is_primary or spec.row:
+        return False
+    if spec.is_nullable is not None:
+        return spec.is_nullable
+    is_computed = spec.is_generated and dialect.server.is_mariadb
+    return spec.type.kind != "timestamp" or dialect.explicit_timestamps or is_computed

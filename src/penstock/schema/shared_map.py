@@ -1,0 +1,47 @@
+"""A map of many names that never changes: the next one shares with it all but one small part."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Generic, TypeVar
+
+V = TypeVar("V")
+_PARTS = 128
+
+
+class SharedMap(Mapping[str, V], Generic[V]):
+    """What a change copies of ten thousand entries is two hundred references."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Sequence[dict[str, V]] = ()) -> None:
+        self._parts: Sequence[dict[str, V]] = parts or [{}] * _PARTS
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[str, V]]) -> "SharedMap[V]":
+        parts: list[dict[str, V]] = [{} for _ in range(_PARTS)]
+        for key, value in items:
+            parts[hash(key) % _PARTS][key] = value
+        return cls(parts)
+
+    def with_item(self, key: str, value: V) -> "SharedMap[V]":
+        parts, at = list(self._parts), hash(key) % _PARTS
+        parts[at] = {**parts[at], key: value}
+        return SharedMap(parts)
+
+    def without(self, key: str) -> "SharedMap[V]":
+        parts, at = list(self._parts), hash(key) % _PARTS
+        parts[at] = {each: value for each, value in parts[at].items() if each != key}
+        return SharedMap(parts)
+
+    def __getitem__(self, key: str) -> V:
+        return self._parts[hash(key) % _PARTS][key]
+
+    def __iter__(self) -> Iterator[str]:
+        for part in self._parts:
+            yield from part
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    def __reduce__(self) -> tuple[object, tuple[list[tuple[str, V]]]]:
+        """Texts have other hashes in another process."""
+        return SharedMap[V].of, (list(self.items()),)
