@@ -38,7 +38,7 @@ def columns(block: Block) -> Iterator[int]:
 def changes(block: Block) -> Iterator[int]:
     for number in block.tables:
         table = block.schema_of(number)
-        for batch in changes_of(block, table.name, table_fields(table), 0):
+        for batch in changes_of(block, table.name, table_fields(table)):
             yield batch.num_rows
 
 

@@ -22,7 +22,7 @@ reader.room(data.size)[:data.size] = data
 reader.filled(data.size)
 block = next(reader.blocks(flush=True))
 table = block.schema_of(next(iter(block.tables)))
-batch = next(penstock.binlog.rows.changes.changes_of(block, table.name, table_fields(table), 0))
+batch = next(penstock.binlog.rows.changes.changes_of(block, table.name, table_fields(table)))
 assert batch.num_rows and table.name == TableName({ORDERS.name.schema!r}, {ORDERS.name.table!r})
 """
 

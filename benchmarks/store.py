@@ -28,7 +28,7 @@ from penstock.binlog.events.layout import MAGIC, Entry
 from penstock.binlog.events.reader import BlockReader
 from penstock.binlog.rows.decode import decode_rows
 from penstock.cli.heap import keep_freed_memory
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
 from penstock.store.shelf import Shelf
 
@@ -40,7 +40,7 @@ _FILE_ROUNDS = 11  # pairs of a quarter of a second
 
 
 def blocks_of(log: Log) -> Iterator[Block]:
-    reader = BlockReader(Position(log.path.name, 4))
+    reader = BlockReader(Position(log.path.name, 4, gtids=GtidSet({}, is_mariadb=True)))
     with log.path.open("rb", buffering=0) as file:
         file.seek(len(MAGIC))
         while size := file.readinto(reader.room(1 << 20)[: 1 << 20].data):

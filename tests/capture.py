@@ -44,7 +44,7 @@ def changes_until(
         assert time.monotonic() < deadline, f"{len(rows)} of {count} changes came in time"
         end = instance.end_after(at, 1 << 26, 0.5)
         for block in instance.read(at, end) if end > at else ():
-            for batch in changes_of(block, name, fields, 0):
+            for batch in changes_of(block, name, fields):
                 batch.validate(full=True)
                 rows += batch.to_pylist()
         at = end

@@ -30,6 +30,10 @@ class SourceConnectionError(PenstockError):
     transient = True
 
 
+class ServerIdTakenError(SourceConnectionError):
+    """Another replica came with the server id of ours, and the source has ended our connection."""
+
+
 class AuthenticationError(PenstockError):
     """The source refused the user, the password or a privilege."""
 

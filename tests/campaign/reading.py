@@ -96,7 +96,7 @@ def _errors_of_rows(block: Block, mutant: Mutant) -> Iterator[str]:
         name = table_name(body)
         try:
             fields = table_fields(block.schema_of(number), choice=mutant.choice)
-            for batch in changes_of(block, name, fields, 0, mutant.choice):
+            for batch in changes_of(block, name, fields, mutant.choice):
                 batch.validate(full=True)
         except BinlogError as error:
             yield _checked(error)

@@ -91,7 +91,7 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
             started.callback(reader.close)
             builders[name] = DocumentBuilder(plan, reader)
             index.prepare(plan.fields)
-            load_all(builders[name], index, int(Sequence.at(start, 0)))
+            load_all(builders[name], index, int(Sequence.at(start)))
         yield Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
 
 

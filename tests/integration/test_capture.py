@@ -9,6 +9,7 @@ import pytest
 from penstock.errors import AuthenticationError, ConfigurationError, PositionLostError
 from penstock.instance import Instance, InstanceState
 from penstock.model import Position
+from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, instance_of, poll, source_of
 
@@ -279,3 +280,23 @@ def test_a_decimal_is_exact(mariadb: DatabaseServer, database: Callable[[Databas
     execute(mariadb, *(f"INSERT INTO {name}.t VALUES ({i}, {value})" for i, value in enumerate(values)))
     assert [row["p"] for row in changes_until(instance, f"{name}.t", len(values), start)] == values
     instance.stop()
+
+
+def test_a_server_id_that_another_takes_is_drawn_again(
+    mariadb: DatabaseServer, database: Callable[[DatabaseServer], str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """MySQL tells replicas apart by a uuid, and ours have their own; MariaDB ends the stream of the one before."""
+    name = database(mariadb)
+    instance = instance_of(mariadb)
+    instance.start()
+    try:
+        start = instance.store.latest
+        execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+        taken: Any = instance._log
+        with BinlogStream(source_of(mariadb), start, server_id=taken._server_id) as other:
+            next(iter(other))
+            assert poll(lambda: "is another's now: going on with" in caplog.text)
+            execute(mariadb, f"INSERT INTO {name}.t VALUES (1), (2)")
+            assert [row["id"] for row in changes_until(instance, f"{name}.t", 2, start)] == [1, 2]
+    finally:
+        instance.stop()

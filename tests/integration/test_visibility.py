@@ -97,7 +97,7 @@ def test_a_first_load_sees_all_that_was_in_the_log_when_it_began(held: Any, tmp_
         plan = DocumentPlan.of(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
         with EmbeddedIndex.open(tmp_path) as index:
             index.prepare(plan.fields)
-            load_all(DocumentBuilder(plan, rows), index, int(Sequence.at(instance.store.latest, 0)))
+            load_all(DocumentBuilder(plan, rows), index, int(Sequence.at(instance.store.latest)))
             assert index.get("1") == {"a": 2}
 
 

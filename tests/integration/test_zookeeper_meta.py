@@ -67,7 +67,7 @@ def test_what_canal_wrote_is_read(zookeeper: ZooKeeper, destination: str, canal:
     canal.create(f"/otter/canal/destinations/{destination}/running", b"{}")
     with meta_of(zookeeper, destination) as meta:
         assert meta.subscriptions() == {1001: "shop\\..*"}
-        assert meta.cursor(1001) == Cursor(Position("mysql-bin.000032", 696), 0, "", 1, ("mysql", 3306))
+        assert meta.cursor(1001) == Cursor(Position("mysql-bin.000032", 696), 1, ("mysql", 3306))
 
 
 def test_a_client_of_canal_without_a_filter_has_subscribed(zookeeper: ZooKeeper, destination: str, canal: Any) -> None:
@@ -107,7 +107,7 @@ def test_what_is_written_is_where_canal_looks(zookeeper: ZooKeeper, destination:
     path = f"/otter/canal/destinations/{destination}/1001"
     with meta_of(zookeeper, destination) as meta:
         meta.subscribe(1001, "shop.a")
-        meta.update_cursor(1001, Cursor(Position("mysql-bin.000032", 696, 1589189724), 0, "", 1, ("mysql", 3306)))
+        meta.update_cursor(1001, Cursor(Position("mysql-bin.000032", 696, 1589189724), 1, ("mysql", 3306)))
         assert canal.get(f"{path}/filter")[0] == b"shop.a"
         written = json.loads(canal.get(f"{path}/cursor")[0])
         assert written.pop("epoch") == 0
@@ -127,13 +127,13 @@ def test_another_manager_sees_what_was_kept(zookeeper: ZooKeeper, destination: s
     with meta_of(zookeeper, destination, PERIODS[kind], with_batches=kind != "period-mixed") as meta:
         meta.subscribe(1)
         meta.subscribe(2, "x")
-        meta.update_cursor(1, Cursor(at(100), epoch=3))
+        meta.update_cursor(1, Cursor(at(100, epoch=3)))
         for number in range(3):
             meta.add_batch(1, batch(100 + number, 101 + number))
         meta.forget(2)
     with meta_of(zookeeper, destination, PERIODS[kind]) as meta:
         assert meta.subscriptions() == {1: ""}
-        assert meta.cursor(1) == Cursor(at(100), epoch=3)
+        assert meta.cursor(1) == Cursor(at(100, epoch=3))
         assert list(meta.batches(1)) == ([] if kind == "period-mixed" else [1, 2, 3])
         if kind != "period-mixed":
             assert meta.first_batch(1) == (1, batch(100, 101))
@@ -381,13 +381,13 @@ def test_the_place_of_capture(zookeeper: ZooKeeper, destination: str, canal: Any
     fence = claim(tree, f"{path}/epoch")
     positions = ZooKeeperPositions(destination, tree, fence=fence)
     assert positions.load() is None
-    positions.save(Cursor(at(100), epoch=3))
+    positions.save(Cursor(at(100, epoch=3)))
     written = json.loads(canal.get(f"{path}/parse")[0])
     assert (next(iter(written)), written["postion"]["position"]) == ("@type", 100)
-    assert ZooKeeperPositions(destination, tree).load() == Cursor(at(100), epoch=3)
+    assert ZooKeeperPositions(destination, tree).load() == Cursor(at(100, epoch=3))
     canal.set(f"{path}/parse", _CURSOR)
-    assert positions.load() == Cursor(Position("mysql-bin.000032", 696), 0, "", 1, ("mysql", 3306))
+    assert positions.load() == Cursor(Position("mysql-bin.000032", 696), 1, ("mysql", 3306))
     claim(tree, f"{path}/epoch")
     with pytest.raises(FencedError):
-        positions.save(Cursor(at(200), epoch=3))
+        positions.save(Cursor(at(200, epoch=3)))
     tree.close()

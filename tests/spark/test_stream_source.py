@@ -229,7 +229,7 @@ def test_parts_of_a_range_are_whole_transactions(served: FlightServer, mariadb: 
             [
                 tuple(row.values())
                 for block in client.read(ticket)
-                for batch in changes_of(block, table, fields, 0)
+                for batch in changes_of(block, table, fields)
                 for row in batch.to_pylist()
             ]
             for ticket in tickets

@@ -1,6 +1,7 @@
 """A written log through the real reader, and its row changes as plain rows."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from penstock.binlog.events.block import Block
@@ -34,7 +35,7 @@ def read(log: LogWriter, sizes: Iterable[int] = (), *, block_bytes: int = 1 << 1
 def rows_in(blocks: Iterable[Block], table: TableSchema, columns: list[str] | None = None) -> list[dict[str, Any]]:
     fields, found = table_fields(table, columns), list[dict[str, Any]]()
     for block in blocks:
-        for batch in changes_of(block, table.name, fields, EPOCH):
+        for batch in changes_of(replace(block, epoch=EPOCH), table.name, fields):
             batch.validate(full=True)
             found += batch.to_pylist()
     return found

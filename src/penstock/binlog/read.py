@@ -90,7 +90,7 @@ class _Reading:
         for events, shape in versions_of(block, self.table, self._known):
             there = {column.name for column in shape.columns}
             fields = table_fields(shape, None if self._columns is None else [*there & {*self._columns}], self._choice)
-            for batch in changes_at(block, events, shape, fields, 0, self._choice):
+            for batch in changes_at(block, events, shape, fields, self._choice):
                 self.batches.append(batch)
                 self._fields.append(fields)
 

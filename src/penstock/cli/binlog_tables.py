@@ -16,7 +16,7 @@ from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
 from penstock.inspect.changes import Changes, ColumnChoice, changes_in
-from penstock.inspect.gtid_set import truths
+from penstock.inspect.gtid_mask import truths
 from penstock.inspect.shapes import Shapes
 from penstock.model import ChangeKind, TableName
 from penstock.render.table_files import BatchFiles, CsvFiles, Kind, Targets
@@ -77,7 +77,7 @@ class TableOutput:
             fields = table_fields(shape, self._choice.names(shape))
             part = replace(block.take(events), tables={number: block.tables[number]})
             names = [*fields.names, *own_names(CHANGE_FIELDS.names, fields.names)]
-            for batch in changes_of(part, table.name, fields, 0, known=self._shapes.known(table)):
+            for batch in changes_of(part, table.name, fields, known=self._shapes.known(table)):
                 yield table.name, batch.rename_columns(names)
 
     def _first_of(

@@ -172,8 +172,8 @@ def _about(record: "ClientRecord", log: "Extent | None") -> dict[str, object]:
         "client": record.client_id,
         "subscribed": record.is_subscribed,
         "filter": record.filter,
-        "position": str(cursor.position) if cursor else None,
-        "epoch": cursor.epoch if cursor else None,
+        "position": f"{cursor.position.file}:{cursor.position.offset}" if cursor else None,
+        "epoch": cursor.position.epoch if cursor else None,
         "acked_at": _time(cursor) or None,
         "behind_bytes": behind,
         "is_in_log": cursor.position >= log.first if log and cursor else None,
@@ -191,16 +191,16 @@ def _print_change(settings: InstanceSettings, client: int, before: "Cursor | Non
     size = f", {_size(log.bytes_between(low, high))} of the log" if log else ""
     if _is_same(before, after):
         typer.echo("it is there already")
-    elif before.epoch != after.epoch:
-        typer.echo(f"another log: epoch {before.epoch} becomes {after.epoch}")
-    elif after.is_before(before):
+    elif before.position.epoch != after.position.epoch:
+        typer.echo(f"another log: epoch {before.position.epoch} becomes {after.position.epoch}")
+    elif after.position < before.position:
         typer.echo(f"back: it gets again what lies between the two{size}")
     else:
         typer.echo(f"forward: it never gets what lies between the two{size}")
 
 
 def _is_same(one: "Cursor | None", other: "Cursor | None") -> bool:
-    return one is not None and other is not None and (one.epoch, one.position) == (other.epoch, other.position)
+    return one is not None and other is not None and one.position == other.position
 
 
 def _is_wanted(*, dry_run: bool, yes: bool) -> bool:

@@ -45,10 +45,10 @@ class FlightClient:
         answers = self._action("describe", tables=[str(table) for table in tables])
         return [pa.ipc.read_schema(pa.py_buffer(answer)) for answer in answers]
 
-    def bounds(self) -> dict[str, Any]:
-        """`first` and `latest` positions of the store, and the epoch."""
+    def bounds(self) -> dict[str, Position]:
+        """`first` and `latest` positions of the store."""
         answer = json.loads(self._action("bounds")[0])
-        return {key: value if key == "epoch" else Position.from_json(value) for key, value in answer.items()}
+        return {key: Position.from_json(value) for key, value in answer.items()}
 
     def oldest(self) -> Position:
         """Where the source's log begins."""
@@ -59,19 +59,19 @@ class FlightClient:
 
         Says also that everything before `start` is done.
         """
-        answer = self._action("latest", start=_wire(start), max_bytes=max_bytes, wait_ms=wait_ms)
+        answer = self._action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms)
         return Position.from_json(json.loads(answer[0])["end"])
 
     def ack(self, end: Position) -> None:
-        self._action("ack", end=_wire(end))
+        self._action("ack", end=end.to_json())
 
     def parts(self, tables: Sequence[TableName], start: Position, end: Position) -> list[bytes]:
         """Tickets for the parts of a range; each can be read alone, in any order, any number of times."""
         request = {
             "destination": self._destination,
             "tables": [str(table) for table in tables],
-            "start": _wire(start),
-            "end": _wire(end),
+            "start": start.to_json(),
+            "end": end.to_json(),
         }
         descriptor = fl.FlightDescriptor.for_command(json.dumps(request).encode())
         info = self._call(lambda: self._client.get_flight_info(descriptor))
@@ -128,7 +128,3 @@ class FlightClient:
                     f"no Penstock server answers at {self._server}: is `penstock serve` running there?"
                 )
             return ProtocolError(f"{self._server}: {str(error).splitlines()[0]}")
-
-
-def _wire(position: Position) -> dict[str, Any]:
-    return {"file": position.file, "offset": position.offset}

@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime, time
 
 from penstock.binlog.events.block import Block
 from penstock.errors import ConfigurationError
-from penstock.inspect.gtid_set import GtidSet
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 
 _AGO = re.compile(r"-\s*(\d+(?:\.\d+)?)\s*(s|m|h|d|w)", re.IGNORECASE)
 _LARGEST_OFFSET = (1 << 63) - 1

@@ -14,12 +14,12 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
 from penstock.errors import ConfigurationError
 from penstock.inspect.changes import gtids
-from penstock.inspect.gtid_set import GtidSet, truths
+from penstock.inspect.gtid_mask import are_in, truths
 from penstock.inspect.note import Notes
 from penstock.inspect.place import Moment, Place
 from penstock.inspect.statement import are_statements, statements_in
 from penstock.inspect.xa import XaTransactions
-from penstock.model import Position, TableName
+from penstock.model import GtidSet, Position, TableName
 
 _NAMED = 20
 
@@ -141,7 +141,7 @@ class Selection:
             case GtidSet() if self.since.is_single:
                 return self._from_gtid(block, self.since)
             case GtidSet():
-                return ~self.since.contains(_gtids(block))
+                return ~are_in(_gtids(block), self.since)
             case None:
                 return np.ones(len(block), np.bool_)
 

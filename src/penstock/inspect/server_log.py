@@ -9,10 +9,9 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import MAGIC, EventType
 from penstock.errors import BinlogError, PositionLostError
 from penstock.inspect.file_log import Warn
-from penstock.inspect.gtid_set import GtidSet
 from penstock.inspect.live_server import Server
 from penstock.inspect.place import Moment, Place
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 
 _NEVER = 1 << 40
 _LAST_OFFSET = 0xFFFFFFFF  # that the protocol can ask for
@@ -154,7 +153,7 @@ def _exactly(gtid: GtidSet) -> GtidSet:
     """In MariaDB's sets a GTID stands for all up to it; here for itself."""
     if not gtid.is_mariadb:
         return gtid
-    return replace(gtid, ranges={domain: [(last, last)] for domain, [(_, last)] in gtid.ranges.items()})
+    return replace(gtid, ranges={domain: ((last, last),) for domain, ((_, last),) in gtid.ranges.items()})
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
@@ -100,21 +99,13 @@ def _shelf(settings: InstanceSettings) -> Shelf:
     if store.kind == "memory":
         return MemoryShelf(store.memory, slots=store.slots)
     files = FileShelf(
-        _store_folder(settings),
+        _folder(settings) / settings.destination / "store",
         segment_bytes=store.segment,
         sync=store.sync,
         interval_s=store.sync_interval_s,
         retention=Retention(store.keep, store.keep_s, store.limit, store.limit_s),
     )
     return files if store.kind == "file" else MixedShelf(store.memory, files)
-
-
-def _store_folder(settings: InstanceSettings) -> Path:
-    """What was kept of an older epoch is of another log, and of no use."""
-    folder = _folder(settings) / settings.destination
-    for epoch in range(settings.epoch):
-        rmtree(folder / f"store-{epoch}", ignore_errors=True)
-    return folder / f"store-{settings.epoch}"
 
 
 def _folder(settings: InstanceSettings) -> Path:

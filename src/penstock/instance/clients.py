@@ -25,13 +25,12 @@ class Clients:
         store: EventStore,
         meta: MemoryMeta,
         *,
-        epoch: int = 0,
         source: tuple[str, int] = ("", 0),
         check_cursor: Callable[[int, Position], None] | None = None,
     ) -> None:
         """`check_cursor` raises what is wrong with a place to go on from, if it is none in the source's log."""
         self._store, self._meta, self._check_cursor = store, meta, check_cursor
-        self._epoch, self._source = epoch, source
+        self._source = source
         meta.on_kept = lambda client_id, cursor: store.keep(str(client_id), cursor.position)
         self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
         self._lock = threading.Lock()  # of _sessions
@@ -66,9 +65,10 @@ class Clients:
         cursor = self._meta.cursor(client_id)
         if cursor is None:
             return self._add(client_id, text, start)
-        if cursor.epoch != self._epoch:
+        first, latest = self._store.first, self._store.latest
+        if not first.epoch <= cursor.position.epoch <= latest.epoch:
             raise MetaError(
-                f"the cursor of client {client_id} is at {cursor}, and this log is of epoch {self._epoch}: with"
+                f"the cursor of client {client_id} is at {cursor}, and this log is of epoch {latest.epoch}: with"
                 " `penstock position set` or `reset` say where it is to go on"
             )
         if self._check_cursor is not None:
@@ -158,7 +158,7 @@ class Clients:
         return BatchRange(batch.start, batch.end, batch.end_sequence, ack)
 
     def _cursor(self, position: Position, server_id: int = 0) -> Cursor:
-        return Cursor(position, self._epoch, server_id=server_id, source=self._source)
+        return Cursor(position, server_id=server_id, source=self._source)
 
     def _session(self, client_id: int) -> threading.Lock:
         with self._lock:

@@ -2,13 +2,12 @@
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import ConfigurationError, MetaError, PositionLostError
-from penstock.inspect.gtid_set import GtidSet
 from penstock.inspect.live_server import LiveServer
 from penstock.inspect.place import parse_place
 from penstock.inspect.server_log import ServerLog
@@ -16,7 +15,7 @@ from penstock.instance.assembly import open_bookkeeping
 from penstock.instance.source_log import SourceLog, no_warning
 from penstock.meta import ClientRecord, Cursor, FileKeeper, MemoryMeta, ZooKeeperKeeper
 from penstock.meta.zookeeper import ROOT
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 from penstock.store import Start
 
 
@@ -80,7 +79,8 @@ class Extent:
 def extent(settings: InstanceSettings) -> Extent:
     server = LiveServer(settings.source, verify=settings.verify_checksum)
     sizes = {str(row[0]): int(str(row[1])) for row in server.rows("SHOW BINARY LOGS")}
-    return Extent(Position(next(iter(sizes)), 4), server.end(), sizes)
+    end = replace(server.end(), epoch=settings.epoch)
+    return Extent(Position(next(iter(sizes)), 4, epoch=settings.epoch), end, sizes)
 
 
 def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
@@ -92,7 +92,7 @@ def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
     place = parse_place(text, now)
     if isinstance(place, Position):
         _check_between_transactions(settings, place)
-        return place
+        return replace(place, epoch=settings.epoch)
     if isinstance(place, GtidSet):
         return log.find(Start.after_gtid(place.text))
     return log.find(Start.at_time(place.us))
@@ -118,4 +118,4 @@ def _check_between_transactions(settings: InstanceSettings, wanted: Position) ->
 
 def cursor_at(settings: InstanceSettings, position: Position) -> Cursor:
     source = settings.source
-    return Cursor(position, settings.epoch, source=(source.host, source.port))
+    return Cursor(position, source=(source.host, source.port))

@@ -9,6 +9,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from enum import Enum
 from typing import TypeVar
 
@@ -94,15 +95,17 @@ class Instance:
         settings, source = self.settings, self.settings.source
         with closing(connect(source)) as connection:
             check_source(connection, source)
-            now = current_position(connection, source)
+            now = replace(current_position(connection, source), epoch=settings.epoch)
         self._books = open_bookkeeping(settings)
         meta = self._books.meta
         meta.start()
         if isinstance(meta, KeptMeta):
             meta.on_fenced = self._replaced
         place = self._place(self._books, now)
-        start = place or (Position.parse(settings.start) if settings.start else now)
+        start = place or (Position.parse(settings.start, settings.epoch) if settings.start else now)
         self._store = open_store(settings, start, self._log)
+        if self._store.latest.epoch < settings.epoch:
+            self._store.restart_at(start)  # it is of another log, and of no use
         self._log.check_reached(self._store.latest)
         if place is not None and self._store.latest < place:
             self._store.restart_at(place)  # a crash has left it behind all clients
@@ -110,7 +113,6 @@ class Instance:
         self._clients = Clients(
             self._store,
             meta,
-            epoch=settings.epoch,
             source=(source.host, source.port),
             check_cursor=self._check_cursor,
         )
@@ -121,14 +123,14 @@ class Instance:
         own, cursors = self.settings.epoch, books.meta.cursors()
         self._log.check_reached(now, now)
         for client_id, cursor in cursors.items():
-            if cursor.epoch != own:
+            if cursor.position.epoch != own:
                 raise ConfigurationError(
                     f"the cursor of client {client_id} of '{self.settings.destination}' is at {cursor}, and this log is"
                     f" of epoch {own}: with `penstock position set` or `reset` say where it is to go on"
                 )
             self._check_cursor(client_id, cursor.position)
         found = books.positions.load()
-        if found is None or found.epoch != own:
+        if found is None or found.position.epoch != own:
             return None
         self._log.check_reached(found.position, now)
         return found.position
@@ -258,7 +260,7 @@ class Instance:
 
     def _follow(self, store: EventStore) -> Iterator[None]:
         start = store.discard_incomplete()
-        with self._log.opened(start) as stream:
+        with self._log.followed(start) as stream:
             for block in stream:
                 if stream.is_flowing:
                     self.state = InstanceState.RUNNING
@@ -291,4 +293,4 @@ class Instance:
 
     def _save_place(self, books: Bookkeeping, store: EventStore) -> None:
         source = self.settings.source
-        books.positions.save(Cursor(store.acked, self.settings.epoch, source=(source.host, source.port)))
+        books.positions.save(Cursor(store.acked, source=(source.host, source.port)))

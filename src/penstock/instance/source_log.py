@@ -4,16 +4,17 @@ import logging
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
-from penstock.errors import PositionLostError, SourceConnectionError
-from penstock.inspect.gtid_set import GtidSet
+from penstock.errors import PositionLostError, ServerIdTakenError, SourceConnectionError
 from penstock.inspect.live_server import LiveServer
 from penstock.inspect.place import Moment
 from penstock.inspect.server_log import ServerLog
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 from penstock.source import BinlogStream, connect, current_position, oldest_position
+from penstock.source.stream import draw_server_id
 from penstock.store import Start
 from penstock.store.client import Place
 from penstock.store.held import Entries, Held
@@ -30,6 +31,8 @@ class SourceLog:
         self._streams: set[BinlogStream] = set()
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go
+        self._epoch = settings.epoch
+        self._server_id = settings.source.server_id or draw_server_id()  # of who follows the log; others draw their own
 
     def stop(self) -> None:
         self._stopping.set()
@@ -37,9 +40,22 @@ class SourceLog:
             stream.stop()
 
     @contextmanager
-    def opened(self, start: Position) -> Generator[BinlogStream, None, None]:
+    def followed(self, start: Position) -> Generator[BinlogStream, None, None]:
+        """The stream of capture: there is one at a time."""
+        try:
+            with self.opened(start, self._server_id) as stream:
+                yield stream
+        except ServerIdTakenError:
+            if self._settings.source.server_id is None:
+                before, self._server_id = self._server_id, draw_server_id()
+                log.warning("server id %d is another's now: going on with %d", before, self._server_id)
+            raise
+
+    @contextmanager
+    def opened(self, start: Position, server_id: int | None = None) -> Generator[BinlogStream, None, None]:
         """A stream that `stop` ends, whoever reads from it."""
-        stream = BinlogStream(self._settings.source, start, verify=self._settings.verify_checksum)
+        source, verify = self._settings.source, self._settings.verify_checksum
+        stream = BinlogStream(source, start, verify=verify, server_id=server_id)
         self._streams.add(stream)
         try:
             with stream:
@@ -71,22 +87,26 @@ class SourceLog:
                 continue
             found = _found(start, entries, last)
             if found is not None:
-                return found
+                return self._placed(found)
             ends = block.boundaries
             last = block.end_of(int(ends[-1])) if ends.size else last
         if start.kind == "gtid":
             raise PositionLostError(f"the log of {self._settings.source.address} has no transaction {start.gtid}")
-        return last
+        return self._placed(last)
 
     def oldest(self) -> Position:
         """Where it begins."""
         with closing(connect(self._settings.source)) as connection:
-            return oldest_position(connection, self._settings.source)
+            return self._placed(oldest_position(connection, self._settings.source))
 
     def end(self) -> Position:
         """Where it ends now."""
         with closing(connect(self._settings.source)) as connection:
-            return current_position(connection, self._settings.source)
+            return self._placed(current_position(connection, self._settings.source))
+
+    def _placed(self, position: Position) -> Position:
+        """As the server gives it, and in our order."""
+        return replace(position, epoch=self._epoch)
 
     def check_reached(self, position: Position, known: Position | None = None, *, whose: str = "") -> None:
         """A position that the log has not reached is of another log: to go on from it would skip changes."""

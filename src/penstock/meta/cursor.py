@@ -5,35 +5,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.errors import ConfigurationError, MetaError
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 
 _CANAL_TYPE = "com.alibaba.otter.canal.protocol.position.LogPosition"
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`epoch` is that of `_seq`: positions of an older one are of another log."""
-
     position: Position
-    epoch: int = 0
-    gtid: str = ""
     server_id: int = 0
     source: tuple[str, int] = field(default=("", 0))  # host and port
 
-    def is_before(self, other: "Cursor") -> bool:
-        return (self.epoch, self.position) < (other.epoch, other.position)
-
     def __str__(self) -> str:
-        return f"{self.position}" + (f" (epoch {self.epoch})" if self.epoch else "")
+        return str(self.position)
 
     def to_json(self, *, with_type: bool = False) -> dict[str, Any]:
         """As canal writes it, with its spelling, and our epoch beside it. Keys are in alphabetical order."""
         host, port = self.source
         about = {
-            "epoch": self.epoch,
+            "epoch": self.position.epoch,
             "identity": {"slaveId": -1, "sourceAddress": {"address": host, "port": port}},
             "postion": {
-                "gtid": self.gtid,
+                "gtid": self.position.gtids.text if self.position.gtids is not None else "",
                 "included": False,
                 "journalName": self.position.file,
                 "position": self.position.offset,
@@ -51,13 +44,15 @@ class Cursor:
             identity: Mapping[str, Any] = value.get("identity") or {}
             address: Mapping[str, Any] = identity.get("sourceAddress") or {}
             position = Position(
-                str(place["journalName"]), int(place["position"]), int(place.get("timestamp") or 0) // 1000
+                str(place["journalName"]),
+                int(place["position"]),
+                int(place.get("timestamp") or 0) // 1000,
+                int(value.get("epoch") or 0),
+                GtidSet.parse(str(place["gtid"])) if place.get("gtid") else None,
             )
             position.file_number  # noqa: B018 - a name without a number is no position
             return cls(
                 position,
-                int(value.get("epoch") or 0),
-                str(place.get("gtid") or ""),
                 int(place.get("serverId") or 0),
                 (str(address.get("address") or ""), int(address.get("port") or 0)),
             )

@@ -126,4 +126,4 @@ class MemoryMeta:
 
     def lowest_cursor(self) -> Cursor | None:
         """Of the clients that have subscribed: where capture must begin."""
-        return min(self.cursors().values(), key=lambda cursor: (cursor.epoch, cursor.position), default=None)
+        return min(self.cursors().values(), key=lambda cursor: cursor.position, default=None)

@@ -89,7 +89,7 @@ class ClientRecord:
         return batch
 
     def move_cursor(self, cursor: Cursor, *, backwards: bool = False) -> None:
-        if self.cursor is not None and cursor.is_before(self.cursor) and not backwards:
+        if self.cursor is not None and cursor.position < self.cursor.position and not backwards:
             raise MetaError(
                 f"the cursor of client {self.client_id} is at {self.cursor} and does not go back to {cursor} by itself:"
                 " use `penstock position set`"

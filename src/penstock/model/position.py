@@ -1,7 +1,8 @@
 """A place in a source's log.
 
-Positions of one source are ordered by file number and offset. File names are compared by their number,
-never as text: `binlog.1000000` comes after `binlog.999999`.
+Positions are ordered by epoch, file number and offset. The epoch rises when the log begins anew, or that of another
+server takes its place. File names are compared by their number, never as text: `binlog.1000000` comes after
+`binlog.999999`.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from functools import total_ordering
 from typing import Any
 
 from penstock.errors import ConfigurationError
+from penstock.model.gtid_set import GtidSet
 
 _MOST_DIGITS = 19  # of 63 bits
 
@@ -22,6 +24,8 @@ class Position:
     file: str
     offset: int
     timestamp: int = 0  # seconds, of the event that ends here; 0 when unknown
+    epoch: int = 0
+    gtids: GtidSet | None = None  # of all transactions before it; None when that is not known, or they have none
 
     @property
     def file_number(self) -> int:
@@ -37,22 +41,27 @@ class Position:
         return hash(self._key)
 
     @property
-    def _key(self) -> tuple[int, int]:
-        return self.file_number, self.offset
+    def _key(self) -> tuple[int, int, int]:
+        return self.epoch, self.file_number, self.offset
+
+    @property
+    def file_key(self) -> tuple[int, int]:
+        """What orders files."""
+        return self.epoch, self.file_number
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.offset}"
+        return f"{self.file}:{self.offset}" + (f" (epoch {self.epoch})" if self.epoch else "")
 
     def to_json(self) -> dict[str, Any]:
-        """Keys in a fixed order: Spark compares offsets as text."""
-        return {"file": self.file, "offset": self.offset, "timestamp": self.timestamp}
+        """What tells it from others; keys in a fixed order: Spark compares offsets as text."""
+        return {"epoch": self.epoch, "file": self.file, "offset": self.offset}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Position":
-        return cls(str(value["file"]), int(value["offset"]), int(value.get("timestamp", 0)))
+        return cls(str(value["file"]), int(value["offset"]), epoch=int(value.get("epoch", 0)))
 
     @classmethod
-    def parse(cls, text: str) -> "Position":
+    def parse(cls, text: str, epoch: int = 0) -> "Position":
         """`FILE:OFFSET`, as people type it."""
         file, _, offset = text.rpartition(":")
         if not file or not _is_number(offset):
@@ -60,7 +69,7 @@ class Position:
                 f"not a log position: {text!r}; write it as FILE:OFFSET, for example binlog.000007:4"
             )
         file_number(file)
-        return cls(file, int(offset))
+        return cls(file, int(offset), epoch=epoch)
 
 
 def file_number(file: str) -> int:

@@ -36,5 +36,5 @@ class Sequence:
         return cls(value >> EPOCH_SHIFT, value >> FILE_SHIFT & MAX_FILE, value & MAX_OFFSET)
 
     @classmethod
-    def at(cls, position: Position, epoch: int) -> "Sequence":
-        return cls(epoch, position.file_number, position.offset)
+    def at(cls, position: Position) -> "Sequence":
+        return cls(position.epoch, position.file_number, position.offset)

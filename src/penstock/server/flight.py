@@ -1,7 +1,7 @@
 """Arrow Flight: the calls that the Spark source, and any Arrow client, needs.
 
     action  describe  {destination, tables}                       → one schema per table, Arrow IPC
-    action  bounds    {destination}                               → {first, latest, epoch}
+    action  bounds    {destination}                               → {first, latest}
     action  oldest    {destination}                               → {oldest}: where the source's log begins
     action  latest    {destination, start, max_bytes, wait_ms}    → {end}; waits until there is something after start.
                                                                     All before start is done and may be freed.
@@ -84,17 +84,17 @@ class FlightServer(fl.FlightServerBase):
                     return iter([describe_table(table).serialize().to_pybytes() for table in tables])
                 case "bounds":
                     answer = {
-                        "first": _wire(instance.store.first),
-                        "latest": _wire(instance.store.latest),
-                        "epoch": instance.settings.epoch,
+                        "first": instance.store.first.to_json(),
+                        "latest": instance.store.latest.to_json(),
                     }
                 case "oldest":
-                    answer = {"oldest": _wire(instance.oldest())}
+                    answer = {"oldest": instance.oldest().to_json()}
                 case "latest":
                     wait_ms = min(int(request.get("wait_ms", 0)), _LONGEST_WAIT_MS)
                     start = Position.from_json(request["start"])
                     instance.ack(start)
-                    answer = {"end": _wire(instance.end_after(start, int(request["max_bytes"]), wait_ms / 1000))}
+                    end = instance.end_after(start, int(request["max_bytes"]), wait_ms / 1000)
+                    answer = {"end": end.to_json()}
                 case "ack":
                     instance.ack(Position.from_json(request["end"]))
                     answer = {}
@@ -108,7 +108,7 @@ class FlightServer(fl.FlightServerBase):
             instance = self._instance(request)
             start, end = Position.from_json(request["start"]), Position.from_json(request["end"])
             parts = _parts(instance, start, end)
-            tickets = [json.dumps(request | {"start": _wire(a), "end": _wire(b)}).encode() for a, b in parts]
+            tickets = [json.dumps(request | {"start": a.to_json(), "end": b.to_json()}).encode() for a, b in parts]
             endpoints = [fl.FlightEndpoint(ticket, []) for ticket in tickets]
             return fl.FlightInfo(EVENT_SCHEMA, descriptor, endpoints, -1, -1)
 
@@ -165,10 +165,6 @@ def _parts(instance: Instance, start: Position, end: Position) -> list[tuple[Pos
                 parts.append((at, cut))
                 at, size = cut, 0
     return [*parts, (at, end)]
-
-
-def _wire(position: Position) -> dict[str, Any]:
-    return {"file": position.file, "offset": position.offset}
 
 
 def _json(raw: bytes) -> dict[str, Any]:

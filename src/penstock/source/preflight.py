@@ -1,54 +1,42 @@
-"""What must hold on a source before its log is worth reading, each with the statement that mends it."""
+"""Where a source's log begins and ends, once it is worth reading."""
+
+from dataclasses import replace
 
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError, PositionLostError
-from penstock.model import Position
+from penstock.model import GtidSet, Position
+from penstock.source.checks import Verdict, findings, variables_of
 from penstock.source.connection import translated
-
-_MEND = {
-    "log_bin": ("ON", "start the server with --log-bin"),
-    "binlog_format": ("ROW", "SET GLOBAL binlog_format = 'ROW', then reconnect the writers"),
-    "binlog_row_image": ("FULL", "SET GLOBAL binlog_row_image = 'FULL', then reconnect the writers"),
-    "binlog_row_metadata": (
-        "FULL",
-        "SET GLOBAL binlog_row_metadata = 'FULL' (there from MariaDB 10.5 and MySQL 8.0.1 on)",
-    ),
-}
 
 
 def check_source(connection: "Connection[Cursor]", settings: SourceSettings) -> None:
     """Raise one line that names every setting to change."""
-    with translated(settings), connection.cursor() as cursor:
-        names = (*_MEND, "binlog_order_commits")
-        cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({', '.join(['%s'] * len(names))})", names)
-        found = {str(name).lower(): str(value).upper() for name, value in cursor.fetchall()}
-    # Documents are read back in the trust that engines commit in the order of the log; only MySQL can turn it off.
-    if found.get("binlog_order_commits", "ON") != "ON":
-        raise ConfigurationError(
-            f"binlog_order_commits is OFF on {settings.address}, needed is ON: SET GLOBAL binlog_order_commits = ON"
-        )
-    wrong = [
-        f"{name} is {found.get(name, 'not there')}, needed is {needed}: {mend}"
-        for name, (needed, mend) in _MEND.items()
-        if found.get(name) != needed
-    ]
+    wrong = [one for one in findings(variables_of(connection, settings)) if one.verdict is Verdict.FAIL]
     if wrong:
-        raise ConfigurationError(f"the log of {settings.address} cannot be captured: {'; '.join(wrong)}")
+        raise ConfigurationError(f"the log of {settings.address} cannot be captured: {'; '.join(map(str, wrong))}")
 
 
 def current_position(connection: "Connection[Cursor]", settings: SourceSettings) -> Position:
-    """The end of the log, always between two transactions."""
+    """The end of the log, always between two transactions, with the GTIDs before it."""
     with translated(settings), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         (version,) = cursor.fetchone() or ("",)
         cursor.execute("SHOW BINARY LOG STATUS" if _is_new_mysql(version) else "SHOW MASTER STATUS")
         row = cursor.fetchone()
-    if not row:
-        raise ConfigurationError(f"{settings.address} writes no binary log: {_MEND['log_bin'][1]}")
-    return Position(row[0], int(row[1]))
+        if not row:
+            raise ConfigurationError(f"{settings.address} writes no binary log: start the server with --log-bin")
+        if "MariaDB" in version:
+            cursor.execute("SELECT BINLOG_GTID_POS(%s, %s)", row[:2])
+            (gtids,) = cursor.fetchone() or (None,)
+            executed = replace(GtidSet.parse(gtids or ""), is_mariadb=True)
+        else:
+            cursor.execute("SELECT @@GLOBAL.gtid_mode")
+            (mode,) = cursor.fetchone() or ("OFF",)
+            executed = GtidSet.parse(row[4]) if str(mode).upper() == "ON" else None
+    return Position(row[0], int(row[1]), gtids=executed)
 
 
 def oldest_position(connection: "Connection[Cursor]", settings: SourceSettings) -> Position:

@@ -8,7 +8,6 @@ import logging
 import secrets
 import select
 import socket
-import struct
 import threading
 import uuid
 from collections.abc import Iterator
@@ -21,17 +20,35 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
 from penstock.config import SourceSettings
-from penstock.errors import AuthenticationError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.errors import (
+    AuthenticationError,
+    PenstockError,
+    PositionLostError,
+    ServerIdTakenError,
+    SourceConnectionError,
+)
 from penstock.model import Position
 from penstock.source.connection import connect, translated
+from penstock.source.dump import (
+    COM_BINLOG_DUMP,
+    COM_BINLOG_DUMP_GTID,
+    after_gtids,
+    from_position,
+    from_the_beginning,
+)
 from penstock.source.packet import PacketUnwrapper
 
 log = logging.getLogger(__name__)
 
-_COM_BINLOG_DUMP = 0x12
 _INBOX_BYTES = 1 << 18
 _LAST_OFFSET = 0xFFFFFFFF
+_SAME_ID = "same server_uuid/server_id"
+_LOWEST_ID = 1_000_000  # people give smaller ones to theirs
 _SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
+
+
+def draw_server_id() -> int:
+    return secrets.randbelow(2**32 - _LOWEST_ID) + _LOWEST_ID
 
 
 class BinlogStream:
@@ -40,9 +57,21 @@ class BinlogStream:
     `stop()` from another thread ends the iteration.
     """
 
-    def __init__(self, settings: SourceSettings, start: Position, *, verify: bool = True) -> None:
+    def __init__(
+        self,
+        settings: SourceSettings,
+        start: Position,
+        *,
+        verify: bool = True,
+        by_gtids: bool = False,
+        server_id: int | None = None,
+    ) -> None:
+        """With `by_gtids` the server finds the place: after the GTIDs of `start`, whatever its own files are. No two
+        streams may have one server id; without one it is drawn."""
+        self._server_id = server_id or draw_server_id()
         self._settings = settings
         self._start = start
+        self._by_gtids = start.gtids if by_gtids else None
         self._reader = BlockReader(start, verify=verify)
         self._unwrapper = PacketUnwrapper()
         self._inbox: NDArray[np.uint8] = np.empty(_INBOX_BYTES, np.uint8)
@@ -59,20 +88,31 @@ class BinlogStream:
         return self._reader.position
 
     def __enter__(self) -> Self:
-        if self._start.offset > _LAST_OFFSET:
+        if self._by_gtids is None and self._start.offset > _LAST_OFFSET:
             raise PositionLostError(
                 f"{self._settings.address} cannot be asked for {self._start}: its protocol counts to 4 GiB; start at"
                 " the beginning of the next file, or read this file itself with `penstock binlog`"
             )
         self._connection = connect(self._settings)
-        server_id = self._settings.server_id or secrets.randbelow(2**32 - 1_000_000) + 1_000_000
         with translated(self._settings):
             self._prepare_session()
-            payload = struct.pack("<IHI", self._start.offset, 0, server_id) + self._start.file.encode()
-            self._connection._execute_command(_COM_BINLOG_DUMP, payload)  # noqa: SLF001 - from here the socket is ours
+            command, payload = self._request()
+            self._connection._execute_command(command, payload)  # noqa: SLF001 - from here the socket is ours
         self._socket.settimeout(self._settings.heartbeat_s * _SILENT_HEARTBEATS)
-        log.info("following the log source=%s position=%s server_id=%d", self._settings.address, self._start, server_id)
+        where = self._start if self._by_gtids is None else f"after {self._by_gtids.text}"
+        log.info("following the log source=%s position=%s server_id=%d", self._settings.address, where, self._server_id)
         return self
+
+    def _request(self) -> tuple[int, bytes]:
+        """The command that starts the stream, and what goes with it."""
+        if self._by_gtids is None:
+            return COM_BINLOG_DUMP, from_position(self._start, self._server_id)
+        if not self._by_gtids.is_mariadb:
+            return COM_BINLOG_DUMP_GTID, after_gtids(self._by_gtids, self._server_id)
+        with self._connection.cursor() as cursor:
+            cursor.execute("SET @slave_connect_state = %s", (self._by_gtids.text,))
+            cursor.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")
+        return COM_BINLOG_DUMP, from_the_beginning(self._server_id)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -150,12 +190,17 @@ class BinlogStream:
             missing -= len(part)
         code = int.from_bytes(rest[:2], "little")
         text = rest[2:].decode("utf-8", "replace").removeprefix("#HY000").removeprefix("#42000")
+        if _SAME_ID in text:
+            return ServerIdTakenError(
+                f"another replica of {self._settings.address} has the server id {self._server_id}, and it ended this"
+                f" stream at {self.position}"
+            )
         if code == 1227:
             return AuthenticationError(
                 f"user '{self._settings.user}' may not read the log of {self._settings.address}:"
                 f" GRANT REPLICATION SLAVE ON *.* TO '{self._settings.user}'@'…' (server says: {text})"
             )
-        if code == 1236 and "same server" not in text:
+        if code == 1236:
             return PositionLostError(
                 f"{self._settings.address} cannot send its log from {self._start}: {text};"
                 " SHOW BINARY LOGS lists what it still has"

@@ -47,14 +47,14 @@ class StreamLayout:
         structs = [pa.field(self._names[table], pa.struct(list(fields))) for table, fields in self._fields.items()]
         return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))
 
-    def batches(self, block: "Block", epoch: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
         """All changes of a block in log order."""
         from penstock.binlog.rows.changes import changes_of  # noqa: PLC0415 - brings numba, which planning does without
 
         parts = [
             self._place(table, changes)
             for table, fields in self._fields.items()
-            for changes in changes_of(block, table, fields, epoch)
+            for changes in changes_of(block, table, fields)
         ]
         if len(parts) > 1:
             ours = dict(zip(CHANGE_FIELDS.names, self.schema.names[-len(CHANGE_FIELDS) :], strict=True))

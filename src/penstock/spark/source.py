@@ -1,6 +1,6 @@
 """`spark.readStream.format("penstock")`: changes of tables as a typed stream.
 
-Offsets are log positions {file, offset}; a batch is a range of the log and can be read again at any time. The
+Offsets are log positions {epoch, file, offset}; a batch is a range of the log and can be read again at any time. The
 reader that plans lives in one driver-side process; what reads travels to the executors, so everything it needs is
 in itself or in its partition.
 """
@@ -60,14 +60,12 @@ class LogPart(spark.InputPartition):
     """One part of a range of the log, as the server named it."""
 
     ticket: bytes
-    epoch: int
 
 
 class PenstockStreamReader(spark.DataSourceStreamReader):
     def __init__(self, options: ReadOptions, layout: StreamLayout) -> None:
         self._options = options
         self._layout = layout
-        self._epoch: int | None = None
         self._end: Position | None = None  # of Trigger.AvailableNow: no batch goes past it
 
     # -- in the driver-side process
@@ -75,17 +73,15 @@ class PenstockStreamReader(spark.DataSourceStreamReader):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         match self._options.starting_position:
             case "latest":
-                return _offset(self._client.bounds()["latest"])
+                return self._client.bounds()["latest"].to_json()
             case "earliest":
-                return _offset(self._client.oldest())
+                return self._client.oldest().to_json()
             case text:
-                return _offset(Position.parse(text))
+                return Position.parse(text, self._client.bounds()["latest"].epoch).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPart]:
-        epoch: int = self._client.bounds()["epoch"] if self._epoch is None else self._epoch
-        self._epoch = epoch
         tickets = self._client.parts(self._options.tables, Position.from_json(start), Position.from_json(end))
-        return [LogPart(ticket, epoch) for ticket in tickets]
+        return [LogPart(ticket) for ticket in tickets]
 
     def commit(self, end: dict[str, Any]) -> None:
         self._client.ack(Position.from_json(end))
@@ -105,7 +101,7 @@ class PenstockStreamReader(spark.DataSourceStreamReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         for block in self._client.read(partition.ticket):
-            yield from self._layout.batches(block, partition.epoch)
+            yield from self._layout.batches(block)
 
 
 if _HAS_READ_LIMITS:
@@ -118,7 +114,7 @@ if _HAS_READ_LIMITS:
             return ReadMaxBytes(self._options.max_bytes)
 
         def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802, ARG002
-            return _offset(self._next(Position.from_json(start)))
+            return self._next(Position.from_json(start)).to_json()
 
         def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
             self._end = self._client.bounds()["latest"]
@@ -134,11 +130,6 @@ else:
         def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
             latest: Position = self._client.bounds()["latest"] if self._last is None else self._next(self._last)
             self._last = latest
-            return _offset(latest)
+            return latest.to_json()
 
     reader_class = _PlainReader
-
-
-def _offset(position: Position) -> dict[str, Any]:
-    """Spark compares offsets as text: same place, same text."""
-    return {"file": position.file, "offset": position.offset}

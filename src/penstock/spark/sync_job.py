@@ -89,7 +89,7 @@ class SyncJob:
         start = beginning.position or bounds["latest"]
         beginning.remember(start)
         say(f"first load of index '{name}', changes will follow from {start}")
-        version = int(Sequence.at(start, bounds["epoch"]))
+        version = int(Sequence.at(start))
         count = load_all(builder, index, version, lambda done: say(f"  {done} documents"))
         index.refresh()
         say(f"loaded {count} documents")

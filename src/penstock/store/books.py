@@ -33,7 +33,7 @@ class Books:
                 self._set_origin()
             ended = self._last_ended()
             if ended is not None:
-                self.boundary = _place_in(ended, shelf.entries(ended), ended.boundary)
+                self.boundary = _boundary_in(ended, shelf.entries(ended), ended.boundary)
 
     def number(self, several: Sequence[Entries]) -> list[tuple[Held, Entries]]:
         """What they will be when they are added next."""
@@ -51,7 +51,7 @@ class Books:
         self.shelf.add(held, entries)
         self.put = _end(held)
         if held.boundary >= 0:
-            self.boundary = _place_in(held, entries, held.boundary)
+            self.boundary = _boundary_in(held, entries, held.boundary)
             if self._is_origin_open:
                 self.origin, self._is_origin_open = _first_boundary(held, entries), False
         elif self._is_origin_open:
@@ -81,7 +81,7 @@ class Books:
         """A block could not be put back: to the boundary before it, from where capture reads it again."""
         ended = self._last_ended()
         if ended is not None:
-            self.boundary = _place_in(ended, self.shelf.entries(ended), ended.boundary)
+            self.boundary = _boundary_in(ended, self.shelf.entries(ended), ended.boundary)
         elif dropped.is_begin:
             self.boundary = Place(dropped.first - 1, dropped.after, dropped.base)
         else:
@@ -105,7 +105,9 @@ class Books:
         if dropped is None:
             return None
         self._is_origin_open = False
-        if dropped.boundary == dropped.last:
+        if dropped.last == self.boundary.sequence:
+            self.origin = self.boundary
+        elif dropped.boundary == dropped.last:
             self.origin = _end(dropped)
         else:
             self._set_origin()
@@ -150,7 +152,7 @@ class Books:
                 continue
             entries = self.shelf.entries(one)
             at = entries.ends
-            same = one.first + np.flatnonzero(at == end.offset) if one.end.file_number == end.file_number else at[:0]
+            same = one.first + np.flatnonzero(at == end.offset) if one.end.file_key == end.file_key else at[:0]
             same = same[(same >= low) & (same <= high)]
             if same.size:
                 return _place_in(one, entries, int(same[-1]))
@@ -169,7 +171,7 @@ class Books:
             if one.boundary >= 0:
                 marks = np.flatnonzero(self.shelf.entries(one).are_boundaries[: sequence + 1 - one.first])
                 if marks.size:
-                    found = _place_in(one, self.shelf.entries(one), one.first + int(marks[-1]))
+                    found = _boundary_in(one, self.shelf.entries(one), one.first + int(marks[-1]))
                     return max(after, found, key=lambda place: place.sequence)
         return after
 
@@ -184,7 +186,7 @@ class Books:
             inside = len(entries.block.between(one.start, end))
             marks = np.flatnonzero(entries.are_boundaries & (entries.events < inside))
             if marks.size:
-                return _place_in(one, entries, one.first + int(marks[-1]))
+                return _boundary_in(one, entries, one.first + int(marks[-1]))
         return None
 
     def near(self, end: Position) -> list[Held]:
@@ -220,5 +222,11 @@ def _place_in(held: Held, entries: Entries, sequence: int) -> Place:
     return Place(sequence, entries.end_of(entry), held.base + int(entries.reach[entry]))
 
 
+def _boundary_in(held: Held, entries: Entries, sequence: int) -> Place:
+    """With the GTIDs up to there."""
+    entry = sequence - held.first
+    return Place(sequence, entries.boundary_after(entry), held.base + int(entries.reach[entry]))
+
+
 def _first_boundary(held: Held, entries: Entries) -> Place:
-    return _place_in(held, entries, held.first + int(np.argmax(entries.are_boundaries)))
+    return _boundary_in(held, entries, held.first + int(np.argmax(entries.are_boundaries)))

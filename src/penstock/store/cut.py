@@ -112,7 +112,7 @@ def _before_statement(piece: _Piece, *, is_first: bool) -> tuple[int, bool]:
 
 def _batch(client: Client, after: Place, end: Place, pieces: list[_Piece]) -> Batch:
     blocks: list[Block] = []
-    ack: Position | None = None
+    last: tuple[Entries, int] | None = None  # boundary
     for piece in pieces:
         stop = min(piece.high, end.sequence + 1 - piece.held.first)
         if stop <= piece.low:
@@ -120,5 +120,6 @@ def _batch(client: Client, after: Place, end: Place, pieces: list[_Piece]) -> Ba
         blocks.append(client.shown(piece.entries.part(piece.low, stop)))
         boundaries = np.flatnonzero(piece.entries.are_boundaries[piece.low : stop])
         if boundaries.size:
-            ack = piece.entries.end_of(piece.low + int(boundaries[-1]))
+            last = piece.entries, piece.low + int(boundaries[-1])
+    ack = last[0].boundary_after(last[1]) if last is not None else None
     return Batch(after.position, end.position, after.sequence + 1, end.sequence, ack, tuple(blocks))

@@ -3,6 +3,7 @@
 magic 4 | CRC32 of what follows up to the cells 4 | length of all 8 | first sequence, entries, bytes before, bytes,
 boundary 8 each | offset of what came before, start offset, end offset, time of the end 8 each | bytes of events 8
 | events 4 | their CRC32 4 | CRC32 of the cells 4 | length of the names 4 | of the description 4 | flags 4
+| epoch of the log, and that of what came before 4 each
 | name of the log file and, after a zero byte, that of what came before | description | cells of the events | the events
 What comes before the cells is padded to 8 bytes, as is the whole. Flags: 1, the log is between two transactions before
 it; 2, the events carry checksums that were found right, and the CRC32 is of these alone, so that nobody sums the events
@@ -23,8 +24,8 @@ from penstock.model import Position
 from penstock.model.position import numbered
 from penstock.store.held import Entries, Held
 
-_HEAD = struct.Struct("<4sIQ10q6I")
-_MAGIC = b"psb3"
+_HEAD = struct.Struct("<4sIQ10q8I")
+_MAGIC = b"psb4"
 _AFTER_CRC = 8
 _IS_BEGIN, _IS_SEALED = 1, 2
 HEAD_BYTES = _HEAD.size + 511  # with two names of files
@@ -73,7 +74,7 @@ def encode(held: Held, entries: Entries) -> list[Part]:
         _MAGIC, 0, length, held.first, held.count, held.base, held.size, held.boundary,
         held.after.offset, held.start.offset, held.end.offset, held.end.timestamp,
         head.event_bytes, head.events, events_crc, cells_crc, len(names), len(description),
-        _IS_BEGIN * held.is_begin + _IS_SEALED * is_sealed,
+        _IS_BEGIN * held.is_begin + _IS_SEALED * is_sealed, held.end.epoch, held.after.epoch,
     )  # fmt: skip
     about = names + description
     front[_HEAD.size : _HEAD.size + len(about)] = about
@@ -87,15 +88,16 @@ def read_head(raw: bytes) -> Head | None:
         return None
     magic, crc, length, *numbers = _HEAD.unpack_from(raw)
     first, count, base, size, boundary, before, start, end, time_s = numbers[:9]
-    event_bytes, events, events_crc, cells_crc, names_bytes, description, flags = numbers[9:]
+    event_bytes, events, events_crc, cells_crc, names_bytes, description, flags, epoch, epoch_before = numbers[9:]
     if magic != _MAGIC or event_bytes < 0 or _HEAD.size + names_bytes > len(raw):
         return None
     names = raw[_HEAD.size : _HEAD.size + names_bytes]
     file, _, file_before = names.decode("utf-8", "replace").partition("\0")
     if numbered(file) != file or numbered(file_before) != file_before:
         return None
-    places = Position(file_before, before), Position(file, start), Position(file, end, time_s)
-    held = Held(first, count, base, size, *places, boundary, bool(flags & _IS_BEGIN))
+    after = Position(file_before, before, epoch=epoch_before)
+    places = Position(file, start, epoch=epoch), Position(file, end, time_s, epoch)
+    held = Held(first, count, base, size, after, *places, boundary, bool(flags & _IS_BEGIN))
     is_sealed = bool(flags & _IS_SEALED)
     head = Head(crc, length, held, event_bytes, events, events_crc, cells_crc, names, description, is_sealed)
     return head if length == _padded(head.events_at + event_bytes) else None

@@ -15,7 +15,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.model import Position
 
 # What a block takes of memory beside its events and their cells: measured, see test_memory.py.
-_BLOCK_BYTES, _ENTRY_BYTES = 2000, 18
+_BLOCK_BYTES, _ENTRY_BYTES = 2250, 18
 
 
 def memory_bytes(size: int, count: int) -> int:
@@ -61,6 +61,10 @@ class Entries:
 
     def end_of(self, entry: int) -> Position:
         return self.block.end_of(int(self.events[entry]))
+
+    def boundary_after(self, entry: int) -> Position:
+        """After one that ends a transaction, with the GTIDs up to there."""
+        return self.block.boundary_after(int(self.events[entry]))
 
     def part(self, first: int, stop: int) -> Block:
         """Entries first … stop-1 with the events that belong to them, without copying."""

@@ -13,8 +13,9 @@ from penstock.store.held import Held
 from penstock.store.ring import Ring
 from penstock.store.shelf import BlockGoneError
 
-_WIDTH = 14  # numbers of a block
-_FIRST, _SEGMENT, _AT, _LENGTH = 0, 11, 12, 13
+_WIDTH = 15  # numbers of a block
+_FIRST, _SEGMENT, _AT, _LENGTH = 0, 12, 13, 14
+_LOW = 0xFFFFFFFF
 _PER_PAGE = 4096  # blocks
 _REMEMBERED = 256  # that were looked at last
 
@@ -84,7 +85,8 @@ class FileIndex:
                 (
                     held.first, held.count, held.base, held.size, held.boundary, held.is_begin,
                     self._code(held.after.file) << 32 | self._code(held.start.file),
-                    held.after.offset, held.start.offset, held.end.offset, held.end.timestamp, *place,
+                    held.after.offset, held.start.offset, held.end.offset, held.end.timestamp,
+                    held.after.epoch << 32 | held.end.epoch, *place,
                 )
             )  # fmt: skip
             self.tail += 1
@@ -163,9 +165,10 @@ class FileIndex:
         return self._pages[page][row * _WIDTH : (row + 1) * _WIDTH]
 
     def _held(self, number: int) -> Held:
-        first, count, base, size, boundary, is_begin, names, after, start, end, time_s, *_ = self._row(number)
-        file = self._names[names & 0xFFFFFFFF]
-        places = Position(self._names[names >> 32], after), Position(file, start), Position(file, end, time_s)
+        first, count, base, size, boundary, is_begin, names, after, start, end, time_s, epochs, *_ = self._row(number)
+        file, epoch = self._names[names & _LOW], epochs & _LOW
+        before = Position(self._names[names >> 32], after, epoch=epochs >> 32)
+        places = before, Position(file, start, epoch=epoch), Position(file, end, time_s, epoch)
         return Held(first, count, base, size, *places, boundary, bool(is_begin))
 
     def _code(self, name: str) -> int:

@@ -92,7 +92,7 @@ def _at(position: Position, several: Sequence[Held], entries_of: EntriesOf, orig
         held = several[number]
         entries = entries_of(held)
         offset = entries.block.column("position")[entries.events]
-        before = int(np.searchsorted(offset, position.offset)) if held.start.file_number == position.file_number else 0
+        before = int(np.searchsorted(offset, position.offset)) if held.start.file_key == position.file_key else 0
         if before:
             found = Place(held.first + before - 1, position, held.base + int(entries.reach[before - 1]))
     return max(found, origin, key=lambda place: place.sequence)

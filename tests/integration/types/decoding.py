@@ -66,7 +66,7 @@ def _read(
     if not into.fields:
         schema = block.schema_of(number)
         into.fields = table_fields(schema.completed(known) if known else schema, choice=choice)
-    for batch in changes_of(block, name, into.fields, 0, choice, known):
+    for batch in changes_of(block, name, into.fields, choice, known):
         batch.validate(full=True)
         columns = [comparable(batch.column(i)) for i in range(len(into.fields))]
         numbers = {name: i for i, name in enumerate(into.fields.names)}

@@ -18,7 +18,7 @@ from penstock.errors import BinlogError, SchemaError
 from penstock.model import Position
 from tests.twins import event as ev
 from tests.twins.event import Header, event
-from tests.twins.feed import EPOCH, START, feed, read, rows_in, tables_of
+from tests.twins.feed import START, feed, read, rows_in, tables_of
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
 
@@ -34,7 +34,7 @@ def batches_until_error(log: LogWriter, data: bytes, sizes: list[int], *, verify
     try:
         for block in feed(reader, data, sizes):
             if table is not None:
-                found += changes_of(block, table.name, table_fields(table), EPOCH)
+                found += changes_of(block, table.name, table_fields(table))
     except BinlogError as error:
         message = str(error)
     except SchemaError as error:

@@ -71,7 +71,7 @@ def test_inserts_have_no_changed_columns() -> None:
 def test_a_column_that_came_later_is_null_before() -> None:
     fields = table_fields(replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG))))
     (block,) = one_event(INSERT, [_ROW])
-    (batch,) = changes_of(block, ORDERS.name, fields, EPOCH)
+    (batch,) = changes_of(block, ORDERS.name, fields)
     assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
     assert batch.column("late").to_pylist() == [None]
     assert batch.column("_absent").to_pylist() == [["late"]]
@@ -82,9 +82,9 @@ def test_minimal_images_of_a_wide_table_are_cut() -> None:
     wide = TableSchema(ORDERS.name, tuple(Column(f"c{i}", WireType.LONG) for i in range(1000)))
     image = [1, *[ABSENT] * 999]
     (block,) = one_event(INSERT, [image] * 9000, wide)
-    batches = list(changes_of(block, wide.name, table_fields(wide, ["c0", "c1"]), EPOCH))
+    batches = list(changes_of(block, wide.name, table_fields(wide, ["c0", "c1"])))
     assert [batch.num_rows for batch in batches] == [9000]
-    batches = list(changes_of(block, wide.name, table_fields(wide), EPOCH))
+    batches = list(changes_of(block, wide.name, table_fields(wide)))
     assert len(batches) > 1
     assert all(batch.num_rows * 1000 <= MOST_CELLS for batch in batches)
     assert np.concatenate([batch.column("_row") for batch in batches]).tolist() == list(range(9000))
@@ -97,7 +97,7 @@ def test_columns_that_grow_too_long_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
     table = replace(ORDERS, columns=(*ORDERS.columns, text))
     images = [[*_ROW, chr(97 + i) * 1000] for i in range(22)]
     (block,) = one_event(UPDATE, images, table)
-    batches = list(changes_of(block, table.name, table_fields(table), EPOCH))
+    batches = list(changes_of(block, table.name, table_fields(table)))
     assert len(batches) > 3
     assert [row["text"] for batch in batches for row in batch.to_pylist()] == [image[-1] for image in images]
     whole = [row["_changed"] for batch in batches for row in batch.to_pylist()]
@@ -107,7 +107,7 @@ def test_columns_that_grow_too_long_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_column_that_became_wider_is_read_in_its_new_type() -> None:
     (block,) = one_event(INSERT, [_ROW])
     fields = table_fields(replace(ORDERS, columns=(Column("id", WireType.LONGLONG), *ORDERS.columns[1:])))
-    (batch,) = changes_of(block, ORDERS.name, fields, EPOCH)
+    (batch,) = changes_of(block, ORDERS.name, fields)
     assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
     assert batch.column("id").to_pylist() == [1]
 
@@ -117,7 +117,7 @@ def test_an_altered_column_stops_with_its_place(other: WireType) -> None:
     (block,) = one_event(INSERT, [_ROW])
     fields = table_fields(replace(ORDERS, columns=(Column("id", other), *ORDERS.columns[1:])))
     with pytest.raises(SchemaError, match=r"shop\.orders\.id is int32 at binlog\.000001:\d+.*altered"):
-        list(changes_of(block, ORDERS.name, fields, EPOCH))
+        list(changes_of(block, ORDERS.name, fields))
 
 
 def test_versions_of_a_table_come_in_log_order() -> None:
@@ -157,7 +157,7 @@ def test_a_value_without_label_is_refused_with_its_place(number: int, value: int
     block = replace(block, tables=known.tables)
     with pytest.raises(
         BinlogError,
-        match=rf"^binlog\.000001:\d+ WRITE_ROWS_V1 of shop\.orders: column \w+ has the value {value:#x}, but only",
+        match=rf"^binlog\.000001:\d+ \(epoch 3\) WRITE_ROWS_V1 of shop\.orders: column \w+ has the value {value:#x},",
     ):
         rows_in([block], ORDERS)
 

@@ -23,7 +23,7 @@ reader.room(data.size)[: data.size] = data
 reader.filled(data.size)
 (block,) = reader.blocks(flush=True)
 table = block.schema_of(7)
-(batch,) = changes_of(block.rows_of({table.name}), table.name, table_fields(table), 0)
+(batch,) = changes_of(block.rows_of({table.name}), table.name, table_fields(table))
 print(batch.num_rows, *sorted({"pandas", "pyspark", "pymysql", "pydantic", "numba"} & sys.modules.keys()))
 """
 

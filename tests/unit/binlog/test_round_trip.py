@@ -21,7 +21,7 @@ def _on_wire(column: Column, cell: Any) -> Any:
 
 
 def expected(image: Image, before: Image | None) -> dict[str, Any]:
-    position = Position(image.file, image.offset)
+    position = Position(image.file, image.offset, epoch=EPOCH)
     row = {c.name: shown(c, cell) for c, cell in zip(image.table.columns, image.row, strict=True)}
     changed = None
     if before is not None:
@@ -30,7 +30,7 @@ def expected(image: Image, before: Image | None) -> dict[str, Any]:
     return row | {
         "_change_type": image.kind.text,
         "_commit_version": int(Sequence(EPOCH, position.file_number, image.transaction)),
-        "_seq": int(Sequence.at(position, EPOCH)),
+        "_seq": int(Sequence.at(position)),
         "_row": image.ordinal << 32 | image.number,
         "_gtid": image.gtid,
         "_file": image.file,

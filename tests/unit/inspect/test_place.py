@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.errors import ConfigurationError
-from penstock.inspect.gtid_set import GtidSet
 from penstock.inspect.place import Moment, parse_place
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 
 NOW = datetime(2026, 11, 15, 12, 30, 0, 250_000, UTC)
 

@@ -34,7 +34,7 @@ def make(kind: str, tmp_path: Path) -> Make:
 
 
 def cursor(number: int) -> Cursor:
-    return Cursor(Position(f"mysql-bin.{number:06}", 106, 1_700_000_000 + number), 0, "", 1234, ("127.0.0.1", 3306))
+    return Cursor(Position(f"mysql-bin.{number:06}", 106, 1_700_000_000 + number), 1234, ("127.0.0.1", 3306))
 
 
 def batch(number: int) -> BatchRange:

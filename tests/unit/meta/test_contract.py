@@ -12,8 +12,8 @@ from penstock.model import Position
 Make = Callable[[], MemoryMeta]
 
 
-def at(offset: int, file: int = 7, timestamp: int = 0) -> Position:
-    return Position(f"binlog.{file:06}", offset, timestamp)
+def at(offset: int, file: int = 7, timestamp: int = 0, epoch: int = 0) -> Position:
+    return Position(f"binlog.{file:06}", offset, timestamp, epoch)
 
 
 def batch(start: int, end: int) -> BatchRange:
@@ -88,7 +88,7 @@ def test_a_cursor_never_goes_back_by_itself(make: Make) -> None:
         for earlier in (Cursor(at(100)), Cursor(at(3, file=8))):
             with pytest.raises(MetaError, match=r"is at binlog\.000008:4 and does not go back to .* by itself"):
                 meta.update_cursor(1, earlier)
-        meta.update_cursor(1, Cursor(at(4, file=1), epoch=1))  # another log
+        meta.update_cursor(1, Cursor(at(4, file=1, epoch=1)))  # another log
         with pytest.raises(MetaError, match=r"is at binlog\.000001:4 \(epoch 1\)"):
             meta.update_cursor(1, Cursor(at(4, file=9)))
         meta.update_cursor(1, Cursor(at(4, file=1)), backwards=True)

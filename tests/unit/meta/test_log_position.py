@@ -16,7 +16,7 @@ from penstock.meta import (
 )
 from tests.unit.meta.test_contract import at
 
-ONE, TWO = Cursor(at(100), epoch=1), Cursor(at(200), epoch=1)
+ONE, TWO = Cursor(at(100, epoch=1)), Cursor(at(200, epoch=1))
 
 
 class Broken(MemoryPositions):

@@ -40,12 +40,18 @@ def test_file_numbers_are_numbers() -> None:
     assert Position("binlog.000007", 4) == Position("binlog.7", 4, timestamp=5)
 
 
+def test_another_log_comes_after_the_one_before() -> None:
+    assert Position("binlog.000009", 900, epoch=1) < Position("binlog.000001", 4, epoch=2)
+    assert Position("binlog.000001", 4) != Position("binlog.000001", 4, epoch=1)
+    assert str(Position("binlog.000001", 4, epoch=1)) == "binlog.000001:4 (epoch 1)"
+
+
 @examples(100)
 @given(POSITIONS)
 def test_text_and_json_come_back(position: Position) -> None:
     for again in (Position.parse(str(position)), Position.from_json(json.loads(json.dumps(position.to_json())))):
         assert (again.file, again.offset) == (position.file, position.offset)
-    assert list(position.to_json()) == ["file", "offset", "timestamp"]
+    assert list(position.to_json()) == ["epoch", "file", "offset"]
 
 
 @examples(200)

@@ -51,4 +51,4 @@ def test_other_numbers_are_no_sequence(number: int) -> None:
 
 
 def test_at_a_position() -> None:
-    assert Sequence.at(Position("binlog.000009", 77), 2) == Sequence(2, 9, 77)
+    assert Sequence.at(Position("binlog.000009", 77, epoch=2)) == Sequence(2, 9, 77)

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import numbers, view
 from penstock.binlog.events.cells import LONGS, SHORTS, Cells
 from penstock.binlog.events.event_arrays import EventArrays
+from penstock.binlog.events.executed import executed_after
 from penstock.binlog.events.layout import Entry, event_name
 from penstock.binlog.events.state import GTID_BYTES
 from penstock.binlog.events.table_map import parse_table_map, table_name
 from penstock.errors import BinlogError, SchemaError
-from penstock.model import Position, TableName, TableSchema
+from penstock.model import GtidSet, Position, TableName, TableSchema
 
 EVENT_SCHEMA = pa.schema(
     [
@@ -55,6 +56,8 @@ class Block:
     cells: Cells
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
     seal: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
+    epoch: int = 0  # of its positions
+    executed: GtidSet | None = None  # before the first event in its cells' buffer; None when that is not known
 
     def __len__(self) -> int:
         return self.cells.count
@@ -97,7 +100,7 @@ class Block:
     @property
     def start(self) -> Position:
         """Where the first event begins."""
-        return Position(self.file, int(self.column("position")[0]))
+        return Position(self.file, int(self.column("position")[0]), epoch=self.epoch)
 
     @property
     def end(self) -> Position:
@@ -106,7 +109,18 @@ class Block:
 
     def end_of(self, i: int) -> Position:
         offset = int(self.column("position")[i]) + int(self.column("span")[i])
-        return Position(self.file, offset, int(self.column("timestamp")[i]))
+        return Position(self.file, offset, int(self.column("timestamp")[i]), self.epoch)
+
+    def boundary_after(self, i: int) -> Position:
+        """After an event that ends a transaction, with the GTIDs of all transactions up to there."""
+        return replace(self.end_of(i), gtids=self.executed_before(i + 1))
+
+    def executed_before(self, i: int) -> GtidSet | None:
+        """An event."""
+        if self.executed is None or not self.cells.first + i:
+            return self.executed
+        whole = self.cells.from_first(i)
+        return executed_after(self.executed, whole.gtids[whole.column("boundary").view(np.bool_)], self.tags)
 
     @property
     def boundaries(self) -> NDArray[np.int64]:
@@ -137,20 +151,21 @@ class Block:
     def with_columns(self, **columns: NDArray[Any]) -> "Block":
         """These numbers instead; the events themselves are not copied."""
         known = {name: columns.get(name, self.column(name)) for name in _NUMBERS}
-        return replace(self, cells=Cells.of(known, self.cells.bounds, self.gtids))
+        cells = Cells.of(known, self.cells.bounds, self.gtids)
+        return replace(self, cells=cells, executed=self.executed_before(0))
 
     def _with(self, raw: pa.Array, columns: Mapping[str, NDArray[Any]], gtids: NDArray[np.uint8]) -> "Block":
         data, bounds = _bytes_of(raw)
-        return replace(self, data=data, cells=Cells.of(columns, bounds, gtids), seal=None)
+        return replace(self, data=data, cells=Cells.of(columns, bounds, gtids), seal=None, executed=None)
 
     def between(self, start: Position, end: Position) -> "Block":
         """Events that lie after `start` and end at or before `end`."""
-        number = start.file_number, end.file_number
-        own = Position(self.file, 0).file_number
+        own = Position(self.file, 0, epoch=self.epoch).file_key
+        low, high = start.file_key, end.file_key
         position = self.column("position")
-        first = 0 if own > number[0] else len(self) if own < number[0] else int(np.searchsorted(position, start.offset))
-        stop = len(self) if own < number[1] else 0 if own > number[1] else int(np.searchsorted(position, end.offset))
-        if stop and own == number[1] and self.end_of(stop - 1) > end:
+        first = 0 if own > low else len(self) if own < low else int(np.searchsorted(position, start.offset))
+        stop = len(self) if own < high else 0 if own > high else int(np.searchsorted(position, end.offset))
+        if stop and own == high and self.end_of(stop - 1) > end:
             stop -= 1
         return self.slice(first, max(first, stop))
 
@@ -165,7 +180,7 @@ class Block:
             return parse_table_map(self.tables[table_id], self.server_version)
         except (BinlogError, SchemaError) as error:
             first = int(np.argmax((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS)))
-            where = Position(self.file, int(self.column("position")[first]))
+            where = Position(self.file, int(self.column("position")[first]), epoch=self.epoch)
             kind = event_name(int(self.column("kind")[first]))
             raise type(error)(f"{where} {kind} of table id {table_id}: {error}") from None
 
@@ -173,7 +188,8 @@ class Block:
         """What the record batch does not say, for the wire."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
         about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
-        return json.dumps(about).encode()
+        executed = self.executed_before(0)
+        return json.dumps(about | {"epoch": self.epoch, "executed": executed and executed.text}).encode()
 
     @classmethod
     def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
@@ -186,7 +202,9 @@ class Block:
     def described(cls, description: bytes, data: NDArray[np.uint8], cells: Cells, seal: int | None = None) -> "Block":
         about = json.loads(description)
         tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
-        return cls(about["file"], about["server_version"], tuple(about["tags"]), data, cells, tables, seal)
+        names = about["file"], about["server_version"], tuple(about["tags"])
+        executed = None if about["executed"] is None else GtidSet.parse(about["executed"])
+        return cls(*names, data, cells, tables, seal, about["epoch"], executed)
 
     @classmethod
     def of_arrays(
@@ -199,13 +217,16 @@ class Block:
         count: int,
         tables: Mapping[int, bytes],
         seal: int | None = None,
+        epoch: int = 0,
+        executed: GtidSet | None = None,
     ) -> "Block":
         """Events 0 … count-1 of the reader's scratch arrays, which are copied; `data` is not."""
         bounds = np.empty(count + 1, np.int32)
         bounds[:count] = arrays.start[:count]
         bounds[count] = arrays.start[count - 1] + arrays.size[count - 1]
         columns = {name: getattr(arrays, name)[:count] for name in _NUMBERS}
-        return cls(file, server_version, tags, data, Cells.of(columns, bounds, arrays.gtid[:count]), tables, seal)
+        cells = Cells.of(columns, bounds, arrays.gtid[:count])
+        return cls(file, server_version, tags, data, cells, tables, seal, epoch, executed)
 
 
 def _bytes_of(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:

@@ -78,6 +78,10 @@ class Cells:
     def slice(self, first: int, stop: int) -> "Cells":
         return Cells(self.raw, self.room, self.first + first, stop - first)
 
+    def from_first(self, stop: int) -> "Cells":
+        """With all that lies before it in the buffer, up to the cell `stop` of its own."""
+        return Cells(self.raw, self.room, 0, self.first + stop)
+
     def packed(self) -> NDArray[np.uint8]:
         """A buffer of these cells alone, with bounds from 0: the very one, where it is that."""
         bounds = self.bounds

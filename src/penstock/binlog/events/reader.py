@@ -65,7 +65,7 @@ class BlockReader:
     def __init__(
         self, position: Position, *, verify: bool = True, lenient: bool = False, block_bytes: int = BLOCK_BYTES
     ) -> None:
-        self._file = position.file
+        self._file, self._epoch, self._executed = position.file, position.epoch, position.gtids
         self._block_bytes = block_bytes
         self._state = IndexState.start(verify=verify, lenient=lenient)
         self._state.seek(position.offset)
@@ -81,7 +81,7 @@ class BlockReader:
     @property
     def position(self) -> Position:
         """End of what has been indexed."""
-        return Position(self._file, int(self._state.slots[POSITION]))
+        return Position(self._file, int(self._state.slots[POSITION]), epoch=self._epoch)
 
     @property
     def is_between_transactions(self) -> bool:
@@ -163,8 +163,9 @@ class BlockReader:
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
         block = Block.of_arrays(
             self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
-            self._state.take_seal(),
+            self._state.take_seal(), self._epoch, self._executed,
         )  # fmt: skip
+        self._executed = block.executed_before(count)
         self._count, self._pieces, self._sealed = 0, [], 0
         return block
 
@@ -209,7 +210,7 @@ class BlockReader:
         feed.run = feed.at
 
     def _broken(self, problem: EventProblemError, event: memoryview, start: int, span: int) -> BinlogError:
-        place = Position(self._file, start + problem.byte * span // len(event))
+        place = Position(self._file, start + problem.byte * span // len(event), epoch=self._epoch)
         return broken(event[TYPE_AT], problem.what, event[problem.byte :], place=place)
 
     def _open(self, event: memoryview) -> None:

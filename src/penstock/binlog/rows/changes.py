@@ -28,7 +28,6 @@ def changes_of(
     block: Block,
     table: TableName,
     fields: pa.Schema,
-    epoch: int,
     choice: Decoding = DEFAULT,
     known: TableSchema | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -37,7 +36,7 @@ def changes_of(
     `known` says of the table what the log does not, such as names where it has none.
     """
     for events, shape in versions_of(block, table, known):
-        yield from changes_at(block, events, with_declared(shape, fields), fields, epoch, choice)
+        yield from changes_at(block, events, with_declared(shape, fields), fields, choice)
 
 
 def versions_of(
@@ -60,16 +59,16 @@ def versions_of(
 
 
 def changes_at(
-    block: Block, events: NDArray[np.int64], schema: TableSchema, fields: pa.Schema, epoch: int, choice: Decoding
+    block: Block, events: NDArray[np.int64], schema: TableSchema, fields: pa.Schema, choice: Decoding
 ) -> Iterator[pa.RecordBatch]:
     """Of the rows events at these indexes of the block, which are all of this version of the table."""
     there = {column.name for column in schema.columns}
     names = [name for name in fields.names if name in there]
     for rows in decode_rows(block, events, schema, names, choice):
-        yield _assemble(block, rows, schema, fields, epoch)
+        yield _assemble(block, rows, schema, fields)
 
 
-def _assemble(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema, epoch: int) -> pa.RecordBatch:
+def _assemble(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema) -> pa.RecordBatch:
     found = rows.located
     arrays: list[pa.Array] = []
     for field in fields:
@@ -93,7 +92,7 @@ def _assemble(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema, 
             f"{block.file}:{int(offset[-1]) if found.rows else 0} has no `_seq`: it counts {MAX_FILE} files of"
             f" {(MAX_OFFSET + 1) >> 30} GiB; split the largest transactions, or start a new log with RESET MASTER"
         )
-    high = (epoch << EPOCH_SHIFT) | (number << FILE_SHIFT)
+    high = (block.epoch << EPOCH_SHIFT) | (number << FILE_SHIFT)
     event = rows.events[found.event]
     names = [column.name for column in schema.columns if column.name in rows.columns]
     arrays += [

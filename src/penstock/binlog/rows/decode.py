@@ -145,5 +145,5 @@ def _error(block: Block, schema: TableSchema, event: int, byte: int, what: str) 
     start, size = int(starts[event]), int(sizes[event])
     inside = byte - start
     offset = int(block.column("position")[event]) + inside * int(block.column("span")[event]) // size
-    place = Position(block.file, offset)
+    place = Position(block.file, offset, epoch=block.epoch)
     return broken(block.column("kind")[event], what, data[byte : start + size].data, table=schema.name, place=place)

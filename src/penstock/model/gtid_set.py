@@ -1,0 +1,137 @@
+"""Sets of GTIDs as people and servers write them.
+
+MySQL     uuid:1-5:9, uuid:tag:1-3     everything in these ranges
+MariaDB   0-1-25,1-2-30                in each domain everything up to this number
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.errors import ConfigurationError
+
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_MYSQL = re.compile(rf"{_UUID}(?::[\w-]+)+(?:\s*,\s*{_UUID}(?::[\w-]+)+)*")
+_MARIADB = re.compile(r"\d+-\d+-\d+(?:\s*,\s*\d+-\d+-\d+)*")
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_TAG = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE)
+
+Range = tuple[int, int]  # first and last number, both inside
+Ranges = Mapping[str, tuple[Range, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class GtidSet:
+    """Never changes; `adding` gives the next one."""
+
+    ranges: Ranges  # by source: uuid, uuid:tag, or domain
+    is_mariadb: bool = False
+    servers: Mapping[str, int] = field(default_factory=dict[str, int])  # MariaDB: by domain, that of the last GTID
+
+    @classmethod
+    def looks_like(cls, text: str) -> bool:
+        return bool(_MYSQL.fullmatch(text.strip()) or _MARIADB.fullmatch(text.strip()))
+
+    @classmethod
+    def parse(cls, text: str) -> "GtidSet":
+        compact = "".join(text.split())
+        if not compact:
+            return cls({})
+        if _MARIADB.fullmatch(compact):
+            found = cls({}, is_mariadb=True)
+            for gtid in compact.split(","):
+                domain, server, number = map(int, gtid.split("-"))
+                if number >= found.last_of(str(domain)):
+                    found = found.adding(str(domain), (number, number), server)
+            return found
+        if not _MYSQL.fullmatch(compact):
+            raise ConfigurationError(f"not a GTID or a set of them: {text!r}")
+        return cls(_mysql_ranges(compact))
+
+    @property
+    def text(self) -> str:
+        """As servers take it."""
+        if self.is_mariadb:
+            return ",".join(f"{domain}-{self.servers[domain]}-{self.last_of(domain)}" for domain in sorted(self.ranges))
+        return ",".join(":".join([source, *map(_written, self.ranges[source])]) for source in sorted(self.ranges))
+
+    def last_of(self, source: str) -> int:
+        ranges = self.ranges.get(source)
+        return ranges[-1][1] if ranges else -1
+
+    @property
+    def is_single(self) -> bool:
+        """One transaction, not a set of them."""
+        several = [one for ranges in self.ranges.values() for one in ranges]
+        return len(several) == 1 and (self.is_mariadb or several[0][0] == several[0][1])
+
+    def includes(self, other: "GtidSet") -> bool:
+        """Every GTID of the other set."""
+        return all(
+            any(first <= low and high <= last for first, last in self.ranges.get(source, ()))
+            for source, ranges in other.ranges.items()
+            for low, high in ranges
+        )
+
+    def adding(self, source: str, numbers: Range, server: int = 0) -> "GtidSet":
+        """In MariaDB's domain the last one counts, whatever came before it."""
+        if self.is_mariadb:
+            return GtidSet({**self.ranges, source: ((0, numbers[1]),)}, True, {**self.servers, source: server})
+        before = self.ranges.get(source, ())
+        if before and numbers[0] == before[-1][1] + 1:
+            merged = (*before[:-1], (before[-1][0], numbers[1]))
+        else:
+            merged = _merged([*before, numbers])
+        return GtidSet({**self.ranges, source: merged})
+
+    def minus(self, other: "GtidSet") -> "GtidSet":
+        """What the other set does not have."""
+        left = {source: _without(ranges, other.ranges.get(source, ())) for source, ranges in self.ranges.items()}
+        return GtidSet({source: ranges for source, ranges in left.items() if ranges}, self.is_mariadb, self.servers)
+
+
+def _written(numbers: Range) -> str:
+    first, last = numbers
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _mysql_ranges(text: str) -> Ranges:
+    ranges: dict[str, list[Range]] = {}
+    for part in text.split(","):
+        source, *rest = part.lower().split(":")
+        tag = ""
+        for item in rest:
+            if found := _RANGE.fullmatch(item):
+                first = int(found[1])
+                ranges.setdefault(source + tag, []).append((first, int(found[2] or first)))
+            elif _TAG.fullmatch(item):
+                tag = f":{item}"
+            else:
+                raise ConfigurationError(f"not a GTID or a set of them: {text!r} has {item!r} where a range belongs")
+    return {source: _merged(found) for source, found in ranges.items()}
+
+
+def _merged(ranges: list[Range]) -> tuple[Range, ...]:
+    """Ranges that touch are one."""
+    found: list[Range] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def _without(ranges: tuple[Range, ...], others: tuple[Range, ...]) -> tuple[Range, ...]:
+    left: list[Range] = []
+    for first, last in ranges:
+        at = first
+        for low, high in others:
+            if high < at or low > last:
+                continue
+            if low > at:
+                left.append((at, low - 1))
+            at = high + 1
+        if at <= last:
+            left.append((at, last))
+    return tuple(left)

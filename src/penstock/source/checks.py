@@ -1,0 +1,120 @@
+"""What must hold on a source before its log is worth reading, each with what mends it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from pymysql.connections import Connection
+from pymysql.cursors import Cursor
+
+from penstock.config import SourceSettings
+from penstock.source.connection import translated
+
+_OLDEST = {True: (10, 5), False: (5, 7)}
+_DAY_S = 86400
+_NAMES = (
+    "version",
+    "log_bin",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_order_commits",
+    "binlog_checksum",
+    "binlog_expire_logs_seconds",
+    "expire_logs_days",
+    "gtid_mode",
+    "server_id",
+)
+
+
+class Verdict(Enum):
+    OK = "ok"
+    WARN = "warn"  # capture works, but something that one may want does not
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    what: str
+    verdict: Verdict
+    found: str
+    mend: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} is {self.found}" + (f": {self.mend}" if self.mend else "")
+
+
+def variables_of(connection: "Connection[Cursor]", settings: SourceSettings) -> dict[str, str]:
+    with translated(settings), connection.cursor() as cursor:
+        cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({', '.join(['%s'] * len(_NAMES))})", _NAMES)
+        return {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+
+
+def findings(variables: Mapping[str, str]) -> Iterator[Finding]:
+    """What the server's variables say, in the order in which one would mend it."""
+    version = variables.get("version", "")
+    is_mariadb = "mariadb" in version.lower()
+    oldest = _OLDEST[is_mariadb]
+    is_known = _numbers(version) >= oldest
+    name = "MariaDB" if is_mariadb else "MySQL"
+    mend = "" if is_known else f"needed is {name} {'.'.join(map(str, oldest))} or later"
+    yield Finding("version", _fail_unless(is_known), version, mend)
+    yield _needed(variables, "log_bin", "ON", "start the server with --log-bin")
+    yield _needed(variables, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', then reconnect the writers")
+    yield _needed(
+        variables, "binlog_row_image", "FULL", "SET GLOBAL binlog_row_image = 'FULL', then reconnect the writers"
+    )
+    yield _needed(
+        variables,
+        "binlog_row_metadata",
+        "FULL",
+        "SET GLOBAL binlog_row_metadata = 'FULL' (there from MariaDB 10.5 and MySQL 8.0.1 on)",
+    )
+    if "binlog_order_commits" in variables:
+        # Documents are read back in the trust that engines commit in the order of the log; only MySQL can turn it off.
+        yield _needed(variables, "binlog_order_commits", "ON", "SET GLOBAL binlog_order_commits = ON")
+    yield _wished(
+        variables,
+        "binlog_checksum",
+        "CRC32",
+        "damage on the way is not noticed; SET GLOBAL binlog_checksum = 'CRC32'",
+    )
+    if not is_mariadb:
+        yield _wished(
+            variables,
+            "gtid_mode",
+            "ON",
+            "another server that takes over is found by time only, and changes may come twice; turn GTIDs on",
+        )
+    yield _retention(variables)
+
+
+def _needed(variables: Mapping[str, str], name: str, needed: str, mend: str) -> Finding:
+    found = variables.get(name, "not there").upper() if name in variables else "not there"
+    is_right = found == needed
+    return Finding(name, _fail_unless(is_right), found, "" if is_right else f"needed is {needed}: {mend}")
+
+
+def _wished(variables: Mapping[str, str], name: str, wished: str, why: str) -> Finding:
+    found = variables.get(name, "not there").upper()
+    is_right = found == wished
+    return Finding(name, Verdict.OK if is_right else Verdict.WARN, found, "" if is_right else why)
+
+
+def _retention(variables: Mapping[str, str]) -> Finding:
+    seconds = float(variables.get("binlog_expire_logs_seconds", 0) or 0)
+    seconds = seconds or _DAY_S * float(variables.get("expire_logs_days", 0) or 0)
+    if 0 < seconds < _DAY_S:
+        why = "a capture that stands still for longer loses changes: SET GLOBAL binlog_expire_logs_seconds = 604800"
+        return Finding("retention of the log", Verdict.WARN, f"{seconds / 3600:g} hours", why)
+    return Finding("retention of the log", Verdict.OK, f"{seconds / _DAY_S:g} days" if seconds else "without limit")
+
+
+def _fail_unless(is_right: bool) -> Verdict:
+    return Verdict.OK if is_right else Verdict.FAIL
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The first two."""
+    parts = version.split("-", maxsplit=1)[0].split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())

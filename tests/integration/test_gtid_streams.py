@@ -1,0 +1,100 @@
+"""A log asked for by GTIDs: what comes is what a file and an offset give, from each transaction on."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from penstock.binlog.events.gtid import render_gtids
+from penstock.model import GtidSet, Position
+from penstock.source import BinlogStream, connect, current_position
+from penstock.testing import DatabaseServer
+from tests.capture import execute, source_of
+
+SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+
+
+@pytest.fixture(params=SOURCES)
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+def end_of(server: DatabaseServer) -> Position:
+    with closing(connect(source_of(server))) as connection:
+        return current_position(connection, source_of(server))
+
+
+def gtids_between(server: DatabaseServer, start: Position, end: Position, *, by_gtids: bool) -> list[str]:
+    """Of the transactions, in order."""
+    found = list[str]()
+    with BinlogStream(source_of(server), start, by_gtids=by_gtids) as stream:
+        for block in stream:
+            if block is not None:
+                texts = render_gtids(block.gtids[block.boundaries], block.tags).to_pylist()
+                found += [text for text in texts if text is not None]
+            if (block.end if block is not None else stream.position) >= end:
+                return found
+    raise AssertionError
+
+
+def boundaries_between(server: DatabaseServer, start: Position, end: Position) -> list[Position]:
+    found = [start]
+    with BinlogStream(source_of(server), start) as stream:
+        for block in stream:
+            if block is not None:
+                found += [block.boundary_after(int(i)) for i in block.boundaries]
+                if block.end >= end:
+                    return found
+    raise AssertionError
+
+
+def test_from_each_transaction_on(server: DatabaseServer, database: Callable[[DatabaseServer], str]) -> None:
+    name = database(server)
+    start = end_of(server)
+    assert start.gtids is not None
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    for number in range(5):
+        execute(server, f"INSERT INTO {name}.t VALUES ({number})")
+        if number == 2:
+            execute(server, "FLUSH BINARY LOGS")
+    end = end_of(server)
+    places = boundaries_between(server, start, end)
+    whole = gtids_between(server, start, end, by_gtids=False)
+    assert len(whole) == 6
+    assert places[-1].gtids == end.gtids
+    seen = set[str]()
+    for place in places:
+        assert place.gtids is not None
+        if place.gtids.text in seen:
+            continue  # a rotation ends no transaction
+        seen.add(place.gtids.text)
+        left = gtids_between(server, place, end, by_gtids=True) if place < end else []
+        assert left == whole[len(whole) - len(left) :]
+        assert len(left) == sum(not place.gtids.includes(GtidSet.parse(gtid)) for gtid in whole)
+    assert len(seen) == 7
+
+
+@pytest.mark.mysql9
+def test_sets_with_tags(private_server: Callable[..., DatabaseServer]) -> None:
+    """On a server of its own: tags stay in its set for ever."""
+    mysql9, name = private_server("mysql9"), "shop"
+    execute(mysql9, f"CREATE DATABASE {name}")
+    start = end_of(mysql9)
+    execute(
+        mysql9,
+        f"CREATE TABLE {name}.t (id INT PRIMARY KEY)",
+        "SET gtid_next = 'AUTOMATIC:blue'",
+        f"INSERT INTO {name}.t VALUES (1)",
+        f"INSERT INTO {name}.t VALUES (2)",
+        "SET gtid_next = 'AUTOMATIC'",
+        f"INSERT INTO {name}.t VALUES (3)",
+    )
+    end = end_of(mysql9)
+    assert end.gtids is not None
+    assert any(":blue" in source for source in end.gtids.ranges)
+    places = boundaries_between(mysql9, start, end)
+    whole = gtids_between(mysql9, start, end, by_gtids=False)
+    assert [gtids_between(mysql9, place, end, by_gtids=True) for place in places[:-1]] == [
+        whole[number:] for number in range(len(whole))
+    ]
+    assert places[-1].gtids == end.gtids
