@@ -1,0 +1,35 @@
+"""A statement of the log that changes tables, with all that decides what it means."""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from penstock.model import Position
+from penstock.schema.dialect import Session, SqlMode
+
+_SESSION = Session()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`position` is the end of the statement: from there on the tables are as it leaves them."""
+
+    position: Position
+    text: str
+    database: str = ""
+    session: Session = _SESSION
+    server_id: int = 0
+
+
+def change_to_plain(change: Change) -> list[Any]:
+    """`[epoch, file, offset, time, server id, database, text, [what the session says, …]]`."""
+    at, session = change.position, change.session
+    facts = [int(session.sql_mode), *astuple(session)[1:]]
+    return [at.epoch, at.file, at.offset, at.timestamp, change.server_id, change.database, change.text, facts]
+
+
+def change_from_plain(row: Sequence[Any]) -> Change:
+    epoch, file, offset, timestamp, server_id, database, text, facts = row
+    mode, *others = facts
+    session = Session(SqlMode(mode), *others)
+    return Change(Position(file, offset, timestamp, epoch), text, database, session, server_id)
