@@ -23,12 +23,29 @@ class SourceSettings(_Settings):
     port: int = Field(default=3306, ge=1, le=65535)
     user: str = "root"
     password: SecretStr = SecretStr("")
-    tls: Literal["disabled", "preferred"] = "preferred"
+    tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = Field(
+        default="preferred",
+        description="preferred: if the server can; verify-ca: with a certificate that tls_ca, or the system, vouches"
+        " for; verify-identity: and that is for this host",
+    )
+    tls_ca: Path | None = Field(default=None, description="certificates that vouch for the server's; else the system's")
+    tls_cert: Path | None = Field(default=None, description="our certificate, where the server wants one")
+    tls_key: Path | None = Field(default=None, description="its key, if that is in a file of its own")
     connect_timeout_s: float = Field(default=10, gt=0)
     heartbeat_s: float = Field(
         default=5, gt=0, description="the source sends a sign of life when its log is silent this long"
     )
     server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="drawn at random when not given")
+
+    @model_validator(mode="after")
+    def _tls_fits(self) -> Self:
+        if self.tls_ca is not None and not self.tls.startswith("verify"):
+            raise ValueError(f"tls_ca vouches for nothing with tls: {self.tls}; say verify-ca or verify-identity")
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("tls_key needs tls_cert")
+        if self.tls_cert is not None and self.tls in {"disabled", "preferred"}:
+            raise ValueError(f"tls_cert may not be asked for with tls: {self.tls}; say required, or verify")
+        return self
 
     @property
     def address(self) -> str:

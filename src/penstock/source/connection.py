@@ -10,6 +10,7 @@ from pymysql.cursors import Cursor
 
 from penstock.config import SourceSettings
 from penstock.errors import AuthenticationError, PenstockError, ProtocolError, SourceConnectionError
+from penstock.source.tls import tls_context, tls_error
 
 _ANSWER_S = 120  # for one statement: a peer that vanished must not be waited for
 _UNPRIVILEGED = {1044, 1142, 1227}
@@ -32,6 +33,7 @@ def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
             "read_timeout": _ANSWER_S,
             "write_timeout": _ANSWER_S,
             "ssl_disabled": settings.tls == "disabled",
+            "ssl": tls_context(settings),
             "init_command": "SET time_zone = '+00:00'",
         }
         return pymysql.connect(**(options | changes))
@@ -48,9 +50,11 @@ def translated(settings: SourceSettings) -> Generator[None, None, None]:
         raise SourceConnectionError(f"the connection to {settings.address} broke: {error}") from error
 
 
-def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> PenstockError:
+def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> PenstockError:  # noqa: PLR0911 - by its code
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1] if len(error.args) > 1 else error)
+    if (refused := tls_error(code, text, settings)) is not None:
+        return refused
     if code in _UNPRIVILEGED:
         return AuthenticationError(
             f"user '{settings.user}' may not do this on {settings.address} (server says: {text}):"
@@ -64,8 +68,8 @@ def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> Penstoc
         return SourceConnectionError(
             f"cannot reach a database at {settings.address}: is it running, and are host and port right? ({text})"
         )
-    if code in _LOST or code == 0 or isinstance(error, pymysql.err.InterfaceError):
-        return SourceConnectionError(f"the connection to {settings.address} broke: {text}")
     if code in _LOCKED:
         return SourceConnectionError(f"{settings.address} let a statement wait too long for a lock: {text}")
+    if code in _LOST or code == 0 or isinstance(error, pymysql.err.InterfaceError):
+        return SourceConnectionError(f"the connection to {settings.address} broke: {text}")
     return ProtocolError(f"{settings.address} answered with error {code}: {text}")

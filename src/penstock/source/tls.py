@@ -1,0 +1,43 @@
+"""How a connection to a source is encrypted, and whom it trusts."""
+
+import ssl
+
+from penstock.config import SourceSettings
+from penstock.errors import AuthenticationError, ConfigurationError, PenstockError
+
+_NO_TLS = 2026
+_UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
+
+
+def tls_context(settings: SourceSettings) -> ssl.SSLContext | None:
+    """None leaves it to what the server can."""
+    if settings.tls in {"disabled", "preferred"}:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.tls_ca)
+        if settings.tls_cert is not None:
+            context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:
+        files = ", ".join(str(file) for file in (settings.tls_ca, settings.tls_cert, settings.tls_key) if file)
+        raise ConfigurationError(f"{files}: no certificates can be read there: {error}") from None
+    # Certificates that MySQL makes by itself are not as strict as the newest rules.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.check_hostname = settings.tls == "verify-identity"
+    if settings.tls == "required":
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def tls_error(code: int, text: str, settings: SourceSettings) -> PenstockError | None:
+    """What PyMySQL says about it, if it is about that."""
+    if _UNTRUSTED in text:
+        reason = text.partition(_UNTRUSTED)[2].partition("(_ssl")[0].strip(" :]")
+        return AuthenticationError(
+            f"{settings.address} is not trusted, with tls: {settings.tls} ({reason}): name with tls_ca what vouches for"
+            " its certificate, or be less strict"
+        )
+    if code == _NO_TLS:
+        return ConfigurationError(
+            f"{settings.address} speaks no TLS, and tls: {settings.tls} wants it: turn it on there, or say preferred"
+        )
+    return None
