@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from penstock import __version__
-from penstock.cli import binlog, demo, position, serve, sync
+from penstock.cli import binlog, check, demo, position, serve, sync
 from penstock.cli.heap import keep_freed_memory
 from penstock.errors import PenstockError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.command()(binlog.binlog)
+app.command()(check.check)
 app.command()(demo.demo)
 app.command()(serve.serve)
 app.command()(sync.sync)

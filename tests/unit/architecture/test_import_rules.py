@@ -31,7 +31,7 @@ ALLOWED = {
     "spark": {"model", "config", "binlog", "schema", "source", "client", "document", "search", "queue", "watch"},
     "console": {"model", "config", "client"},
     "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
-    "cli": {"model", "config", "binlog", "inspect", "render", "demo", "server", "spark", "instance", "meta"},
+    "cli": {"model", "config", "binlog", "source", "inspect", "render", "demo", "server", "spark", "instance", "meta"},
 }
 
 # Library → the only places that may import it: an optional one lives in its adapter, a heavy one in its room.

@@ -1,0 +1,64 @@
+"""penstock check"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from penstock.cli.source_options import Host, Password, Port, User, source_settings
+from penstock.config import SourceSettings, load_server_settings
+
+_COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
+
+
+def check(
+    config: Annotated[
+        Path | None, typer.Argument(help="YAML with `instances`, all of whose sources are checked.", show_default=False)
+    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 3306,
+    user: User = "root",
+    password: Password = "",
+    output: Annotated[Literal["text", "json"], typer.Option(help="How to print it.")] = "text",
+) -> None:
+    """Say what of a source is ready for capture, what could be better, and what must change first.
+
+    Ends with 1 if something must change.
+
+    Examples:
+
+        PENSTOCK_PASSWORD=… penstock check --host db1 --user penstock
+
+        penstock check penstock.yml --output json
+    """
+    from penstock.source.examine import examine  # noqa: PLC0415 - numba takes a second to load
+
+    if config is not None:
+        sources = [instance.source for instance in load_server_settings(config).instances]
+    else:
+        sources = [source_settings(host, port, user, password)]
+    found = {source.address: list(examine(source)) for source in _different(sources)}
+    if output == "json":
+        several = {
+            address: [asdict(one) | {"verdict": one.verdict.value} for one in findings]
+            for address, findings in found.items()
+        }
+        typer.echo(json.dumps(several, indent=2))
+    else:
+        for address, findings in found.items():
+            typer.echo(address)
+            width = max(len(one.what) for one in findings)
+            for one in findings:
+                verdict = one.verdict.value
+                mend = f"\n       {' ' * width}  {one.mend}" if one.mend else ""
+                typer.echo(
+                    f"  {typer.style(f'{verdict:4}', fg=_COLOURS[verdict])} {one.what:{width}}  {one.found}{mend}"
+                )
+    if any(one.verdict.value == "fail" for findings in found.values() for one in findings):
+        raise typer.Exit(1)
+
+
+def _different(sources: list[SourceSettings]) -> list[SourceSettings]:
+    return list({source.address: source for source in sources}.values())

@@ -1,0 +1,60 @@
+"""All that one can find out of a source before capture starts, step by step, as far as one gets."""
+
+import ssl
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from penstock.config import SourceSettings
+from penstock.errors import PenstockError
+from penstock.source.checks import Finding, Verdict, findings, variables_of
+from penstock.source.connection import connect, translated
+from penstock.source.preflight import current_position, oldest_position
+from penstock.source.stream import BinlogStream
+
+
+def examine(settings: SourceSettings) -> Iterator[Finding]:
+    """Ends with the first thing without which nothing more can be known."""
+    try:
+        connection = connect(settings)
+    except PenstockError as error:
+        yield Finding("login", Verdict.FAIL, "refused", str(error))
+        return
+    with closing(connection):
+        yield Finding("login", Verdict.OK, f"{settings.user} at {settings.address}")
+        yield _encryption(connection)
+        variables = variables_of(connection, settings)
+        yield from findings(variables)
+        if variables.get("log_bin", "").upper() == "ON":
+            yield _extent(connection, settings)
+        yield _select(connection, settings)
+
+
+def _encryption(connection: Any) -> Finding:
+    plain = connection._sock  # noqa: SLF001 - PyMySQL does not say otherwise
+    if isinstance(plain, ssl.SSLSocket):
+        return Finding("encryption", Verdict.OK, plain.version() or "on")
+    return Finding("encryption", Verdict.WARN, "off", "whoever is on the way can read the changes; see `tls`")
+
+
+def _extent(connection: Any, settings: SourceSettings) -> Finding:
+    """Whether the log can be read at all."""
+    try:
+        first, end = oldest_position(connection, settings), current_position(connection, settings)
+        with BinlogStream(settings, end) as stream:
+            next(iter(stream), None)
+    except PenstockError as error:
+        return Finding("reading the log", Verdict.FAIL, "refused", str(error))
+    gtids = f", after {end.gtids.text}" if end.gtids is not None and end.gtids.ranges else ""
+    return Finding("reading the log", Verdict.OK, f"{first} to {end}{gtids}")
+
+
+def _select(connection: Any, settings: SourceSettings) -> Finding:
+    with translated(settings), connection.cursor() as cursor:
+        cursor.execute("SHOW GRANTS")
+        grants = [str(row[0]).upper() for row in cursor.fetchall()]
+    everywhere = [grant.split(" ON ")[0] for grant in grants if " ON *.* " in grant]
+    if any("ALL PRIVILEGES" in grant or "SELECT" in grant for grant in everywhere):
+        return Finding("SELECT", Verdict.OK, "granted on all tables")
+    mend = f"tables are described and loaded by it: GRANT SELECT, LOCK TABLES ON *.* TO '{settings.user}'@'…'"
+    return Finding("SELECT", Verdict.WARN, "not granted on all tables", mend)

@@ -1,0 +1,120 @@
+"""`penstock check`: what of a source is ready, what could be better, what must change first."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from penstock.source.checks import Finding, Verdict
+from penstock.source.examine import examine
+from penstock.testing import DatabaseServer
+from tests.capture import execute, source_of
+
+SOURCES = ("mariadb", "mysql80", "mysql9")
+
+
+@pytest.fixture(params=SOURCES)
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+def failed(findings: list[Finding]) -> list[Finding]:
+    return [one for one in findings if one.verdict is Verdict.FAIL]
+
+
+def test_a_source_that_is_ready(server: DatabaseServer) -> None:
+    findings = list(examine(source_of(server)))
+    assert failed(findings) == []
+    about = {one.what: one.found for one in findings}
+    assert about["reading the log"].startswith("binlog.000001:4 to binlog.")
+    assert about["version"].startswith(server.version.split("-")[0])
+
+
+def test_mysql57_lacks_the_names_of_columns(mysql57: DatabaseServer) -> None:
+    (one,) = failed(list(examine(source_of(mysql57))))
+    assert (one.what, one.found) == ("binlog_row_metadata", "not there")
+
+
+def test_a_wrong_password(server: DatabaseServer) -> None:
+    (one,) = examine(source_of(server).model_copy(update={"password": SecretStr("wrong")}))
+    assert (one.what, one.verdict) == ("login", Verdict.FAIL)
+    assert "check user and password" in one.mend
+
+
+def test_nobody_there(server: DatabaseServer) -> None:
+    (one,) = examine(source_of(server).model_copy(update={"port": 1}))
+    assert "is it running, and are host and port right?" in one.mend
+
+
+def test_missing_grants(server: DatabaseServer) -> None:
+    execute(server, "DROP USER IF EXISTS poor", "CREATE USER poor IDENTIFIED BY 'poor-password'")
+    poor = source_of(server).model_copy(update={"user": "poor", "password": SecretStr("poor-password")})
+    found = {one.what: one for one in examine(poor)}
+    assert found["reading the log"].verdict is Verdict.FAIL
+    assert "GRANT REPLICATION SLAVE" in found["reading the log"].mend
+    assert found["SELECT"].verdict is Verdict.WARN
+    execute(server, "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO poor")
+    assert failed(list(examine(poor))) == []
+    execute(server, "DROP USER poor")
+
+
+@pytest.mark.mariadb
+def test_settings_that_must_change(private_server: Callable[..., DatabaseServer]) -> None:
+    options = {
+        "binlog_format": "STATEMENT",
+        "binlog_row_image": "MINIMAL",
+        "binlog_row_metadata": "MINIMAL",
+        "binlog_checksum": "NONE",
+        "binlog_expire_logs_seconds": 3600,
+    }
+    server = private_server("mariadb", options=options)
+    findings = list(examine(source_of(server)))
+    assert {one.what: one.found for one in failed(findings)} == {
+        "binlog_format": "STATEMENT",
+        "binlog_row_image": "MINIMAL",
+        "binlog_row_metadata": "MINIMAL",
+    }
+    warned = {one.what: one.found for one in findings if one.verdict is Verdict.WARN}
+    assert (warned["binlog_checksum"], warned["retention of the log"]) == ("NONE", "1 hours")
+    assert all("SET GLOBAL" in one.mend for one in failed(findings))
+
+
+@pytest.mark.mariadb
+def test_without_a_log(private_server: Callable[..., DatabaseServer]) -> None:
+    server = private_server("mariadb", options={"log_bin": None})
+    found = {one.what: one for one in examine(source_of(server))}
+    assert (found["log_bin"].found, found["log_bin"].verdict) == ("OFF", Verdict.FAIL)
+    assert "reading the log" not in found
+
+
+def run(server: DatabaseServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from penstock.cli import main; main()", "check", *arguments]
+    environment = {**os.environ, "PENSTOCK_PASSWORD": server.password}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_as_a_command(mysql9: DatabaseServer, mysql57: DatabaseServer, tmp_path: Path) -> None:
+    done = run(mysql9, "--port", str(mysql9.port))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "  ok   binlog_format         ROW\n" in done.stdout
+    config = tmp_path / "penstock.yml"
+    config.write_text(
+        json.dumps(
+            {
+                "instances": [
+                    {"destination": one.name.replace(" ", "_"), "source": {"port": one.port, "password": one.password}}
+                    for one in (mysql9, mysql57)
+                ]
+            }
+        )
+    )
+    done = run(mysql9, str(config), "--output", "json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert set(found) == {f"127.0.0.1:{one.port}" for one in (mysql9, mysql57)}
+    assert mysql9.password not in done.stdout
