@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,24 @@ def written(server: str, shape: Shape, rows: int) -> Iterator[tuple[DatabaseServ
         yield running, _write(running, shape, rows)
 
 
+@contextmanager
+def served(log: Log) -> Iterator[DatabaseServer]:
+    """A running server that has this log as its first file, and a second one that is empty."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        with _started(log.server, Path(folder)):
+            pass
+        with _started(log.server, Path(folder), lambda data: _plant(log, data)) as running:
+            yield running
+
+
+def _plant(log: Log, data: Path) -> None:
+    """In the place of all that the server has written."""
+    for path in data.glob("binlog.*"):
+        path.unlink()
+    shutil.copyfile(log.path, data / "binlog.000001")
+    (data / "binlog.index").write_text("./binlog.000001\n", encoding="utf-8")
+
+
 def _make(folder: Path, server: str, shape: Shape) -> None:
     say(f"{server}: making a log of {shape.images():,} row images, {shape.label}")
     with written(server, shape, shape.rows) as (running, file):
@@ -97,16 +115,19 @@ def _service(server: str) -> ServerService:
 
 
 @contextmanager
-def _started(server: str, folder: Path) -> Iterator[DatabaseServer]:
+def _started(server: str, folder: Path, prepare: Callable[[Path], None] | None = None) -> Iterator[DatabaseServer]:
+    """`prepare` changes the data folder of one that has run before."""
     options = _OPTIONS | {_REDO.get(server, "innodb_redo_log_capacity"): "512M"}
     running = _service(server).server(folder, options=options)
     if not isinstance(running, DatabaseServer):
         raise TypeError(f"{server} has no binary log")
+    if prepare is not None:
+        prepare(running.data)
     running.start()
     try:
         yield running
     finally:
-        running.kill()
+        running.stop()
 
 
 def _write(server: DatabaseServer, shape: Shape, rows: int) -> str:

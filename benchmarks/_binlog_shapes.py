@@ -107,6 +107,17 @@ def _wide() -> Shape:
 
 
 ORDERS = _orders("orders", "10 mixed columns", rows=500_000, updated=500_000, step=200)
+TINY = _orders("tiny", "one row a transaction", rows=80_000, updated=40_000, step=1)
+HUGE = Shape(
+    "huge",
+    "5 M rows in one transaction",
+    "id INT PRIMARY KEY, customer INT, state TINYINT, name VARCHAR(20)",
+    "n, n * 79 % 1000003, n % 5, CONCAT('name ', n % 9973)",
+    "state = state + 1",
+    rows=5_000_000,
+    updated=0,
+    step=5_000_000,
+)
 SHAPES = (
     ORDERS,
     _wide(),
@@ -135,5 +146,5 @@ SHAPES = (
         step=100,
         servers=(MYSQL,),
     ),
-    _orders("tiny", "one row a transaction", rows=80_000, updated=40_000, step=1),
+    TINY,
 )
