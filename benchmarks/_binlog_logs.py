@@ -81,21 +81,23 @@ def written(server: str, shape: Shape, rows: int) -> Iterator[tuple[DatabaseServ
 
 
 @contextmanager
-def served(log: Log) -> Iterator[DatabaseServer]:
-    """A running server that has this log as its first file, and a second one that is empty."""
+def served(log: Log, copies: int = 1) -> Iterator[tuple[DatabaseServer, list[str]]]:
+    """A running server that has this log as its first files, so many times; and their names."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         with _started(log.server, Path(folder)):
             pass
-        with _started(log.server, Path(folder), lambda data: _plant(log, data)) as running:
-            yield running
+        names = [f"binlog.{number:06}" for number in range(1, copies + 1)]
+        with _started(log.server, Path(folder), lambda data: _plant(log, names, data)) as running:
+            yield running, names
 
 
-def _plant(log: Log, data: Path) -> None:
+def _plant(log: Log, names: Sequence[str], data: Path) -> None:
     """In the place of all that the server has written."""
     for path in data.glob("binlog.*"):
         path.unlink()
-    shutil.copyfile(log.path, data / "binlog.000001")
-    (data / "binlog.index").write_text("./binlog.000001\n", encoding="utf-8")
+    for name in names:
+        shutil.copyfile(log.path, data / name)
+    (data / "binlog.index").write_text("".join(f"./{name}\n" for name in names), encoding="utf-8")
 
 
 def _make(folder: Path, server: str, shape: Shape) -> None:

@@ -40,7 +40,7 @@ from penstock.source.packet import PacketUnwrapper
 
 log = logging.getLogger(__name__)
 
-_INBOX_BYTES = 1 << 18
+_INBOX_BYTES = 1 << 20  # a call of a kernel costs as much as many events
 _LAST_OFFSET = 0xFFFFFFFF
 _SAME_ID = "same server_uuid/server_id"
 _LOWEST_ID = 1_000_000  # people give smaller ones to theirs
