@@ -88,12 +88,13 @@ class EventStore:
         A client that was beyond it gets the same entries again when they come again.
         """
         with self._gate:
+            before = self._books.boundary
             self._books.discard_incomplete()
             end = self._books.put
             for client in self._roster.clients.values():
                 client.rewinds += 1  # what it is just getting may be gone
-                if client.safe.sequence > end.sequence:
-                    client.ahead = client.safe.position  # it has acked what comes again
+                if end.sequence < client.safe.sequence <= before.sequence and client.catch_up is None:
+                    client.ahead = client.safe.position  # whole transactions that it has acked come again
                 if client.get.sequence > end.sequence:
                     client.move(get=end, ack=min(client.ack, end, key=lambda place: place.sequence))
             return end.position

@@ -283,3 +283,20 @@ def got_after(store: EventStore, name: str) -> Position:
     batch = store.get(name, BatchSize(1), 20)
     assert batch is not None
     return batch.start
+
+
+def test_one_that_joins_inside_a_transaction_gets_it_in_pieces_when_it_comes_again() -> None:
+    """It has acked nothing of it; waiting for its end would be for ever, when it is larger than the ring."""
+    store = EventStore(MemoryShelf(1 << 20, slots=4), START)
+    store.add_client("one")
+    whole, *pieces, end = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)], *[[(10, ROWS)] * 2] * 9, [(10, END)])
+    for block in (whole, *pieces[:4]):
+        assert store.put(block, timeout_s=0)
+        store.ack("one", got(store).end)
+    store.add_client("new")
+    assert store.discard_incomplete() == whole.end
+    for block in (*pieces, end):
+        assert store.put(block, timeout_s=0)
+        for name in ("one", "new"):
+            store.ack(name, got(store, name=name).end)
+    assert store.first == end.end
