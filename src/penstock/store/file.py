@@ -104,10 +104,10 @@ class FileShelf:
         return lock
 
     def _recover(self) -> None:
-        paths = sorted(self.folder.glob(f"*{SUFFIX}"))
+        paths = sorted(path for path in self.folder.glob(f"*{SUFFIX}") if path.stem.isdigit())
         for number, path in enumerate(paths):
             segment = Segment(path)
-            end, is_last = 0, number == len(paths) - 1
+            end, is_last, is_next = 0, number == len(paths) - 1, True
             for at, head in segment.heads():
                 held = head.held
                 is_next = not len(self.held) or held.first == self.held[self.held.tail - 1].last + 1
@@ -116,18 +116,21 @@ class FileShelf:
                 self._note(segment, at, head.length, held)
                 end = at + head.length
             if end < segment.size or not end:
-                self._cut_off(segment, end, paths[number + 1 :])
+                self._cut_off(segment, end, paths[number + 1 :], is_next=is_next)
                 return
             self._segments.append(segment)
 
-    def _cut_off(self, segment: Segment, end: int, later: list[Path]) -> None:
-        """What a crash leaves at the end of the last file is no block. Damage before that is kept aside with all that
-        comes after it: the source may not have it any more."""
+    def _cut_off(self, segment: Segment, end: int, later: list[Path], *, is_next: bool) -> None:
+        """What a crash leaves at the end of the last file is no block. Damage before that, or a file that does not
+        follow the one before it, is kept aside with all that comes after it: the source may not have it any more."""
         size = segment.size - end
-        if later:
+        if later or not is_next:
             names = ", ".join(path.name for path in [segment.path, *later])
             self.recovered = f"{segment.path.name} is damaged at byte {end}; what follows is kept aside ({names})"
+            # Whatever a crash leaves of this, the next start does the rest.
             shutil.copyfile(segment.path, segment.path.with_name(f"{segment.path.name}{_ASIDE}"))
+            for path in reversed(later):
+                path.rename(path.with_name(f"{path.name}{_ASIDE}"))
         elif size:
             self.recovered = f"{size} bytes of {segment.path.name} were no whole block and are cut off"
         if end:
@@ -135,8 +138,6 @@ class FileShelf:
             self._segments.append(segment)
         else:
             segment.remove()
-        for path in later:
-            path.rename(path.with_name(f"{path.name}{_ASIDE}"))
 
     def _note(self, segment: Segment, at: int, length: int, held: Held) -> None:
         segment.last = held.last

@@ -317,3 +317,20 @@ def test_damage_before_the_last_file_is_kept_aside(tmp_path: Path, caplog: pytes
     assert (tmp_path / f"{paths[1].name}.damaged").read_bytes() == raw
     again.close()
     assert not FileShelf(tmp_path, segment_bytes=1, sync="none").recovered
+
+
+def test_a_file_that_does_not_follow_is_kept_aside(tmp_path: Path) -> None:
+    """As when one before it was removed, or a start was killed while it put others aside."""
+    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    blocks = blocks_of(*[transaction()] * 3)
+    EventStore(shelf, START).put(blocks)
+    shelf.close()
+    _, gone, last = sorted(tmp_path.glob("*.blocks"))
+    raw = last.read_bytes()
+    gone.unlink()
+    (tmp_path / "notes.blocks").write_text("not ours")
+    again = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    assert EventStore(again, START).latest == blocks[0].end
+    assert "kept aside" in again.recovered
+    assert (tmp_path / f"{last.name}.damaged").read_bytes() == raw
+    assert not last.exists()
