@@ -48,7 +48,7 @@ class Cursor:
                 int(place["position"]),
                 int(place.get("timestamp") or 0) // 1000,
                 int(value.get("epoch") or 0),
-                GtidSet.parse(str(place["gtid"])) if place.get("gtid") else None,
+                _gtids(str(place.get("gtid") or "")),
             )
             position.file_number  # noqa: B018 - a name without a number is no position
             return cls(
@@ -58,3 +58,11 @@ class Cursor:
             )
         except (KeyError, TypeError, ValueError, AttributeError, ConfigurationError) as error:
             raise MetaError(f"this is no cursor: {value!r}: {error!r}") from None
+
+
+def _gtids(text: str) -> GtidSet | None:
+    """What cannot be read is not known: the place is in the log's file all the same."""
+    try:
+        return GtidSet.parse(text) if text else None
+    except ConfigurationError:
+        return None

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from penstock.errors import FencedError, MetaError
+from penstock.errors import CoordinationError, FencedError, MetaError
 from penstock.meta.cursor import Cursor
 from penstock.meta.memory import MemoryMeta
 from penstock.meta.record import ClientRecord
@@ -54,7 +54,7 @@ class KeptMeta(MemoryMeta):
         try:
             if self._records:
                 self._keeper.save(self._records.values())  # with the ids that may be given out from now on
-        except MetaError as error:
+        except (MetaError, CoordinationError) as error:
             if self._period_s is None:
                 raise
             log.warning("cursors not kept yet destination=%s reason=%s", self.destination, error)

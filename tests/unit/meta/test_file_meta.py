@@ -75,6 +75,14 @@ def test_a_cursor_comes_back_as_it_was(epoch: int, offset: int, file: int, gtids
     assert (found, found.position.timestamp, found.position.gtids) == (cursor, 1_700_000_000, known)
 
 
+@pytest.mark.parametrize("text", ["none", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-2-3"])
+def test_gtids_that_cannot_be_read_leave_the_place(text: str) -> None:
+    written = Cursor(at(100)).to_json()
+    written["postion"]["gtid"] = text
+    found = Cursor.from_json(written)
+    assert (found.position, found.position.gtids) == (at(100), None)
+
+
 @pytest.mark.parametrize("value", [{}, {"postion": None}, {"postion": {"journalName": "x", "position": 4}}])
 def test_what_is_no_cursor(value: dict[str, object]) -> None:
     with pytest.raises(MetaError, match="this is no cursor"):
