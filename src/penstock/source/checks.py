@@ -23,7 +23,6 @@ _NAMES = (
     "binlog_expire_logs_seconds",
     "expire_logs_days",
     "gtid_mode",
-    "server_id",
 )
 
 
@@ -90,7 +89,7 @@ def findings(variables: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _needed(variables: Mapping[str, str], name: str, needed: str, mend: str) -> Finding:
-    found = variables.get(name, "not there").upper() if name in variables else "not there"
+    found = variables[name].upper() if name in variables else "not there"
     is_right = found == needed
     return Finding(name, _fail_unless(is_right), found, "" if is_right else f"needed is {needed}: {mend}")
 

@@ -193,7 +193,7 @@ class BinlogStream:
         if _SAME_ID in text:
             return ServerIdTakenError(
                 f"another replica of {self._settings.address} has the server id {self._server_id}, and it ended this"
-                f" stream at {self.position}"
+                f" stream at {self.position}: give one of them another (`server_id` of the source, if it is set there)"
             )
         if code == 1227:
             return AuthenticationError(

@@ -2,6 +2,7 @@
 
 import threading
 from array import array
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -105,11 +106,9 @@ class FileIndex:
             return self._row(number)[_SEGMENT]
 
     def drop_until(self, sequence: int) -> Held | None:
-        """All up to the block that ends with this entry, or earlier; gives the last one that went."""
+        """All up to the block that ends with this entry; gives the last one that went."""
         with self._lock:
             stop = self._number_of(sequence + 1)
-            if stop < self.tail and self._row(stop)[_FIRST] <= sequence:
-                stop += 1
             if stop == self.head:
                 return None
             dropped = self._held(stop - 1)
@@ -138,27 +137,15 @@ class FileIndex:
             self._seen.clear()
 
     def find(self, is_before: Callable[[Held], bool]) -> int:
-        low, high = self.head, self.tail
-        while low < high:
-            middle = (low + high) // 2
-            if is_before(self[middle]):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        numbers = range(self.head, self.tail)
+        return self.head + bisect_left(numbers, True, key=lambda number: not is_before(self[number]))
 
     # -- inside the lock
 
     def _number_of(self, first: int) -> int:
         """Of the first block that begins with this entry or later."""
-        low, high = self.head, self.tail
-        while low < high:
-            middle = (low + high) // 2
-            if self._row(middle)[_FIRST] < first:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        numbers = range(self.head, self.tail)
+        return self.head + bisect_left(numbers, first, key=lambda number: self._row(number)[_FIRST])
 
     def _row(self, number: int) -> "array[int]":
         page, row = divmod(number, _PER_PAGE)

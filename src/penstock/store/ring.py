@@ -1,6 +1,7 @@
 """An array of 2^n slots that is written and freed in a circle. Items are numbered for ever; a number's slot is its
 lowest bits."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -61,11 +62,5 @@ class Ring(Generic[T]):
 
     def find(self, is_before: Callable[[T], bool]) -> int:
         """Number of the first item for which that does not hold; it holds for all before."""
-        low, high = self.head, self.tail
-        while low < high:
-            middle = (low + high) // 2
-            if is_before(self[middle]):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        numbers = range(self.head, self.tail)
+        return self.head + bisect_left(numbers, True, key=lambda number: not is_before(self[number]))
