@@ -150,7 +150,7 @@ class EventStore:
             client.kept = (client.kept or client.safe) if is_kept_later else None
             return client.position
 
-        while True:
+        for _ in range(_TRIES):
             with self._gate:
                 known = self._roster.clients.get(name)
                 if known is not None:
@@ -165,6 +165,9 @@ class EventStore:
                     is_there = self._books.origin.sequence <= found.get.sequence <= self._books.put.sequence
                     if known is not None or is_there or found.is_far:
                         return joined(known or found)
+        raise StoreError(
+            f"client {name} cannot join: what it would begin with went {_TRIES} times while it was looked for"
+        )
 
     def forget_client(self, name: str) -> None:
         with self._gate:
@@ -332,7 +335,7 @@ class EventStore:
 
         Before what the store holds, that is where the store begins: only the source's log has what lies between.
         """
-        while True:
+        for _ in range(_TRIES):
             with self._gate:
                 self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
                 if self._books.boundary.position <= start:
@@ -342,6 +345,7 @@ class EventStore:
                 parts = self._books.after(start, max_bytes)
             with suppress(BlockGoneError):
                 return end_after(start, parts, self._shelf.entries, max_bytes)
+        raise StoreError(f"what follows {start} went {_TRIES} times while it was looked into")
 
     def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
         """The entries of (start, end], or None when they are not, or no longer, all here."""

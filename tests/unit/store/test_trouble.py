@@ -48,6 +48,26 @@ def test_a_block_that_goes_while_it_is_read_comes_from_the_log() -> None:
     assert store.read(START, block.end) is None
 
 
+def test_what_is_always_gone_is_an_error_and_no_endless_loop() -> None:
+    class Going(MemoryShelf):
+        def entries(self, held: Held) -> Entries:
+            if is_going:
+                raise BlockGoneError.of(held)
+            return super().entries(held)
+
+    is_going = False
+    store = EventStore(Going(1 << 20), START)
+    store.add_client("one")
+    store.put(blocks_of([*transaction(), *transaction()])[0])
+    is_going = True
+    with pytest.raises(BlockGoneError, match="entries 0 to 5"):
+        got(store)
+    with pytest.raises(StoreError, match="client late cannot join: what it would begin with went 100 times"):
+        store.add_client("late", Start.at(Position(START.file, 34)))
+    with pytest.raises(StoreError, match=r"what follows binlog\.000001:4 went 100 times"):
+        store.end_after(START, 10)
+
+
 def test_memory_and_files_say_when_a_block_is_gone(tmp_path: Path) -> None:
     for kind in ("memory", "file", "mixed"):
         shelf = shelf_of(kind, tmp_path / kind)
