@@ -3,17 +3,12 @@
 What a place of the log holds follows from the place and the tables there, so every run goes on in the same log.
 """
 
-import os
 import random
-import signal
-import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from penstock.schema.history import SchemaHistory
+from tests.twins.faults import kill_in, say
 from tests.unit.schema.ddl_script import beginning, changes_from
 
 # What a kill can fall into: a call of the system, before it, after it, or with half of its work done.
@@ -25,32 +20,6 @@ STEPS = {
     "unlink": ("before", "after"),  # files that nobody needs
 }
 SNAPSHOT_EVERY = 4
-
-
-def say(*words: object) -> None:
-    os.write(1, f"{' '.join(map(str, words))}\n".encode())
-
-
-def kill_in(step: str, when: str, count: int) -> None:
-    """At the `count`-th call."""
-    real: Callable[..., Any] = getattr(os, step)
-    left = [count]
-
-    def faulty(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0]:
-            return real(*args, **options)
-        if when == "half" and step == "pwrite":
-            real(args[0], args[1][: len(args[1]) // 2], args[2])
-        elif when == "half" and stat.S_ISREG(os.fstat(args[0]).st_mode):
-            os.truncate(args[0], os.fstat(args[0]).st_size // 2)  # what a flush that was cut off leaves
-        elif when == "after":
-            with suppress(OSError):
-                real(*args, **options)
-        os.kill(os.getpid(), signal.SIGKILL)
-        return None
-
-    setattr(os, step, faulty)
 
 
 def main(folder: Path, seed: int, fault: str) -> None:

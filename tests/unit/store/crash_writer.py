@@ -4,15 +4,10 @@ The log is the same in every run: what a place holds follows from its offset. So
 held against all runs before it. Killed from outside at any moment, or by itself inside of one step of a write.
 """
 
-import os
 import random
-import signal
-import stat
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from penstock.binlog.events.block import Block
 from penstock.instance.clients import Clients
@@ -22,6 +17,7 @@ from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileShelf, MixedShelf
 from penstock.store.shelf import Shelf
 from tests.twins.blocks import block_of
+from tests.twins.faults import kill_in, say
 from tests.unit.store.test_store import BEGIN, END, ROWS
 
 START = Position("binlog.000001", 4)
@@ -38,11 +34,6 @@ STEPS = {
     "link": ("before", "after"),  # the present meta.dat to its second name
     "replace": ("before", "after"),  # that to the previous one, and the new one to the present
 }
-
-
-def say(*words: object) -> None:
-    """In one piece, whichever thread it is."""
-    os.write(1, f"{' '.join(map(str, words))}\n".encode())
 
 
 def shelf_in(folder: Path, kind: str) -> Shelf:
@@ -72,29 +63,6 @@ def captured(at: Position) -> list[Block]:
     first, _ = block_of(events[:half], start=at.offset)
     second, _ = block_of(events[half:], start=first.end.offset)
     return [first, second]
-
-
-def kill_in(step: str, when: str, count: int) -> None:
-    """At the `count`-th call."""
-    real: Callable[..., Any] = getattr(os, step)
-    left = [count]
-
-    def faulty(*args: Any, **options: Any) -> Any:
-        left[0] -= 1
-        if left[0]:
-            return real(*args, **options)
-        if when == "half" and step == "pwritev":
-            raw = b"".join(args[1])
-            os.pwrite(args[0], raw[: len(raw) // 2], args[2])
-        elif when == "half" and stat.S_ISREG(os.fstat(args[0]).st_mode):
-            os.truncate(args[0], os.fstat(args[0]).st_size // 2)  # what a flush that was cut off leaves
-        elif when == "after":
-            with suppress(OSError):
-                real(*args, **options)
-        os.kill(os.getpid(), signal.SIGKILL)
-        return None
-
-    setattr(os, step, faulty)
 
 
 def main(folder: Path, kind: str, seed: int, fault: str) -> None:
