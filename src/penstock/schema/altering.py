@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from penstock.errors import SchemaError
 from penstock.schema.collation import chosen
 from penstock.schema.creating import HIDDEN, finished
-from penstock.schema.ddl.alter import (
+from penstock.schema.ddl.clause import (
     AddColumn,
     AddKey,
     AddPeriod,

@@ -17,7 +17,7 @@ from penstock.schema.altering import altered
 from penstock.schema.collation import charset_of_collation, chosen, default_collation
 from penstock.schema.creating import created
 from penstock.schema.ddl import DdlError, Statement, StatementKind, kind_of, parse
-from penstock.schema.ddl.alter import AlterTable, PartitionToTable, Remake, RenameTo, TableToPartition
+from penstock.schema.ddl.clause import AlterTable, PartitionToTable, Remake, RenameTo, TableToPartition
 from penstock.schema.ddl.column import CharsetSpec
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.named import named_tables

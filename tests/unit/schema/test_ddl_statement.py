@@ -4,7 +4,7 @@ import pytest
 
 from penstock.model import TableName
 from penstock.schema.ddl import DdlError, Statement, kind_of, parse
-from penstock.schema.ddl.alter import (
+from penstock.schema.ddl.clause import (
     AddColumn,
     AddKey,
     AddPeriod,

@@ -1,9 +1,30 @@
 """ALTER TABLE, and CREATE INDEX and DROP INDEX, which are the same by another name."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from penstock.model import TableName
+from penstock.schema.ddl.clause import (
+    AddColumn,
+    AddKey,
+    AddPeriod,
+    AlterTable,
+    ChangeColumn,
+    Clause,
+    ConvertCharset,
+    DropColumn,
+    DropKey,
+    DropPeriod,
+    PartitionToTable,
+    Place,
+    Remake,
+    RenameColumn,
+    RenameKey,
+    RenameTo,
+    SetOptions,
+    SetVersioning,
+    ShowColumn,
+    TableToPartition,
+)
 from penstock.schema.ddl.column import (
     CharsetSpec,
     ColumnSpec,
@@ -12,7 +33,7 @@ from penstock.schema.ddl.column import (
     read_definition,
     skip_value,
 )
-from penstock.schema.ddl.create import Period, read_period
+from penstock.schema.ddl.create import read_period
 from penstock.schema.ddl.key import (
     KeySpec,
     is_key,
@@ -23,7 +44,7 @@ from penstock.schema.ddl.key import (
     read_method,
     read_parts,
 )
-from penstock.schema.ddl.option import TableOptions, read_options
+from penstock.schema.ddl.option import read_options
 from penstock.schema.ddl.reader import Reader
 from penstock.schema.ddl.tokens import TokenKind
 
@@ -31,138 +52,7 @@ _PARTITION_WORK = {"TRUNCATE", "COALESCE", "REORGANIZE", "ANALYZE", "CHECK", "OP
                    "DISCARD", "IMPORT"}  # fmt: skip
 _ALONE = {"FORCE", "SECONDARY_LOAD", "SECONDARY_UNLOAD", "NOWAIT"}
 _ENDS = ("PARTITION", "REMOVE")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """`after` is empty for FIRST."""
-
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class AddColumn:
-    column: ColumnSpec
-    place: Place | None = None
-    if_not_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeColumn:
-    """CHANGE and MODIFY."""
-
-    old: str
-    column: ColumnSpec
-    place: Place | None = None
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RenameColumn:
-    old: str
-    new: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropColumn:
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ShowColumn:
-    """SET VISIBLE, SET INVISIBLE."""
-
-    name: str
-    is_visible: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AddKey:
-    key: KeySpec
-    replaces: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DropKey:
-    """`is_constraint`: what has this name may be no key at all."""
-
-    name: str
-    if_exists: bool = False
-    is_constraint: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RenameKey:
-    old: str
-    new: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ConvertCharset:
-    charset: CharsetSpec
-
-
-@dataclass(frozen=True, slots=True)
-class SetOptions:
-    options: TableOptions
-
-
-@dataclass(frozen=True, slots=True)
-class Remake:
-    """Changes nothing that the model has, but the server makes the table's definition anew."""
-
-
-@dataclass(frozen=True, slots=True)
-class RenameTo:
-    name: TableName
-
-
-@dataclass(frozen=True, slots=True)
-class AddPeriod:
-    period: Period
-
-
-@dataclass(frozen=True, slots=True)
-class DropPeriod:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class SetVersioning:
-    is_on: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionToTable:
-    """MariaDB's CONVERT PARTITION: a new table of the same shape."""
-
-    name: TableName
-
-
-@dataclass(frozen=True, slots=True)
-class TableToPartition:
-    """MariaDB's CONVERT TABLE: that table is gone."""
-
-    name: TableName
-
-
-Clause = (
-    AddColumn | ChangeColumn | RenameColumn | DropColumn | ShowColumn | AddKey | DropKey | RenameKey | ConvertCharset
-    | SetOptions | Remake | RenameTo | AddPeriod | DropPeriod | SetVersioning | PartitionToTable | TableToPartition
-)  # fmt: skip
-
-
 _REMAKE = Remake()
-
-
-@dataclass(frozen=True, slots=True)
-class AlterTable:
-    name: TableName
-    clauses: tuple[Clause, ...]
-    if_exists: bool = False
 
 
 def read_alter_table(reader: Reader) -> AlterTable:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.model import TableName
-from penstock.schema.ddl.alter import AlterTable, read_alter_table, read_create_index, read_drop_index, skip_wait
+from penstock.schema.ddl.alter import read_alter_table, read_create_index, read_drop_index, skip_wait
+from penstock.schema.ddl.clause import AlterTable
 from penstock.schema.ddl.column import NO_CHARSET, CharsetSpec
 from penstock.schema.ddl.create import CreateTable, read_create_sequence, read_create_table
 from penstock.schema.ddl.kind import StatementKind
