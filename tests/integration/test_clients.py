@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from penstock.coordinate import ZooKeeperTree
-from penstock.errors import ConfigurationError, FencedError, MetaError, PositionLostError
+from penstock.errors import FencedError, MetaError, PositionLostError
 from penstock.instance import Instance, InstanceState
 from penstock.meta import Cursor, FileKeeper, KeptMeta
 from penstock.meta.zookeeper import ROOT
@@ -224,13 +224,30 @@ def test_kill_at_any_moment(mariadb: DatabaseServer, table_in_mariadb: str, tmp_
             assert after[0] > before[-1] - 12, "more than the batches that were not acked came again"
 
 
-def test_a_cursor_of_another_epoch_is_not_taken_for_a_place_in_this_log(
-    mariadb: DatabaseServer, tmp_path: Path
+@pytest.mark.parametrize("kind", STORES)
+def test_an_epoch_raised_by_hand_goes_on_by_gtids(
+    mariadb: DatabaseServer, tmp_path: Path, table_in_mariadb: str, kind: str
 ) -> None:
-    with running(mariadb, data_dir=tmp_path) as instance:
-        instance.clients.subscribe(CLIENT)
-    with pytest.raises(ConfigurationError, match=r"client 1001 .*this log is of epoch 1: with `penstock position set`"):
-        instance_of(mariadb, data_dir=tmp_path, epoch=1).start()
+    """And one that falls is refused: what has the higher one would take all that comes for old."""
+    table, settings = table_in_mariadb, {"data_dir": tmp_path, "store": STORES[kind]}
+    with running(mariadb, **settings) as instance:
+        for client in (1, 2):
+            instance.clients.subscribe(client, table)
+        insert(mariadb, table, range(20))
+        before = {1: taken(instance, 9, client=1), 2: taken(instance, 2, client=2)}
+    insert(mariadb, table, range(20, 30))
+    with running(mariadb, **settings, epoch=1) as instance:
+        insert(mariadb, table, range(30, 40))
+        for client, seen in before.items():
+            again = taken(instance, 39, client=client)
+            assert seen == list(range(seen[-1] + 1))
+            assert again == list(range(again[0], 40))
+            assert seen[-1] - 3 < again[0] <= seen[-1] + 1, "all of the last transaction, and nothing more, comes again"
+        assert instance.store.latest.epoch == 1
+        assert poll(lambda: (cursor := instance._books.meta.cursor(1)) is not None and cursor.position.epoch == 1)
+    (tmp_path / "default" / "source.json").unlink()
+    with pytest.raises(MetaError, match=r"client 1 is .*this log is of epoch 0: with `penstock position set`"):
+        instance_of(mariadb, **settings).start()
 
 
 def test_a_cursor_ahead_of_the_log_is_named(mariadb: DatabaseServer, tmp_path: Path) -> None:
@@ -262,15 +279,17 @@ def test_what_was_purged_stops_only_those_who_need_it(
     with running(server, **settings) as instance:
         insert(server, "d.t", range(30, 60))
         taken(instance, 59, client=2)
+    insert(server, "d.t", range(60, 70))
     execute(server, "FLUSH BINARY LOGS")
     assert poll(lambda: is_purged(server))
-    insert(server, "d.t", range(60, 90))
-    with pytest.raises(PositionLostError, match=r"the log of .* no longer has .* where client 1, 2 goes on"):
+    insert(server, "d.t", range(70, 90))
+    gap = r"no longer has what follows .*; missing are files .*; GTIDs 0-….*; the time from 20.* to 20"
+    with pytest.raises(PositionLostError, match=rf"{gap}.* where client 1, 2 goes on"):
         instance_of(server, **settings).start()
     with KeptMeta("default", FileKeeper("default", tmp_path), period_s=None) as meta:
         meta.update_cursor(2, Cursor(Position(last_file(server), 4)))
     with running(server, **settings) as instance:
-        assert taken(instance, 89, client=2) == list(range(60, 90))
+        assert taken(instance, 89, client=2) == list(range(70, 90))
         for _ in range(2):
             with pytest.raises(PositionLostError, match=r"client 1 cannot go on: .*penstock position set"):
                 instance.clients.get(1, BatchSize(3), 1)

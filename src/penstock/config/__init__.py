@@ -1,6 +1,7 @@
 """Settings: what a user can say, checked when it is said."""
 
 from penstock.config.settings import (
+    FailoverSettings,
     InstanceSettings,
     MetaSettings,
     ServerSettings,
@@ -10,6 +11,7 @@ from penstock.config.settings import (
 )
 
 __all__ = [
+    "FailoverSettings",
     "InstanceSettings",
     "MetaSettings",
     "ServerSettings",

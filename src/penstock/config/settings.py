@@ -113,6 +113,18 @@ class MetaSettings(_Settings):
     )
 
 
+class FailoverSettings(_Settings):
+    """When the source is taken for dead, and the standby is followed instead."""
+
+    query: str = Field(default="SELECT 1", description="that a live source answers")
+    interval_s: float = Field(default=3, gt=0, description="between two queries")
+    retries: int = Field(default=3, ge=1, description="so many queries, or connections to the log, fail before")
+    floor_s: float = Field(default=60, ge=0, description="from one switch to the next")
+    window_s: float = Field(
+        default=60, ge=0, description="without GTIDs the place is found by time, and this much comes again"
+    )
+
+
 PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 
 
@@ -121,10 +133,24 @@ class InstanceSettings(_Settings):
 
     destination: str = Field(default="default", pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$")
     source: SourceSettings = SourceSettings()
-    start: str | None = Field(
-        default=None, description="FILE:OFFSET of a transaction boundary; the log's end when not given"
+    standby: SourceSettings | None = Field(
+        default=None, description="followed when the source is dead; what it does not say is as at the source"
     )
-    epoch: int = Field(default=0, ge=0, le=511, description="raised when the source's log begins anew")
+    failover: FailoverSettings = FailoverSettings()
+    start: str | None = Field(
+        default=None,
+        description="where an instance without cursors begins: FILE:OFFSET, a GTID or a set of them, a time in UTC,"
+        " `first`; at the log's end when not given",
+    )
+    on_purged: Literal["stop", "latest", "repair"] = Field(
+        default="stop",
+        description="when the source no longer has what comes next: stop; go on with the log's end; or have the data"
+        " compared, and go on",
+    )
+    retention_warning_h: float = Field(
+        default=12, ge=0, description="warn when the source keeps what is still needed for less than this; 0: never"
+    )
+    epoch: int = Field(default=0, ge=0, le=511, description="the least: it rises by itself when the log is another one")
     store: StoreSettings = StoreSettings()
     meta: MetaSettings = MetaSettings()
     positions: tuple[PositionKind, ...] = Field(
@@ -136,13 +162,28 @@ class InstanceSettings(_Settings):
     zookeeper: str | None = Field(default=None, description="host:port,…; by default the server's")
     verify_checksum: bool = True
 
+    @field_validator("standby", mode="before")
+    @classmethod
+    def _as_the_source(cls, value: object, info: ValidationInfo) -> object:
+        source = info.data.get("source")
+        if not _is_mapping(value) or not isinstance(source, SourceSettings):
+            return value
+        alike = {name: getattr(source, name) for name in source.model_fields_set - {"host", "port", "server_id"}}
+        return alike | value
+
     @model_validator(mode="after")
     def _has_what_it_needs(self) -> Self:
         if self.data_dir is None and (self.store.kind != "memory" or "file" in (self.meta_kind, *self.positions)):
             raise ValueError(f"instance {self.destination} keeps files: say where with data_dir")
         if self.zookeeper is None and {self.meta_kind, *self.positions} & {"zookeeper", "mixed", "period-mixed"}:
             raise ValueError(f"instance {self.destination} needs ZooKeeper: say where with zookeeper")
+        if self.standby is not None and self.standby.address == self.source.address:
+            raise ValueError(f"instance {self.destination} has its own source, {self.source.address}, as a standby")
         return self
+
+    @property
+    def sources(self) -> tuple[SourceSettings, ...]:
+        return (self.source,) if self.standby is None else (self.source, self.standby)
 
     @property
     def meta_kind(self) -> Literal["memory", "file", "zookeeper", "mixed", "period-mixed"]:

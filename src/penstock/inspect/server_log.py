@@ -142,11 +142,7 @@ class ServerLog:
         return None
 
     def _previous(self, file: str) -> GtidSet:
-        """What was committed before a file was opened, as its first events say."""
-        for row in self._server.rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
-            if str(row[2]) in {"Previous_gtids", "Gtid_list"}:
-                return GtidSet.parse(str(row[5]).strip("[]"))
-        raise BinlogError(f"{file} of {self._server.address} does not say which GTIDs it begins with")
+        return previous_gtids(self._server, file)
 
 
 def _exactly(gtid: GtidSet) -> GtidSet:
@@ -154,6 +150,14 @@ def _exactly(gtid: GtidSet) -> GtidSet:
     if not gtid.is_mariadb:
         return gtid
     return replace(gtid, ranges={domain: ((last, last),) for domain, ((_, last),) in gtid.ranges.items()})
+
+
+def previous_gtids(server: Server, file: str) -> GtidSet:
+    """What was committed before a file was opened, as its first events say."""
+    for row in server.rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
+        if str(row[2]) in {"Previous_gtids", "Gtid_list"}:
+            return replace(GtidSet.parse(str(row[5]).strip("[]")), is_mariadb=str(row[2]) == "Gtid_list")
+    raise BinlogError(f"{file} of {server.address} does not say which GTIDs it begins with")
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:

@@ -1,5 +1,6 @@
 """One capture pipeline: source → blocks → store."""
 
-from penstock.instance.instance import Instance, InstanceState
+from penstock.instance.instance import Instance
+from penstock.instance.state import InstanceState
 
 __all__ = ["Instance", "InstanceState"]

@@ -1,5 +1,6 @@
 """The parts of an instance, as its settings choose them."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +12,17 @@ from penstock.meta import (
     FailoverPositions,
     FileKeeper,
     FilePositions,
+    FileRecords,
     KeptMeta,
     LogPositions,
     MemoryMeta,
     MemoryPositions,
+    MemoryRecords,
+    SourceRecord,
+    SourceRecords,
     ZooKeeperKeeper,
     ZooKeeperPositions,
+    ZooKeeperRecords,
 )
 from penstock.meta.zookeeper import ROOT
 from penstock.model import Position
@@ -27,10 +33,11 @@ from penstock.store.shelf import Shelf
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """Cursors, and from where capture goes on."""
+    """Cursors, from where capture goes on, and in which log."""
 
     meta: MemoryMeta
     positions: LogPositions
+    records: SourceRecords
     tree: Tree | None
 
     def close(self) -> None:
@@ -61,7 +68,22 @@ def open_bookkeeping(settings: InstanceSettings) -> Bookkeeping:
     }
     several = [managers[kind]() for kind in settings.positions]
     positions = several[0] if len(several) == 1 else FailoverPositions(*several)
-    return Bookkeeping(meta, positions, tree)
+    return Bookkeeping(meta, positions, _records(settings, tree, fence), tree)
+
+
+def _records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> SourceRecords:
+    """Where cursors are, or else where the store is."""
+    if settings.meta_kind in {"zookeeper", "mixed", "period-mixed"}:
+        return ZooKeeperRecords(settings.destination, _tree(tree), fence=fence)
+    return MemoryRecords() if settings.data_dir is None else FileRecords(settings.destination, settings.data_dir)
+
+
+def kept_record(settings: InstanceSettings) -> SourceRecord:
+    """Which log an instance follows, for who does not run it."""
+    if settings.zookeeper is None or settings.meta_kind in {"memory", "file"}:
+        return _records(settings, None, None).load()
+    with closing(ZooKeeperTree(settings.zookeeper)) as tree:
+        return _records(settings, tree, None).load()
 
 
 def fence_path(destination: str) -> str:

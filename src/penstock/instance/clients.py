@@ -25,7 +25,7 @@ class Clients:
         store: EventStore,
         meta: MemoryMeta,
         *,
-        source: tuple[str, int] = ("", 0),
+        source: Callable[[], tuple[str, int]] = lambda: ("", 0),
         check_cursor: Callable[[int, Position], None] | None = None,
     ) -> None:
         """`check_cursor` raises what is wrong with a place to go on from, if it is none in the source's log."""
@@ -65,12 +65,6 @@ class Clients:
         cursor = self._meta.cursor(client_id)
         if cursor is None:
             return self._add(client_id, text, start)
-        first, latest = self._store.first, self._store.latest
-        if not first.epoch <= cursor.position.epoch <= latest.epoch:
-            raise MetaError(
-                f"the cursor of client {client_id} is at {cursor}, and this log is of epoch {latest.epoch}: with"
-                " `penstock position set` or `reset` say where it is to go on"
-            )
         if self._check_cursor is not None:
             self._check_cursor(client_id, cursor.position)
         self._add(client_id, text, Start.cursor(cursor.position))
@@ -158,7 +152,7 @@ class Clients:
         return BatchRange(batch.start, batch.end, batch.end_sequence, ack)
 
     def _cursor(self, position: Position, server_id: int = 0) -> Cursor:
-        return Cursor(position, server_id=server_id, source=self._source)
+        return Cursor(position, server_id=server_id, source=self._source())
 
     def _session(self, client_id: int) -> threading.Lock:
         with self._lock:

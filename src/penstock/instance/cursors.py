@@ -2,18 +2,17 @@
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import ConfigurationError, MetaError, PositionLostError
-from penstock.inspect.live_server import LiveServer
 from penstock.inspect.place import parse_place
-from penstock.inspect.server_log import ServerLog
-from penstock.instance.assembly import open_bookkeeping
-from penstock.instance.source_log import SourceLog, no_warning
-from penstock.meta import ClientRecord, Cursor, FileKeeper, MemoryMeta, ZooKeeperKeeper
+from penstock.instance.assembly import kept_record, open_bookkeeping
+from penstock.instance.lineage import Lineage
+from penstock.instance.source_log import SourceLog
+from penstock.meta import ClientRecord, Cursor, FileKeeper, MemoryMeta, MemoryRecords, ZooKeeperKeeper
 from penstock.meta.zookeeper import ROOT
 from penstock.model import GtidSet, Position
 from penstock.store import Start
@@ -77,43 +76,37 @@ class Extent:
 
 
 def extent(settings: InstanceSettings) -> Extent:
-    server = LiveServer(settings.source, verify=settings.verify_checksum)
-    sizes = {str(row[0]): int(str(row[1])) for row in server.rows("SHOW BINARY LOGS")}
-    end = replace(server.end(), epoch=settings.epoch)
-    return Extent(Position(next(iter(sizes)), 4, epoch=settings.epoch), end, sizes)
+    log = present_log(settings)
+    seen = log.look()
+    return Extent(log.places.placed(seen.oldest), log.places.placed(seen.end), seen.sizes)
+
+
+def present_log(settings: InstanceSettings) -> SourceLog:
+    """Of the source that is followed, in its epoch."""
+    records = MemoryRecords()
+    records.save(kept_record(settings))
+    return SourceLog(settings, Lineage(records, settings.epoch))
 
 
 def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
     """A place between two transactions, as people write it: `first`, `latest`, a position, a time, or a GTID, after
     which it is."""
-    log = SourceLog(settings)
+    log = present_log(settings)
     if text in {"first", "latest"}:
         return log.oldest() if text == "first" else log.end()
     place = parse_place(text, now)
     if isinstance(place, Position):
-        _check_between_transactions(settings, place)
-        return replace(place, epoch=settings.epoch)
+        wanted = log.places.placed(place)
+        found = log.places.settled(wanted)
+        if found != wanted:
+            raise PositionLostError(
+                f"{wanted} is no place between two transactions of {log.source.address}: the last one before it is"
+                f" {found}"
+            )
+        return found
     if isinstance(place, GtidSet):
         return log.find(Start.after_gtid(place.text))
     return log.find(Start.at_time(place.us))
-
-
-def _check_between_transactions(settings: InstanceSettings, wanted: Position) -> None:
-    searched = ServerLog(LiveServer(settings.source, verify=True), wanted, no_warning, follow=False)
-    if searched.start == wanted:
-        return
-    before = searched.start
-    for block in searched:
-        part = block.between(before, wanted)
-        if len(part) and part.boundaries.size:
-            before = part.end_of(int(part.boundaries[-1]))
-        if block.end >= wanted:
-            break
-    if before != wanted:
-        raise PositionLostError(
-            f"{wanted} is no place between two transactions of {settings.source.address}: the last one before it is"
-            f" {before}"
-        )
 
 
 def cursor_at(settings: InstanceSettings, position: Position) -> Cursor:

@@ -1,63 +1,79 @@
-"""The life of one instance: a reader thread that follows the log into the store, and reads that the store cannot serve.
-
-A transient error reconnects from the last complete transaction, with back-off; any other stops the instance, and
-every consumer gets that error.
-"""
+"""One capture pipeline: it finds its place, follows a source's log into a store, and serves clients from there."""
 
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
-from enum import Enum
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
-from penstock.errors import ConfigurationError, FencedError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.errors import FencedError, MetaError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.inspect.place import parse_place
 from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
+from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
+from penstock.instance.counters import Counters
+from penstock.instance.gap import gap_of
+from penstock.instance.lineage import Kinship, Lineage
 from penstock.instance.source_log import SourceLog
+from penstock.instance.state import InstanceState, StateBook
+from penstock.instance.watchdog import Watchdog
 from penstock.meta import Cursor, KeptMeta, MemoryMeta
-from penstock.model import Position, TableName, TableSchema
+from penstock.model import GtidSet, Position, TableName, TableSchema
 from penstock.schema import live_schema
-from penstock.source import check_source, connect, current_position
+from penstock.source import check_source, connect
 from penstock.source.connection import translated
-from penstock.store import EventStore
+from penstock.source.look import Seen, mark_of
+from penstock.store import EventStore, Start
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
 _JOIN_S = 10.0
 _KEEP_S = 1.0  # how often the place from which capture goes on is kept
 _READERS = "readers"  # the client that stands for all who read by position
 
 
-class InstanceState(Enum):
-    STARTING = "starting"
-    RUNNING = "running"
-    RECONNECTING = "reconnecting"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
 class Instance:
-    """`start()` returns when the log flows, or raises why it cannot; `stop()` ends it. Readable from any thread."""
+    """`start()` returns when the log flows, or raises why it cannot; `stop()` ends it. Readable from any thread.
 
-    def __init__(self, settings: InstanceSettings, jitter: Callable[[], float] = random.random) -> None:
+    What `repair` is given, with on_purged: repair, is a gap in the log: it is to compare the data.
+    """
+
+    def __init__(
+        self,
+        settings: InstanceSettings,
+        *,
+        jitter: Callable[[], float] = random.random,
+        repair: Repair | None = None,
+    ) -> None:
         self.settings = settings
-        self.state = InstanceState.STOPPED
-        self._jitter = jitter
-        self.failure: PenstockError | None = None  # why the state is FAILED
+        self.states = StateBook(settings.destination)
+        self.counters = Counters()
+        self._jitter, self._repair = jitter, repair
+        self._refused: PenstockError | None = None  # why it could not even start
         self._stopping = threading.Event()
-        self._settled = threading.Event()  # the log flows, or never will
         self._threads: list[threading.Thread] = []
-        self._log = SourceLog(settings)
         self._books: Bookkeeping | None = None
+        self._log: SourceLog | None = None
+        self._lineage: Lineage | None = None
         self._store: EventStore | None = None
         self._clients: Clients | None = None
+        self._capture: Capture | None = None
+        self._watchdog: Watchdog | None = None
+
+    @property
+    def state(self) -> InstanceState:
+        return self.states.present.state
+
+    @property
+    def failure(self) -> PenstockError | None:
+        """Why the state is FAILED."""
+        return self._refused or (self._capture.failure if self._capture is not None else None)
 
     @property
     def store(self) -> EventStore:
@@ -67,100 +83,54 @@ class Instance:
     def clients(self) -> Clients:
         return self._started(self._clients)
 
+    @property
+    def source_log(self) -> SourceLog:
+        return self._started(self._log)
+
     def _started(self, part: T | None) -> T:
         if part is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
         return part
 
+    # -- life
+
     def start(self) -> None:
-        self.state = InstanceState.STARTING
+        self.states.enter(InstanceState.STARTING)
         try:
             self._open()
         except BaseException as error:
             failure = error if isinstance(error, PenstockError) else PenstockError(f"it cannot start: {error!r}")
-            self.state, self.failure = InstanceState.FAILED, failure
+            self._refused = failure
+            self.states.enter(InstanceState.FAILED, str(failure))
             self._close()
             raise
-        name = self.settings.destination
-        for target, what in ((self._run, "capture"), (self._keep_place, "place")):
-            thread = threading.Thread(target=target, args=(self.store,), name=f"penstock-{what}-{name}", daemon=True)
+        capture, name = self._started(self._capture), self.settings.destination
+        for target, what in ((capture.run, "capture"), (self._keep_place, "place")):
+            thread = threading.Thread(target=target, name=f"penstock-{what}-{name}", daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._settled.wait(self.settings.source.connect_timeout_s)
+        self._started(self._watchdog).start()
+        capture.settled.wait(self.settings.source.connect_timeout_s)
         if self.failure is not None:
             self.stop()
             raise self.failure
 
-    def _open(self) -> None:
-        settings, source = self.settings, self.settings.source
-        with closing(connect(source)) as connection:
-            check_source(connection, source)
-            now = replace(current_position(connection, source), epoch=settings.epoch)
-        self._books = open_bookkeeping(settings)
-        meta = self._books.meta
-        meta.start()
-        if isinstance(meta, KeptMeta):
-            meta.on_fenced = self._replaced
-        place = self._place(self._books, now)
-        start = place or (Position.parse(settings.start, settings.epoch) if settings.start else now)
-        self._store = open_store(settings, start, self._log)
-        if self._store.latest.epoch < settings.epoch:
-            self._store.restart_at(start)  # it is of another log, and of no use
-        self._log.check_reached(self._store.latest)
-        if place is not None and self._store.latest < place:
-            self._store.restart_at(place)  # a crash has left it behind all clients
-        self._check_purged(self._store, meta)
-        self._clients = Clients(
-            self._store,
-            meta,
-            source=(source.host, source.port),
-            check_cursor=self._check_cursor,
-        )
-        self._clients.start()
+    def pause(self, reason: str = "by hand") -> None:
+        """The log is not read; what the store has is served."""
+        self._started(self._capture).pause(reason)
 
-    def _place(self, books: Bookkeeping, now: Position) -> Position | None:
-        """From where capture goes on; cursors of another epoch, or ahead of the log, are places in another log."""
-        own, cursors = self.settings.epoch, books.meta.cursors()
-        self._log.check_reached(now, now)
-        for client_id, cursor in cursors.items():
-            if cursor.position.epoch != own:
-                raise ConfigurationError(
-                    f"the cursor of client {client_id} of '{self.settings.destination}' is at {cursor}, and this log is"
-                    f" of epoch {own}: with `penstock position set` or `reset` say where it is to go on"
-                )
-            self._check_cursor(client_id, cursor.position)
-        found = books.positions.load()
-        if found is None or found.position.epoch != own:
-            return None
-        self._log.check_reached(found.position, now)
-        return found.position
-
-    def _check_purged(self, store: EventStore, meta: MemoryMeta) -> None:
-        """What the source no longer has stops the clients that need it, and nobody else."""
-        oldest, source = self._log.oldest(), self.settings.source.address
-        if store.latest >= oldest:
-            return
-        cursors = meta.cursors()
-        later = [cursor.position for cursor in cursors.values() if cursor.position >= oldest]
-        lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
-        problem = f"the log of {source} begins at {oldest} and no longer has what follows {store.latest}"
-        if not later:
-            remedy = "choose a later start, or remove the store's files if there are any"
-            if lost:
-                remedy = f"say with `penstock position set` where client {lost} goes on"
-            raise PositionLostError(f"{problem}: {remedy}; SHOW BINARY LOGS lists what it has")
-        log.error("%s: lost client(s)=%s destination=%s", problem, lost, self.settings.destination)
-        store.restart_at(min(later))
-
-    def _check_cursor(self, client_id: int, position: Position) -> None:
-        self._log.check_reached(position, whose=f"the cursor of client {client_id}, ")
+    def resume(self) -> None:
+        self._started(self._capture).resume()
 
     def stop(self) -> None:
         self._stopping.set()
-        self._log.stop()
-        if self._store is not None and self.state is not InstanceState.FAILED:
-            self.state = InstanceState.STOPPED
+        if self._capture is not None:
+            self._capture.stop()
+        if self._store is not None:
+            self.states.enter(InstanceState.STOPPED, unless=frozenset({InstanceState.FAILED}))
             self._store.fail(SourceConnectionError(f"instance '{self.settings.destination}' was stopped"))
+        if self._watchdog is not None:
+            self._watchdog.stop()
         for thread in self._threads:
             thread.join(_JOIN_S)
         self._close()
@@ -180,19 +150,136 @@ class Instance:
             except Exception as error:  # noqa: BLE001 - the others are to be done all the same
                 log.warning("not all was kept destination=%s reason=%s", self.settings.destination, error)
 
+    # -- finding its place
+
+    def _open(self) -> None:
+        settings = self.settings
+        alive = self._answering()
+        self._books = open_bookkeeping(settings)
+        meta = self._books.meta
+        meta.start()
+        if isinstance(meta, KeptMeta):
+            meta.on_fenced = self._replaced
+        self._lineage = lineage = Lineage(self._books.records, settings.epoch)
+        self._log = source_log = SourceLog(settings, lineage)
+        if source_log.source.address not in alive:
+            source_log.source = next(one for one in settings.sources if one.address in alive)
+        seen = source_log.look()
+        place = self._place(self._books)
+        kinship = lineage.judge(seen, place or seen.end, lambda file: mark_of(source_log.source, file))
+        if kinship is not Kinship.SAME and place is None:
+            lineage.rise(source_log.source.address, seen.server, by_gtids=False)  # there is nothing to go on from
+            kinship = Kinship.SAME
+        start = place if place is not None else self._configured(seen)
+        is_here = kinship is Kinship.SAME and start.epoch == lineage.epoch
+        self._store = store = open_store(settings, self._settled(start) if is_here else start, source_log)
+        if place is not None and store.latest < place:
+            store.restart_at(place)  # a crash has left it behind all clients
+        if is_here and store.latest.epoch == lineage.epoch:
+            self._check_reached(store, meta, seen)
+            if settings.on_purged == "stop":
+                self._check_purged(store, meta, seen)
+        self._clients = Clients(store, meta, source=self._address, check_cursor=self._check_cursor)
+        self._clients.start()
+        parts = Parts(settings, source_log, lineage, store, self.states, self.counters)
+        self._capture = Capture(parts, jitter=self._jitter, repair=self._repair)
+        self._watchdog = Watchdog(settings, source_log, lambda: store.acked, self._capture.give_up_on)
+
+    def _answering(self) -> set[str]:
+        """Addresses of the sources that can be captured; raises what is wrong with the first when none can."""
+        alive: set[str] = set()
+        problem: PenstockError | None = None
+        for source in self.settings.sources:
+            try:
+                with closing(connect(source)) as connection:
+                    check_source(connection, source)
+                alive.add(source.address)
+            except SourceConnectionError as error:
+                problem = problem or error
+        if problem is not None and not alive:
+            raise problem
+        return alive
+
+    def _place(self, books: Bookkeeping) -> Position | None:
+        """From where capture goes on: the lowest cursor, or what stands in for it."""
+        for client_id, cursor in books.meta.cursors().items():
+            self._check_epoch(client_id, cursor.position)
+        found = books.positions.load()
+        return found.position if found is not None and found.position.epoch <= self.source_log.epoch else None
+
+    def _configured(self, seen: Seen) -> Position:
+        places, text = self.source_log.places, self.settings.start
+        if text is None or text == "latest":
+            return places.placed(seen.end)
+        if text == "first":
+            return places.placed(seen.oldest)
+        place = parse_place(text, datetime.now(UTC))
+        if isinstance(place, Position):
+            return places.placed(place)
+        if not isinstance(place, GtidSet):
+            return places.find(Start.at_time(place.us))
+        return places.find(Start.after_gtid(place.text)) if _is_one(place) else places.after(place)
+
+    def _settled(self, start: Position) -> Position:
+        """Between two transactions, and with its GTIDs; what the log lacks is refused later, with the reason."""
+        try:
+            return start if start.gtids is not None else self.source_log.places.settled(start)
+        except PositionLostError:
+            return start
+
+    def _check_reached(self, store: EventStore, meta: MemoryMeta, seen: Seen) -> None:
+        source_log = self.source_log
+        source_log.check_reached(store.latest, source_log.places.placed(seen.end))
+        for client_id, cursor in meta.cursors().items():
+            self._check_cursor(client_id, cursor.position)
+
+    def _check_cursor(self, client_id: int, position: Position) -> None:
+        self._check_epoch(client_id, position)
+        if position.epoch == self.source_log.epoch:
+            self.source_log.check_reached(position, whose=f"the cursor of client {client_id}, ")
+
+    def _check_epoch(self, client_id: int, position: Position) -> None:
+        if position.epoch > self.source_log.epoch:
+            raise MetaError(
+                f"the cursor of client {client_id} is at {position}, and this log is of epoch {self.source_log.epoch}:"
+                " with `penstock position set` or `reset` say where it is to go on"
+            )
+
+    def _check_purged(self, store: EventStore, meta: MemoryMeta, seen: Seen) -> None:
+        """What the source no longer has stops the clients that need it, and nobody else."""
+        source, oldest = self.source_log.source, self.source_log.places.placed(seen.oldest)
+        if store.latest >= oldest:
+            return
+        cursors = meta.cursors()
+        later = [cursor.position for cursor in cursors.values() if cursor.position >= oldest]
+        lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
+        problem = gap_of(source, store.latest, seen)
+        if problem.is_empty:
+            return  # capture gets over it
+        if not later:
+            remedy = "choose a later start, or remove the store's files if there are any"
+            if lost:
+                remedy = f"say with `penstock position set` where client {lost} goes on"
+            raise PositionLostError(f"{problem}: {remedy}; SHOW BINARY LOGS lists what it has")
+        log.error("%s: lost client(s)=%s destination=%s", problem, lost, self.settings.destination)
+        store.restart_at(min(later))
+
     # -- for consumers
 
     def end_after(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
         """Where a batch from `start` should end. Before what the store holds, the source's own log is measured."""
         store = self._store_for_readers()
-        self._log.check_reached(start, store.latest)
-        if start >= store.first:
+        self.source_log.check_reached(start, store.latest)
+        if start < store.first_for(start):
+            start = self.source_log.translated(start)
+        target = store.first_for(start)
+        if start >= target:
             return store.end_after(start, max_bytes, timeout_s)
-        target, size, end = store.first, 0, start
-        for block in self._log.read_log(start, target):
+        size, end = 0, start
+        for block in self.source_log.read_log(start, target):
             boundaries = block.boundaries
             if boundaries.size:
-                end = block.end_of(int(boundaries[-1]))
+                end = block.boundary_after(int(boundaries[-1]))
             size += block.size_bytes
             if size >= max_bytes and end > start:
                 return end
@@ -201,9 +288,14 @@ class Instance:
     def read(self, start: Position, end: Position) -> Iterator[Block]:
         """Entries of (start, end], from the store where it has them, else from the source's log."""
         store = self._store_for_readers()
-        self._log.check_reached(end, store.latest)
+        self.source_log.check_reached(end, store.latest)
         held = store.read(start, end)
-        yield from self._log.read_log(start, end) if held is None else held
+        if held is None and end.epoch < self.source_log.epoch and end > store.first_for(end):
+            raise PositionLostError(
+                f"what lies between {start} and {end} is of the log before the source was switched, and only a part of"
+                " it is still here: a Spark query begins anew with a new checkpoint"
+            )
+        yield from self.source_log.read_log(start, end) if held is None else held
 
     def ack(self, end: Position) -> None:
         """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is
@@ -218,66 +310,54 @@ class Instance:
         return self.store
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
-        source = self.settings.source
+        source = self.source_log.source
         with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
             return [live_schema(cursor, table) for table in tables]
 
     def oldest(self) -> Position:
         """Where the source's log begins."""
-        return self._log.oldest()
+        return self.source_log.oldest()
 
-    # -- capture
+    def status(self) -> dict[str, Any]:
+        """What an operator wants to know, as plain data."""
+        step, seconds = self.states.present, self.states.seconds
+        about: dict[str, Any] = {
+            "destination": self.settings.destination,
+            "state": step.state.value,
+            "reason": step.reason,
+            "since": step.since,
+            "seconds": {state.value: round(spent, 3) for state, spent in seconds.items() if spent},
+            "counters": self.counters.to_json(),
+        }
+        if self._store is not None and self._log is not None:
+            latest = self._store.latest
+            about |= {
+                "source": self._log.source.address,
+                "epoch": self._log.epoch,
+                "first": self._store.first.to_json(),
+                "latest": latest.to_json(),
+                "acked": self._store.acked.to_json(),
+                "behind_s": max(0.0, round(time.time() - latest.timestamp, 3)) if latest.timestamp else None,
+                "store_bytes": self._store.size_bytes,
+            }
+        if self._watchdog is not None:
+            about["retention_hours_left"] = self._watchdog.hours_left
+        return about
 
-    def _run(self, store: EventStore) -> None:
-        pause_s = _FIRST_PAUSE_S
-        while not self._stopping.is_set():
-            try:
-                for _ in self._follow(store):
-                    pause_s = _FIRST_PAUSE_S
-            except PenstockError as error:
-                if self._stopping.is_set():
-                    return
-                if not error.transient:
-                    self._fail(store, error)
-                    return
-                self.state = InstanceState.RECONNECTING
-                log.warning(
-                    "reconnecting destination=%s in_s=%.1f reason=%s", self.settings.destination, pause_s, error
-                )
-                self._stopping.wait(pause_s * (0.5 + self._jitter()))
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            except Exception as error:
-                log.debug("capture died", exc_info=error)
-                self._fail(store, PenstockError(f"capture of '{self.settings.destination}' died: {error!r}"))
-                return
+    # -- keeping the place
 
-    def _fail(self, store: EventStore, error: PenstockError) -> None:
-        self.state, self.failure = InstanceState.FAILED, error
-        store.fail(error)
-        if self._settled.is_set():  # before that, start() raises it
-            log.error("capture stopped destination=%s reason=%s", self.settings.destination, error)
-        self._settled.set()
-
-    def _follow(self, store: EventStore) -> Iterator[None]:
-        start = store.discard_incomplete()
-        with self._log.followed(start) as stream:
-            for block in stream:
-                if stream.is_flowing:
-                    self.state = InstanceState.RUNNING
-                    self._settled.set()
-                while block is not None and not store.put(block, timeout_s=1.0):
-                    if self._stopping.is_set():
-                        return
-                yield
+    def _address(self) -> tuple[str, int]:
+        source = self.source_log.source
+        return source.host, source.port
 
     def _replaced(self, error: PenstockError) -> None:
         """Another server has this destination now."""
-        if self._store is not None and self.state is not InstanceState.FAILED:
-            self._fail(self._store, error)
-            self._log.stop()
+        if self._capture is not None and self.state is not InstanceState.FAILED:
+            self._capture.fail(error)
+            self._capture.stop()
 
-    def _keep_place(self, store: EventStore) -> None:
-        kept = None
+    def _keep_place(self) -> None:
+        kept, store = None, self.store
         while not self._stopping.wait(_KEEP_S):
             books, place = self._books, store.acked
             if books is None or place == kept:
@@ -292,5 +372,9 @@ class Instance:
                 log.warning("place not kept destination=%s reason=%s", self.settings.destination, error)
 
     def _save_place(self, books: Bookkeeping, store: EventStore) -> None:
-        source = self.settings.source
-        books.positions.save(Cursor(store.acked, source=(source.host, source.port)))
+        books.positions.save(Cursor(store.acked, source=self._address()))
+
+
+def _is_one(gtids: GtidSet) -> bool:
+    """A transaction, after which to begin; MariaDB's are places by themselves."""
+    return gtids.is_single and not gtids.is_mariadb

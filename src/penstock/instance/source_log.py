@@ -1,49 +1,58 @@
-"""The source's own log, for what the store does not have."""
+"""The source's own log: to be followed, and for what the store does not have."""
 
 import logging
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
+from functools import lru_cache
 
 from penstock.binlog.events.block import Block
-from penstock.config import InstanceSettings
+from penstock.config import InstanceSettings, SourceSettings
 from penstock.errors import PositionLostError, ServerIdTakenError, SourceConnectionError
-from penstock.inspect.live_server import LiveServer
-from penstock.inspect.place import Moment
-from penstock.inspect.server_log import ServerLog
-from penstock.model import GtidSet, Position
-from penstock.source import BinlogStream, connect, current_position, oldest_position
+from penstock.instance.lineage import Lineage
+from penstock.instance.place import Places
+from penstock.model import Position
+from penstock.source import BinlogStream
+from penstock.source.look import Seen, look_at
 from penstock.source.stream import draw_server_id
 from penstock.store import Start
-from penstock.store.client import Place
-from penstock.store.held import Entries, Held
-from penstock.store.start import place_of
 
 log = logging.getLogger(__name__)
+
+_TRANSLATIONS = 64
 
 
 class SourceLog:
     """Any thread may read from it; `stop` ends all that is read."""
 
-    def __init__(self, settings: InstanceSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: InstanceSettings, lineage: Lineage) -> None:
+        self._settings, self._lineage = settings, lineage
+        self.source = next((one for one in settings.sources if one.address == lineage.record.address), settings.source)
         self._streams: set[BinlogStream] = set()
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go
-        self._epoch = settings.epoch
         self._server_id = settings.source.server_id or draw_server_id()  # of who follows the log; others draw their own
+        self._translated = lru_cache(_TRANSLATIONS)(self._translate)
+
+    def switch_to(self, source: SourceSettings) -> None:
+        """Another server has the log."""
+        self.source = source
+        self.interrupt()
 
     def stop(self) -> None:
         self._stopping.set()
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """End all that is read now."""
         for stream in list(self._streams):
             stream.stop()
 
     @contextmanager
-    def followed(self, start: Position) -> Generator[BinlogStream, None, None]:
+    def followed(self, start: Position, *, by_gtids: bool = False) -> Generator[BinlogStream, None, None]:
         """The stream of capture: there is one at a time."""
         try:
-            with self.opened(start, self._server_id) as stream:
+            with self.opened(start, self._server_id, by_gtids=by_gtids) as stream:
                 yield stream
         except ServerIdTakenError:
             if self._settings.source.server_id is None:
@@ -52,10 +61,12 @@ class SourceLog:
             raise
 
     @contextmanager
-    def opened(self, start: Position, server_id: int | None = None) -> Generator[BinlogStream, None, None]:
+    def opened(
+        self, start: Position, server_id: int | None = None, *, by_gtids: bool = False
+    ) -> Generator[BinlogStream, None, None]:
         """A stream that `stop` ends, whoever reads from it."""
-        source, verify = self._settings.source, self._settings.verify_checksum
-        stream = BinlogStream(source, start, verify=verify, server_id=server_id)
+        verify = self._settings.verify_checksum
+        stream = BinlogStream(self.source, start, verify=verify, server_id=server_id, by_gtids=by_gtids)
         self._streams.add(stream)
         try:
             with stream:
@@ -66,47 +77,52 @@ class SourceLog:
             self._streams.discard(stream)
 
     def read_log(self, start: Position, end: Position) -> Iterator[Block]:
+        """Places of an earlier log are looked for in this one: what comes is of its epoch."""
+        epoch = self.epoch
+        start, end = self.translated(start), self.translated(end)
         with self.opened(start) as stream:
             for block in stream:
+                if block is not None and not self._lineage.is_known(stream.mark):
+                    raise SourceConnectionError(f"{self.source.address} is another server than it was, or its log is")
                 part = block.between(start, end) if block is not None else ()
                 if part:
                     yield part
                 if (block.end if block is not None else stream.position) >= end:
                     return
+        if epoch != self.epoch:
+            raise SourceConnectionError(f"the source of '{self._settings.destination}' was switched while it was read")
         raise SourceConnectionError(f"instance '{self._settings.destination}' was stopped")
 
+    @property
+    def epoch(self) -> int:
+        return self._lineage.epoch
+
+    @property
+    def places(self) -> Places:
+        return Places(self.source, self.epoch, self._settings.failover.window_s)
+
     def find(self, start: Start) -> Position:
-        """The file by its first events, then the transaction in it."""
-        server = LiveServer(self._settings.source, verify=self._settings.verify_checksum)
-        since = GtidSet.parse(start.gtid) if start.kind == "gtid" else Moment(start.time_us)
-        searched = ServerLog(server, since, no_warning, follow=False)
-        last = searched.start  # between two transactions
-        for block in searched:
-            entries = Entries.of(block)
-            if not len(entries):
-                continue
-            found = _found(start, entries, last)
-            if found is not None:
-                return self._placed(found)
-            ends = block.boundaries
-            last = block.end_of(int(ends[-1])) if ends.size else last
-        if start.kind == "gtid":
-            raise PositionLostError(f"the log of {self._settings.source.address} has no transaction {start.gtid}")
-        return self._placed(last)
+        return self.places.find(start)
+
+    def translated(self, position: Position) -> Position:
+        """A place of an earlier epoch, in this one."""
+        if position.epoch == self.epoch:
+            return position
+        return self._translated(position, self.epoch)
+
+    def _translate(self, position: Position, _: int) -> Position:
+        return self.places.translated(position)
+
+    def look(self) -> Seen:
+        return look_at(self.source)
 
     def oldest(self) -> Position:
         """Where it begins."""
-        with closing(connect(self._settings.source)) as connection:
-            return self._placed(oldest_position(connection, self._settings.source))
+        return self.places.placed(self.look().oldest)
 
     def end(self) -> Position:
         """Where it ends now."""
-        with closing(connect(self._settings.source)) as connection:
-            return self._placed(current_position(connection, self._settings.source))
-
-    def _placed(self, position: Position) -> Position:
-        """As the server gives it, and in our order."""
-        return replace(position, epoch=self._epoch)
+        return self.places.placed(self.look().end)
 
     def check_reached(self, position: Position, known: Position | None = None, *, whose: str = "") -> None:
         """A position that the log has not reached is of another log: to go on from it would skip changes."""
@@ -117,22 +133,7 @@ class SourceLog:
         self._reached = self.end()
         if position > self._reached:
             raise PositionLostError(
-                f"{whose}{position} is ahead of the log of {self._settings.source.address}, which ends at"
-                f" {self._reached}: the log was restarted, or this is another server; a client is moved with `penstock"
-                " position set`, a Spark query begins anew with a new checkpoint"
+                f"{whose}{position} is ahead of the log of {self.source.address}, which ends at {self._reached}: the"
+                " log was restarted, or this is another server; a client is moved with `penstock position set`, a Spark"
+                " query begins anew with a new checkpoint"
             )
-
-
-def no_warning(text: str) -> None:
-    log.info("%s", text)
-
-
-def _found(start: Start, entries: Entries, last: Position) -> Position | None:
-    """Where the start is, if that is known from this block."""
-    held = Held.of(entries, 0, 0)
-    before, missing = Place(-1, last, 0), Place(-1, last, 0)
-    try:
-        place = place_of(start, [held], lambda _: entries, before, missing)
-    except PositionLostError:
-        return None
-    return None if place is missing else place.position

@@ -13,6 +13,7 @@ from penstock.meta.log_position import (
 )
 from penstock.meta.memory import MemoryMeta
 from penstock.meta.record import BatchRange, ClientRecord
+from penstock.meta.source_record import FileRecords, MemoryRecords, SourceRecord, SourceRecords, ZooKeeperRecords
 from penstock.meta.zookeeper import ZooKeeperKeeper
 
 __all__ = [
@@ -23,11 +24,16 @@ __all__ = [
     "FailoverPositions",
     "FileKeeper",
     "FilePositions",
+    "FileRecords",
     "Keeper",
     "KeptMeta",
     "LogPositions",
     "MemoryMeta",
     "MemoryPositions",
+    "MemoryRecords",
+    "SourceRecord",
+    "SourceRecords",
     "ZooKeeperKeeper",
     "ZooKeeperPositions",
+    "ZooKeeperRecords",
 ]

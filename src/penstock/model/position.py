@@ -53,12 +53,15 @@ class Position:
         return f"{self.file}:{self.offset}" + (f" (epoch {self.epoch})" if self.epoch else "")
 
     def to_json(self) -> dict[str, Any]:
-        """What tells it from others; keys in a fixed order: Spark compares offsets as text."""
-        return {"epoch": self.epoch, "file": self.file, "offset": self.offset}
+        """What tells it from others, and its GTIDs, by which it is found in another server's log. Keys are in a fixed
+        order: Spark compares offsets as text."""
+        about = {"epoch": self.epoch, "file": self.file, "offset": self.offset}
+        return about | {"gtids": self.gtids.text} if self.gtids is not None and self.gtids.ranges else about
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Position":
-        return cls(str(value["file"]), int(value["offset"]), epoch=int(value.get("epoch", 0)))
+        gtids = GtidSet.parse(str(value["gtids"])) if value.get("gtids") else None
+        return cls(str(value["file"]), int(value["offset"]), epoch=int(value.get("epoch", 0)), gtids=gtids)
 
     @classmethod
     def parse(cls, text: str, epoch: int = 0) -> "Position":

@@ -100,9 +100,14 @@ def _wished(variables: Mapping[str, str], name: str, wished: str, why: str) -> F
     return Finding(name, Verdict.OK if is_right else Verdict.WARN, found, "" if is_right else why)
 
 
-def _retention(variables: Mapping[str, str]) -> Finding:
+def retention_s(variables: Mapping[str, str]) -> float:
+    """How long a file of the log is kept; 0 when for ever."""
     seconds = float(variables.get("binlog_expire_logs_seconds", 0) or 0)
-    seconds = seconds or _DAY_S * float(variables.get("expire_logs_days", 0) or 0)
+    return seconds or _DAY_S * float(variables.get("expire_logs_days", 0) or 0)
+
+
+def _retention(variables: Mapping[str, str]) -> Finding:
+    seconds = retention_s(variables)
     if 0 < seconds < _DAY_S:
         why = "a capture that stands still for longer loses changes: SET GLOBAL binlog_expire_logs_seconds = 604800"
         return Finding("retention of the log", Verdict.WARN, f"{seconds / 3600:g} hours", why)

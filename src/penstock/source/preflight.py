@@ -36,7 +36,9 @@ def current_position(connection: "Connection[Cursor]", settings: SourceSettings)
             cursor.execute("SELECT @@GLOBAL.gtid_mode")
             (mode,) = cursor.fetchone() or ("OFF",)
             executed = GtidSet.parse(row[4]) if str(mode).upper() == "ON" else None
-    return Position(row[0], int(row[1]), gtids=executed)
+        cursor.execute("SELECT UNIX_TIMESTAMP()")  # after it: what comes later is not older
+        (now,) = cursor.fetchone() or (0,)
+    return Position(row[0], int(row[1]), int(now), gtids=executed)
 
 
 def oldest_position(connection: "Connection[Cursor]", settings: SourceSettings) -> Position:

@@ -9,6 +9,7 @@ import secrets
 import select
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from types import TracebackType
@@ -27,7 +28,7 @@ from penstock.errors import (
     ServerIdTakenError,
     SourceConnectionError,
 )
-from penstock.model import Position
+from penstock.model import FileMark, Position
 from penstock.source.connection import connect, translated
 from penstock.source.dump import (
     COM_BINLOG_DUMP,
@@ -76,6 +77,7 @@ class BinlogStream:
         self._unwrapper = PacketUnwrapper()
         self._inbox: NDArray[np.uint8] = np.empty(_INBOX_BYTES, np.uint8)
         self._connection: Any = None
+        self.waited_s = 0.0  # for bytes to come
         self._stopping = threading.Event()
 
     @property
@@ -86,6 +88,11 @@ class BinlogStream:
     @property
     def position(self) -> Position:
         return self._reader.position
+
+    @property
+    def mark(self) -> FileMark | None:
+        """Of the file that is read."""
+        return self._reader.mark
 
     def __enter__(self) -> Self:
         if self._by_gtids is None and self._start.offset > _LAST_OFFSET:
@@ -166,6 +173,7 @@ class BinlogStream:
             self._reader.expect_checksum(is_on=str(algorithm).upper() == "CRC32")
 
     def _receive(self) -> int:
+        began = time.perf_counter()
         try:
             size = self._socket.recv_into(self._inbox.data)
         except TimeoutError:
@@ -177,6 +185,8 @@ class BinlogStream:
             if self._stopping.is_set():
                 return 0
             raise SourceConnectionError(f"the log connection to {self._settings.address} broke: {error}") from error
+        finally:
+            self.waited_s += time.perf_counter() - began
         if not size and not self._stopping.is_set():
             raise SourceConnectionError(f"{self._settings.address} closed the log connection at {self.position}")
         return size

@@ -35,6 +35,21 @@ class Books:
             if ended is not None:
                 self.boundary = _boundary_in(ended, shelf.entries(ended), ended.boundary)
 
+    def go_on_at(self, position: Position) -> None:
+        """The place after all that was put, in the log of another epoch."""
+        self.put = self.boundary = Place(self.put.sequence, position, self.put.bytes)
+
+    def origin_for(self, position: Position) -> Place:
+        """The first place from which one can read on in the log that a position is of: after a switch of the source,
+        the store begins for the new log where that one was gone on with."""
+        if position.epoch <= self.origin.position.epoch:
+            return self.origin
+        held = self.shelf.held
+        number = held.find(lambda one: one.after.epoch < position.epoch)
+        if number == held.tail:
+            return self.put
+        return Place(held[number].first - 1, held[number].after, held[number].base)
+
     def number(self, several: Sequence[Entries]) -> list[tuple[Held, Entries]]:
         """What they will be when they are added next."""
         found: list[tuple[Held, Entries]] = []

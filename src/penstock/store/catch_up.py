@@ -24,6 +24,15 @@ NOT_IN_STORE = -1  # as a sequence
 class LogReader(Protocol):
     """What the source implements."""
 
+    @property
+    def epoch(self) -> int:
+        """Of the log that there is now."""
+        ...
+
+    def translated(self, position: Position) -> Position:
+        """A place of an earlier epoch, in the log that there is now. Raises PositionLostError."""
+        ...
+
     def find(self, start: Start) -> Position:
         """Where in the log a GTID or a time is: between two transactions. Raises PositionLostError."""
         ...
@@ -41,6 +50,7 @@ def begin(
     origin: Place,
     boundary: Place,
     log: LogReader | None,
+    origin_for: Callable[[Position], Place],
 ) -> Client:
     """A client at its start: in the store, or before it, if the source's log has that."""
     try:
@@ -51,7 +61,8 @@ def begin(
         place = origin
     if log is not None and place.position == origin.position and start.kind not in {"first", "latest"}:
         wanted = start.position or log.find(start)
-        if wanted < origin.position:
+        place = origin_for(wanted)
+        if wanted < place.position:
             return Client(name, place, place, place, catch_up=CatchUp(log, wanted), is_far=True)
     is_ahead = start.kind == "cursor" and start.position is not None and start.position > place.position
     return Client(name, place, place, place, ahead=start.position if is_ahead else None)
@@ -143,6 +154,15 @@ class CatchUp:
     @property
     def is_all_acked(self) -> bool:
         return not self._waiting
+
+    def moved(self) -> "CatchUp | None":
+        """After a switch of the source: from the last boundary that is acked, in the new log. What was got already can
+        still be acked, and comes again."""
+        if self.boundary.epoch == self._log.epoch:
+            return None
+        moved = CatchUp(self._log, self._log.translated(self.boundary))
+        moved._waiting.extend(self._waiting)
+        return moved
 
     def rewound(self) -> "CatchUp":
         """From the last ack on."""

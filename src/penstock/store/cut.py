@@ -84,7 +84,7 @@ def end_after(
             reach = total + starts[boundaries] + sizes[boundaries] - starts[0]
             fitting = boundaries[reach <= max_bytes]
             if fitting.size or best is None:
-                best = block.end_of(int(fitting[-1] if fitting.size else boundaries[0]))
+                best = block.boundary_after(int(fitting[-1] if fitting.size else boundaries[0]))
         total += int(sizes.sum())
         if best is not None and total >= max_bytes:
             break

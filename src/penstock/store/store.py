@@ -17,7 +17,7 @@ from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.books import Books
 from penstock.store.catch_up import CatchUp, LogReader, begin
-from penstock.store.client import Client, ClientState, TableFilter
+from penstock.store.client import Client, ClientState, Place, TableFilter
 from penstock.store.cut import cut, end_after
 from penstock.store.gate import Gate
 from penstock.store.held import Entries
@@ -107,6 +107,25 @@ class EventStore:
             self._shelf.clear()
             self._books.begin(position)
 
+    def go_on_at(self, position: Position, translated: Callable[[Position], Position] | None = None) -> None:
+        """The source's log goes on there: it is another one, of a later epoch, or a part of it is missing.
+
+        A client that has acked more than the store has, in the log before, is looked for in the new one.
+        """
+        with self._gate:
+            aheads = {name: one.ahead for name, one in self._roster.clients.items() if one.ahead is not None}
+        if translated is not None:
+            aheads = {name: translated(ahead) for name, ahead in aheads.items()}
+        with self._gate:
+            put = self._books.put
+            if put.sequence != self._books.boundary.sequence or position <= put.position:
+                raise StoreError(f"the store cannot go on at {position}: it is at {put.position}")
+            self._books.go_on_at(position)
+            for name, ahead in aheads.items():
+                if name in self._roster.clients:
+                    self._roster.clients[name].ahead = ahead if ahead > position else None
+            self._gate.notify()
+
     def fail(self, error: PenstockError) -> None:
         """Every waiting or later put, get and read raises this error; what was read can still be acked."""
         self._gate.fail(error)
@@ -156,10 +175,12 @@ class EventStore:
                 if known is not None:
                     return joined(known)
                 books, held = self._books, Snapshot(self._shelf.held, self._gate)
-                origin, boundary = books.origin, books.boundary
+                wanted = start.position if start is not None else None
+                origin, boundary = books.origin_for(wanted) if wanted else books.origin, books.boundary
             with suppress(BlockGoneError):
                 # The log, or many files, may have to be looked through: others do not wait for that.
-                found = begin(name, start or Start.first(), held, self._shelf.entries, origin, boundary, self._log)
+                several, wish = (held, self._shelf.entries), start or Start.first()
+                found = begin(name, wish, *several, origin, boundary, self._log, self._origin_for)
                 with self._gate:
                     known = self._roster.clients.get(name)
                     is_there = self._books.origin.sequence <= found.get.sequence <= self._books.put.sequence
@@ -234,9 +255,16 @@ class EventStore:
         with self._gate:
             self._check_live(client)
             catch_up = client.catch_up
-            target = self._books.origin.position if client.is_far else client.ack.position
-        if catch_up is None:
+            if catch_up is None:
+                return None
+        if (moved := catch_up.moved()) is not None:
+            # The source was switched. From here on all comes from the new log, up to where the store goes on with it.
+            with self._gate:
+                if client.catch_up is catch_up:
+                    client.catch_up, client.is_far, client.rounds = moved, True, 0
             return None
+        with self._gate:
+            target = self._books.origin_for(catch_up.got).position if client.is_far else client.ack.position
         batch = catch_up.get(client, target, size, is_ddl_alone=is_ddl_alone)
         with self._gate:
             self._check_live(client)
@@ -249,7 +277,7 @@ class EventStore:
 
     def _approach(self, client: Client, catch_up: CatchUp) -> None:
         """It has reached where the store began. If that has moved on too often, the store waits for it now."""
-        origin = self._books.origin
+        origin = self._books.origin_for(catch_up.got)
         client.rounds += 1
         if catch_up.got >= origin.position or client.rounds == _ROUNDS:
             client.move(get=origin, ack=origin)
@@ -315,6 +343,11 @@ class EventStore:
         with self._gate:
             return min(self._books.origin.position, self._books.boundary.position)
 
+    def first_for(self, position: Position) -> Position:
+        """The same in the log that a position is of."""
+        with self._gate:
+            return min(self._books.origin_for(position).position, self._books.boundary.position)
+
     @property
     def latest(self) -> Position:
         """The last transaction boundary that was put."""
@@ -340,8 +373,9 @@ class EventStore:
                 self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
                 if self._books.boundary.position <= start:
                     return start
-                if start < self._books.origin.position:
-                    return min(self._books.origin.position, self._books.boundary.position)
+                origin = self._books.origin_for(start).position
+                if start < origin:
+                    return min(origin, self._books.boundary.position)
                 parts = self._books.after(start, max_bytes)
             with suppress(BlockGoneError):
                 return end_after(start, parts, self._shelf.entries, max_bytes)
@@ -351,7 +385,7 @@ class EventStore:
         """The entries of (start, end], or None when they are not, or no longer, all here."""
         with self._gate:
             self._gate.check()
-            if start < self._books.origin.position or end > self._books.boundary.position:
+            if start < self._books.origin_for(start).position or end > self._books.boundary.position:
                 return None
             held = self._shelf.held
             parts = [one for one in held.since(held.find(lambda one: one.end <= start)) if one.start < end]
@@ -361,7 +395,22 @@ class EventStore:
             return None  # acked in the meantime
         return tuple(block for block in found if len(block))
 
+    def _origin_for(self, position: Position) -> Place:
+        with self._gate:
+            return self._books.origin_for(position)
+
     # -- about it
+
+    @property
+    def why_full(self) -> str:
+        """For whom capture waits, while it does."""
+        with self._gate:
+            if self._shelf.problem:
+                return self._shelf.problem
+            holding = self._roster.holding
+            lowest = min((client.ack.sequence for client in holding), default=0)
+            names = ", ".join(sorted(client.name for client in holding if client.ack.sequence == lowest))
+            return f"the store is full until {names or 'a client'} acks"
 
     @property
     def size_bytes(self) -> int:

@@ -25,6 +25,11 @@ class Log:
     reads: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     while_reading: Callable[[], None] = lambda: None
     breaks_after: int = -1  # so many blocks, once
+    epoch: int = 0
+    places: dict[Position, Position] = field(default_factory=dict[Position, Position])  # of logs before, in this one
+
+    def translated(self, position: Position) -> Position:
+        return position if position.epoch == self.epoch else self.places[position]
 
     def find(self, start: Start) -> Position:
         if start.kind != "time":
@@ -34,7 +39,7 @@ class Log:
 
     def read_log(self, start: Position, end: Position) -> Iterator[Block]:
         """From a place between two transactions only: elsewhere rows would lack their table maps."""
-        assert start in {START, *(block.end for block in self.blocks)}
+        assert start in {START, *(block.start for block in self.blocks), *(block.end for block in self.blocks)}
         self.reads.append((start.offset, end.offset))
         self.while_reading()
         for block in self.blocks:

@@ -44,6 +44,11 @@ class Source:
     def block(self, first: int, stop: int) -> Block:
         return block_of(self.events[first:stop], start=self.starts[first])[0]
 
+    epoch = 0
+
+    def translated(self, position: Position) -> Position:
+        return position
+
     def find(self, start: Start) -> Position:
         raise PositionLostError(str(start))
 

@@ -21,6 +21,8 @@ _CRC32 = 1
 class Format:
     server_version: str
     checksum: int  # bytes at the end of each event
+    began: int  # when the file did, in seconds; the server says so also to who reads it from the middle
+    server_id: int  # of the server that writes it
 
 
 def read_format(event: memoryview) -> Format:
@@ -36,7 +38,9 @@ def read_format(event: memoryview) -> Format:
                 _HEADER_LENGTH,
             )
     is_on = _knows_checksums(version) and event[-CHECKSUM - 1] == _CRC32
-    return Format(version, CHECKSUM if is_on else 0)
+    began = int.from_bytes(event[:TYPE_AT], "little")
+    server_id = int.from_bytes(event[TYPE_AT + 1 : TYPE_AT + 5], "little")
+    return Format(version, CHECKSUM if is_on else 0, began, server_id)
 
 
 def is_sound(event: memoryview) -> bool:

@@ -9,12 +9,14 @@ across the end of a buffer.
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.bodies import Gtids, parse_body
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.expand import COMPRESSED_KINDS, open_payload, plain_event
 from penstock.binlog.events.feed import Feed
@@ -46,8 +48,8 @@ from penstock.binlog.events.state import (
 )
 from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.events.table_map import check_names, table_map_body
-from penstock.errors import BinlogError
-from penstock.model import Position
+from penstock.errors import BinlogError, ConfigurationError
+from penstock.model import FileMark, GtidSet, Position
 from penstock.model.position import numbered
 
 BLOCK_BYTES = 1 << 20
@@ -77,6 +79,7 @@ class BlockReader:
         self._tables: dict[int, bytes] = {}
         self._fragments = Fragments()
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
+        self.mark: FileMark | None = None  # of the file that is read, known with it
 
     @property
     def position(self) -> Position:
@@ -161,6 +164,8 @@ class BlockReader:
         used = np.unique(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS]).tolist()
         tables = {number: self._tables[number] for number in used}
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
+        if self._executed is None:
+            self._executed = self._gtids_before(data)
         block = Block.of_arrays(
             self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
             self._state.take_seal(), self._epoch, self._executed,
@@ -168,6 +173,21 @@ class BlockReader:
         self._executed = block.executed_before(count)
         self._count, self._pieces, self._sealed = 0, [], 0
         return block
+
+    def _gtids_before(self, data: NDArray[np.uint8]) -> GtidSet | None:
+        """The GTIDs before a file, which its first events say."""
+        arrays, first = self._arrays, 0
+        kind = int(arrays.kind[first])
+        if kind not in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
+            return None
+        start, size = int(arrays.start[first]), int(arrays.size[first])
+        body = data[start + HEADER : start + size - int(arrays.checksum[first])].tobytes()
+        try:
+            found = parse_body(kind, body)
+            text = found.text if isinstance(found, Gtids) else ""
+            return replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
+        except (BinlogError, ConfigurationError):
+            return None  # the events themselves can be read all the same
 
     def _cut_any(self, feed: Feed) -> Iterator[Block]:
         """If there is something to cut."""
@@ -220,6 +240,7 @@ class BlockReader:
             self._state.slots[CHECKSUM_BYTES] = found.checksum
             self._verify(event)
             self.server_version = found.server_version
+            self.mark = FileMark(self._file, found.began, found.server_id)
             offset = int.from_bytes(event[END_AT : END_AT + 4], "little")
             if offset:
                 self._state.seek(offset)

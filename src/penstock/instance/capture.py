@@ -1,0 +1,339 @@
+"""The thread that follows a source's log into the store, and gets over what sources do.
+
+A transient error reconnects from the last complete transaction, with back-off. A source that stays dead is left for its
+standby. A log that is another one than it was is gone on with in a new epoch: by GTIDs, or by time and a while before
+it. What a log no longer has is never jumped silently.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from penstock.binlog.events.block import Block
+from penstock.config import InstanceSettings, SourceSettings
+from penstock.errors import PenstockError, PositionLostError, SourceConnectionError
+from penstock.instance.counters import Counters
+from penstock.instance.gap import Gap, gap_of
+from penstock.instance.lineage import Kinship, Lineage
+from penstock.instance.place import Places
+from penstock.instance.source_log import SourceLog
+from penstock.instance.state import InstanceState, StateBook
+from penstock.instance.watchdog import answers
+from penstock.model import Position
+from penstock.source import BinlogStream
+from penstock.source.look import Seen, mark_of
+from penstock.store import EventStore
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
+_ROOM_TURN_S = 0.5
+_OVER = frozenset({InstanceState.STOPPED, InstanceState.FAILED})
+
+Repair = Callable[[Gap], None]
+
+
+class Stage(Protocol):
+    """What is done with a block before it is put."""
+
+    def __call__(self, block: Block) -> Block: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What capture works with."""
+
+    settings: InstanceSettings
+    log: SourceLog
+    lineage: Lineage
+    store: EventStore
+    states: StateBook
+    counters: Counters
+    stages: tuple[tuple[str, Stage], ...] = ()
+
+
+class Capture:
+    """`run` is the thread's; the others may be called by anyone."""
+
+    def __init__(self, parts: Parts, *, jitter: Callable[[], float], repair: Repair | None = None) -> None:
+        self._parts, self._jitter, self._repair = parts, jitter, repair
+        self.failure: PenstockError | None = None
+        self.settled = threading.Event()  # the log flows, or never will
+        self._stopping = threading.Event()
+        self._awake = threading.Event()  # set: not paused
+        self._awake.set()
+        self._pause_reason = ""
+        self._dead = ""  # why the source is taken for dead, although its log may still flow
+        self._failures = 0  # since the log flowed last
+        self._switched_at = -1e9
+        self._lacking_since: float | None = None
+
+    # -- by anyone
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._awake.set()
+        self._parts.log.stop()
+
+    def pause(self, reason: str) -> None:
+        """The log is not read until `resume`; what the store has is served."""
+        self._pause_reason = reason
+        self._awake.clear()
+        self._parts.log.interrupt()
+
+    def resume(self) -> None:
+        self._awake.set()
+
+    def give_up_on(self, reason: str) -> None:
+        """The source is dead, as far as others can tell."""
+        self._dead = reason
+        self._parts.log.interrupt()
+
+    # -- the thread
+
+    def run(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            if not self._awake.is_set():
+                self._enter(InstanceState.PAUSED, self._pause_reason)
+                self.settled.set()
+                self._awake.wait()
+                continue
+            try:
+                self._follow()
+                self._check_dead()
+            except PositionLostError as error:
+                if not self._get_over(error):
+                    return
+            except PenstockError as error:
+                if self._stopping.is_set():
+                    return
+                if not error.transient:
+                    self.fail(error)
+                    return
+                pause_s = _FIRST_PAUSE_S if not self._failures else min(2 * pause_s, _LONGEST_PAUSE_S)
+                self._failures += 1
+                if not self._has_switched(error):
+                    self._parts.counters.reconnects += 1
+                    wait_s = pause_s * (0.5 + self._jitter())
+                    self._enter(InstanceState.RECONNECTING, str(error))
+                    log.warning("reconnecting destination=%s in_s=%.1f reason=%s", self._destination, wait_s, error)
+                    self._stopping.wait(wait_s)
+            except Exception as error:
+                log.debug("capture died", exc_info=error)
+                self.fail(PenstockError(f"capture of '{self._destination}' died: {error!r}"))
+                return
+
+    @property
+    def _destination(self) -> str:
+        return self._parts.settings.destination
+
+    def _enter(self, state: InstanceState, reason: str = "") -> None:
+        self._parts.states.enter(state, reason, unless=_OVER)
+
+    def fail(self, error: PenstockError) -> None:
+        """For good: every consumer gets this error."""
+        self.failure = self.failure or error
+        self._parts.states.enter(InstanceState.FAILED, str(error), unless=frozenset({InstanceState.STOPPED}))
+        self._parts.store.fail(error)
+        self.settled.set()
+
+    def _check_dead(self) -> None:
+        reason, self._dead = self._dead, ""
+        if reason:
+            self._failures = self._parts.settings.failover.retries
+            raise SourceConnectionError(reason)
+
+    # -- following
+
+    def _follow(self) -> None:
+        parts = self._parts
+        start, by_gtids = self._found(parts.store.discard_incomplete())
+        with parts.log.followed(start, by_gtids=by_gtids) as stream:
+            blocks, waited_s = iter(stream), 0.0
+            while True:
+                began = parts.counters.clock()
+                block = next(blocks, stream)
+                self._count_time(began, stream.waited_s - waited_s)
+                waited_s = stream.waited_s
+                if block is stream:
+                    return
+                self._check_mark(stream)
+                if stream.is_flowing:
+                    self._failures = 0
+                    self._enter(InstanceState.FOLLOWING)
+                    self.settled.set()
+                if isinstance(block, Block):
+                    parts.counters.saw(block)
+                    if not self._put(block):
+                        return
+                else:
+                    parts.counters.signs_of_life += 1
+
+    def _count_time(self, began: float, waited_s: float) -> None:
+        seconds = self._parts.counters.seconds
+        seconds["source"] += waited_s
+        seconds["index"] += self._parts.counters.clock() - began - waited_s
+
+    def _check_mark(self, stream: BinlogStream) -> None:
+        """Of each file, before anything of it is put."""
+        mark, address = stream.mark, self._parts.log.source.address
+        if not self._parts.lineage.is_known(mark):
+            raise SourceConnectionError(f"{stream.position.file} of {address} is another file of that name than before")
+        if mark is not None:
+            self._parts.lineage.note(mark)
+
+    def _put(self, block: Block) -> bool:
+        """False when it is not to wait any longer."""
+        parts = self._parts
+        for name, stage in parts.stages:
+            with parts.counters.timed(name):
+                block = stage(block)
+        if not len(block):
+            return True
+        parts.counters.kept_events += len(block)
+        with parts.counters.timed("store"):
+            if parts.store.put(block, timeout_s=0):
+                return True
+            began = parts.counters.clock()
+            self._enter(InstanceState.BLOCKED, parts.store.why_full)
+            try:
+                while not parts.store.put(block, timeout_s=_ROOM_TURN_S):
+                    if self._stopping.is_set() or not self._awake.is_set() or self._dead:
+                        return False
+                    self._enter(InstanceState.BLOCKED, parts.store.why_full)
+            finally:
+                parts.counters.blocked_s += parts.counters.clock() - began
+            self._enter(InstanceState.FOLLOWING)
+            return True
+
+    # -- finding the place
+
+    def _found(self, start: Position) -> tuple[Position, bool]:
+        """Where to go on, and whether by its GTIDs: in the log that was followed, or in the one that has its place."""
+        parts, source = self._parts, self._parts.log.source
+        seen = parts.log.look()
+        kinship = parts.lineage.judge(seen, start, lambda file: mark_of(source, file))
+        if kinship is Kinship.SAME and start.epoch == parts.lineage.epoch:
+            self._check_there(start, seen)
+            parts.lineage.adopt(source.address, seen.server)
+            return start, parts.lineage.record.by_gtids and start.gtids is not None
+        self._enter(InstanceState.SWITCHING, f"{source.address} has {kinship.value}")
+        if kinship is Kinship.ANEW:
+            raise PositionLostError(f"the log of {source.address} began anew: what came after {start} may be lost")
+        by_gtids = self._can_use_gtids(start, seen, source)
+        epoch = parts.lineage.epoch + (kinship is not Kinship.SAME)
+        place = Places(source, epoch, parts.settings.failover.window_s).translated(start)
+        if kinship is not Kinship.SAME:
+            parts.lineage.rise(source.address, seen.server, by_gtids=by_gtids)
+        parts.store.go_on_at(place, parts.log.translated)
+        log.warning(
+            "going on in another log destination=%s source=%s before=%s now=%s by=%s",
+            self._destination, source.address, start, place, "GTIDs" if by_gtids else "position",
+        )  # fmt: skip
+        return place, by_gtids
+
+    def _check_there(self, start: Position, seen: Seen) -> None:
+        size = seen.sizes.get(start.file)
+        if size is None:
+            raise PositionLostError(f"it has no file {start.file}")
+        if start.file != seen.end.file and start.offset > size:
+            raise PositionLostError(
+                f"{start.file} ends at {size}: the server has lost the end of its log, as in a crash"
+            )
+
+    def _can_use_gtids(self, start: Position, seen: Seen, source: SourceSettings) -> bool:
+        """A standby may lack for a while what was captured already: then it is waited for."""
+        if start.gtids is None or not start.gtids.ranges or seen.end.gtids is None:
+            return False
+        lacking = start.gtids.minus(seen.end.gtids)
+        if not lacking.ranges:
+            self._lacking_since = None
+            return True
+        now = time.monotonic()
+        self._lacking_since = self._lacking_since or now
+        if now - self._lacking_since < self._parts.settings.failover.window_s:
+            raise SourceConnectionError(
+                f"{source.address} does not have {lacking.text} yet, which was captured already"
+            )
+        log.error(
+            "captured, and not on the server that is followed now destination=%s source=%s gtids=%s: compare the data",
+            self._destination, source.address, lacking.text,
+        )  # fmt: skip
+        self._lacking_since = None
+        return not start.gtids.is_mariadb  # MariaDB refuses GTIDs that it does not have
+
+    # -- switching
+
+    def _has_switched(self, error: PenstockError) -> bool:
+        """To the other server, if there is one, it answers, and the last switch is long enough ago."""
+        parts, failover = self._parts, self._parts.settings.failover
+        others = [one for one in parts.settings.sources if one is not parts.log.source]
+        since_s = time.monotonic() - self._switched_at
+        if not others or self._failures < failover.retries or since_s < failover.floor_s:
+            return False
+        (other,) = others
+        try:
+            answers(other, failover.query, failover.interval_s)
+        except PenstockError as problem:
+            log.warning("no switch destination=%s reason=%s; and %s", self._destination, error, problem)
+            return False
+        self._enter(InstanceState.SWITCHING, f"to {other.address}: {error}")
+        self._switched_at, self._failures = time.monotonic(), 0
+        parts.counters.switches += 1
+        parts.log.switch_to(other)
+        return True
+
+    # -- gaps
+
+    def _get_over(self, error: PositionLostError) -> bool:
+        """What the log no longer has: by policy. False when it stops."""
+        try:
+            return self._get_over_gap(error)
+        except PenstockError as problem:
+            if problem.transient:
+                self._enter(InstanceState.RECONNECTING, str(problem))
+                return not self._stopping.wait(_FIRST_PAUSE_S)
+            self.fail(problem)
+            return False
+
+    def _get_over_gap(self, error: PositionLostError) -> bool:
+        parts, source = self._parts, self._parts.log.source
+        start, seen = parts.store.latest, parts.log.look()
+        kinship = parts.lineage.judge(seen, start, lambda file: mark_of(source, file))
+        if not self._is_gone(start, seen, kinship):
+            self.fail(error)
+            return False
+        gap = gap_of(source, start, seen, str(error))
+        if gap.is_empty and kinship is Kinship.SAME and start.epoch == parts.lineage.epoch:
+            log.info("nothing is missing destination=%s: %s", self._destination, gap)
+            parts.store.go_on_at(replace(seen.oldest, epoch=start.epoch, gtids=start.gtids, timestamp=start.timestamp))
+            return True
+        match parts.settings.on_purged:
+            case "stop":
+                remedy = "compare the data, then say with on_purged: latest, or `penstock position set`, where to go on"
+                self.fail(PositionLostError(f"{gap}: {remedy}"))
+                return False
+            case "repair" if self._repair is None:
+                self.fail(PositionLostError(f"{gap}: and nothing is there that could repair it"))
+                return False
+            case "repair" if self._repair is not None:
+                self._repair(gap)
+            case _:
+                log.error("changes are skipped destination=%s: %s", self._destination, gap)
+        is_same = kinship is Kinship.SAME
+        epoch = parts.lineage.epoch if is_same else parts.lineage.rise(source.address, seen.server, by_gtids=False)
+        parts.store.go_on_at(replace(seen.end, epoch=epoch))
+        return True
+
+    def _is_gone(self, start: Position, seen: Seen, kinship: Kinship) -> bool:
+        """Not only refused for another reason."""
+        if kinship is not Kinship.SAME or start.epoch != self._parts.lineage.epoch:
+            return True
+        size = seen.sizes.get(start.file)
+        return size is None or (start.file != seen.end.file and start.offset > size) or start.offset > max(
+            size, seen.end.offset
+        )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Where in a source's log something is: a time, a GTID, a place of another log. At most two files are read for it."""
+
+import logging
+from dataclasses import replace
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.gtid import render_gtids
+from penstock.binlog.events.layout import MAGIC
+from penstock.config import SourceSettings
+from penstock.errors import PositionLostError
+from penstock.inspect.gtid_mask import are_in, truths
+from penstock.inspect.live_server import LiveServer
+from penstock.inspect.place import Moment
+from penstock.inspect.server_log import ServerLog, previous_gtids
+from penstock.model import GtidSet, Position
+from penstock.source.look import look_at
+from penstock.store import Start
+from penstock.store.client import Place
+from penstock.store.held import Entries, Held
+from penstock.store.start import place_of
+
+log = logging.getLogger(__name__)
+
+
+class Places:
+    """In the log that a source has now, of this epoch. What it finds lies between two transactions."""
+
+    def __init__(self, source: SourceSettings, epoch: int, window_s: float) -> None:
+        self._source, self._epoch, self._window_s = source, epoch, window_s
+        # Headers are looked at, and no checksums: what is found is read again.
+        self._server = LiveServer(source, verify=False)
+
+    def find(self, start: Start) -> Position:
+        """By a GTID or a time: the file by its first events, then the transaction in it."""
+        since = GtidSet.parse(start.gtid) if start.kind == "gtid" else Moment(start.time_us)
+        searched = ServerLog(self._server, since, no_warning, follow=False)
+        last = searched.start
+        for block in searched:
+            entries = Entries.of(block)
+            if not len(entries):
+                continue
+            found = _found(start, entries, last)
+            if found is not None:
+                return self.placed(found)
+            ends = block.boundaries
+            last = block.boundary_after(int(ends[-1])) if ends.size else last
+        if start.kind == "gtid":
+            raise PositionLostError(f"the log of {self._source.address} has no transaction {start.gtid}")
+        return self.placed(last)
+
+    def after(self, executed: GtidSet) -> Position:
+        """Before the first transaction that is not in the set."""
+        seen = look_at(self._source)
+        before = previous_gtids(self._server, seen.files[0]) if seen.purged is None else seen.purged
+        if not executed.includes(before):
+            gone = before.minus(executed)
+            raise PositionLostError(
+                f"{self._source.address} no longer has all transactions after {executed.text}: its log begins at"
+                f" {seen.oldest}, and {gone.text} came before"
+            )
+        searched = ServerLog(self._server, executed, no_warning, follow=False)
+        last = searched.start
+        for block in searched:
+            ends = block.boundaries
+            names = render_gtids(block.gtids[ends].copy(), block.tags)
+            outside = np.flatnonzero(~are_in(names, executed) & truths(names.is_valid()))
+            inside = ends[: outside[0]] if outside.size else ends
+            last = block.boundary_after(int(inside[-1])) if inside.size else last
+            if outside.size:
+                break
+        return self.placed(replace(last, gtids=executed))
+
+    def settled(self, position: Position) -> Position:
+        """The place itself, or the last before it that lies between two transactions; with the GTIDs before it."""
+        plain, has_gtids = replace(position, epoch=0), self._server.end().gtids is not None
+        is_between = ServerLog(self._server, plain, no_warning, follow=False).start == plain
+        if is_between and (position.gtids is not None or not has_gtids):
+            return position
+        found = self._last_before(plain, has_gtids=has_gtids)
+        if is_between:
+            return replace(position, gtids=found.gtids if found == plain else None)
+        log.info("%s is inside a transaction, or no event begins there: going on at %s", position, found)
+        return self.placed(found)
+
+    def _last_before(self, position: Position, *, has_gtids: bool) -> Position:
+        """Its file is read up to there."""
+        first = last = Position(position.file, len(MAGIC))
+        if last == position:
+            gtids = previous_gtids(self._server, position.file) if has_gtids else None
+            return replace(last, gtids=gtids)
+        for block in ServerLog(self._server, first, no_warning, follow=False):
+            part = block.between(first, position)
+            if len(part) and part.boundaries.size:
+                last = part.boundary_after(int(part.boundaries[-1]))
+            if block.end >= position:
+                break
+        return last
+
+    def translated(self, position: Position) -> Position:
+        """A place of an earlier epoch, as a place of this log: by its GTIDs, or by its time and a while before it."""
+        if position.epoch == self._epoch:
+            return position
+        if position.epoch > self._epoch:
+            raise PositionLostError(
+                f"{position} is of a log that comes after that of {self._source.address}, which is of epoch"
+                f" {self._epoch}: what was kept of the epochs is older than this place"
+            )
+        if position.gtids is not None and position.gtids.ranges and self._server.end().gtids is not None:
+            return self.after(position.gtids)
+        if position.timestamp:
+            return self.find(Start.at_time(round((position.timestamp - self._window_s) * 1_000_000)))
+        raise PositionLostError(
+            f"{position} is of the log that was followed before that of {self._source.address}, and neither its GTIDs"
+            " nor its time are known: say where to go on with `penstock position set`, a Spark query begins anew with a"
+            " new checkpoint"
+        )
+
+    def placed(self, position: Position) -> Position:
+        """As the server gives it, and in our order."""
+        return replace(position, epoch=self._epoch)
+
+
+def no_warning(text: str) -> None:
+    log.info("%s", text)
+
+
+def _found(start: Start, entries: Entries, last: Position) -> Position | None:
+    """Where the start is, if that is known from this block."""
+    held = Held.of(entries, 0, 0)
+    before, missing = Place(-1, last, 0), Place(-1, last, 0)
+    try:
+        place = place_of(start, [held], lambda _: entries, before, missing)
+    except PositionLostError:
+        return None
+    return None if place is missing else _with_gtids(entries.block, place.position)
+
+
+def _with_gtids(block: Block, position: Position) -> Position:
+    part = block.between(block.start, position)
+    return part.boundary_after(len(part) - 1) if len(part) else position

@@ -1,0 +1,82 @@
+"""What an instance does, why, and for how long it has done what."""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 50
+
+
+class InstanceState(Enum):
+    STARTING = "starting"
+    FOLLOWING = "following"  # the log, as it is written
+    BLOCKED = "blocked"  # the store is full: the log is not read until clients ack
+    RECONNECTING = "reconnecting"
+    SWITCHING = "switching"  # to another server, or to a log that began anew
+    PAUSED = "paused"  # by hand
+    STOPPED = "stopped"
+    FAILED = "failed"  # and does not go on by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    state: InstanceState
+    reason: str
+    since: float  # seconds since 1970
+
+
+class StateBook:
+    """Any thread may look, and enter a state: each change is a line in the log. What has stopped or failed stays so
+    until it is started."""
+
+    def __init__(
+        self, name: str, *, clock: Callable[[], float] = time.monotonic, now: Callable[[], float] = time.time
+    ) -> None:
+        self._name, self._clock, self._now = name, clock, now
+        self._lock = threading.Lock()
+        # Protected by _lock: everything below.
+        self._steps = deque([Step(InstanceState.STOPPED, "", now())], _REMEMBERED)
+        self._entered = clock()
+        self._seconds = dict.fromkeys(InstanceState, 0.0)
+
+    def enter(self, state: InstanceState, reason: str = "", *, unless: frozenset[InstanceState] = frozenset()) -> bool:
+        """False, and nothing changes, in one of the states `unless`."""
+        with self._lock:
+            before = self._steps[-1]
+            if before.state in unless:
+                return False
+            if (before.state, before.reason) == (state, reason):
+                return True
+            at = self._clock()
+            self._seconds[before.state] += at - self._entered
+            self._entered = at
+            self._steps.append(Step(state, reason, self._now()))
+        is_news = before.state is not state
+        level = logging.ERROR if state is InstanceState.FAILED else logging.INFO if is_news else logging.DEBUG
+        log.log(level, "%s destination=%s before=%s reason=%s", state.value, self._name, before.state.value, reason)
+        return True
+
+    @property
+    def present(self) -> Step:
+        with self._lock:
+            return self._steps[-1]
+
+    @property
+    def history(self) -> list[Step]:
+        """The last ones, the present one last."""
+        with self._lock:
+            return list(self._steps)
+
+    @property
+    def seconds(self) -> dict[InstanceState, float]:
+        """In each state, up to now."""
+        with self._lock:
+            found = dict(self._seconds)
+            found[self._steps[-1].state] += self._clock() - self._entered
+            return found

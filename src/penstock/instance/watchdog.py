@@ -1,0 +1,107 @@
+"""A look at the source from outside of the log: does it answer, and how long does it keep what is needed?"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from penstock.config import InstanceSettings, SourceSettings
+from penstock.errors import PenstockError
+from penstock.instance.source_log import SourceLog
+from penstock.model import Position
+from penstock.source import connect
+from penstock.source.checks import retention_s, variables_of
+from penstock.source.connection import translated
+from penstock.source.look import mark_of
+
+log = logging.getLogger(__name__)
+
+_RETENTION_EVERY_S = 60.0
+
+
+def answers(source: SourceSettings, query: str, timeout_s: float) -> None:
+    """Raises why it does not."""
+    timeout = max(1, round(timeout_s))
+    limits: dict[str, Any] = {"connect_timeout": timeout, "read_timeout": timeout, "write_timeout": timeout}
+    with closing(connect(source, **limits)) as connection, translated(source), connection.cursor() as cursor:
+        cursor.execute(query)
+        cursor.fetchall()
+
+
+class Watchdog:
+    """Of one instance, in a thread of its own. With a standby it asks the source all the time, and `on_dead` is called
+    when that does not answer."""
+
+    def __init__(
+        self,
+        settings: InstanceSettings,
+        source_log: SourceLog,
+        needed: Callable[[], Position],
+        on_dead: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._log, self._needed, self._on_dead = settings, source_log, needed, on_dead
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-watchdog-{settings.destination}", daemon=True)
+        self.hours_left: float | None = None  # that the source keeps what is needed; None when for ever, or not known
+        self._is_warned = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        failover, failures, retention_at = self._settings.failover, 0, 0.0
+        has_standby = self._settings.standby is not None
+        while not self._stopping.wait(failover.interval_s if has_standby else _RETENTION_EVERY_S):
+            source = self._log.source
+            try:
+                if has_standby:
+                    answers(source, failover.query, failover.interval_s)
+                failures = 0
+                if time.monotonic() - retention_at >= _RETENTION_EVERY_S:
+                    retention_at = time.monotonic()
+                    self.check_retention()
+            except PenstockError as error:
+                if not error.transient or not has_standby or source is not self._log.source:
+                    log.debug("the source was not looked at: %s", error)
+                    continue
+                failures += 1
+                log.warning("no answer source=%s failures=%d reason=%s", source.address, failures, error)
+                if failures >= failover.retries:
+                    failures = 0
+                    self._on_dead(f"{source.address} did not answer {failover.retries} times: {error}")
+
+    def check_retention(self) -> float | None:
+        """How many hours the source still keeps what is needed next."""
+        source, needed = self._log.source, self._needed()
+        with closing(connect(source)) as connection:
+            kept_s = retention_s(variables_of(connection, source))
+        if not kept_s or needed.epoch != self._log.epoch:
+            self.hours_left = None
+            return None
+        later = [name for name in self._log.look().files if Position(name, 0).file_number > needed.file_number]
+        # A file's age counts from its last change: from when the next one began.
+        ended_s = mark_of(source, later[0]).began if later else self._clock()
+        self.hours_left = max(0.0, (ended_s + kept_s - self._clock()) / 3600)
+        self._warn(self.hours_left, needed)
+        return self.hours_left
+
+    def _warn(self, hours: float, needed: Position) -> None:
+        is_short = hours < self._settings.retention_warning_h
+        if is_short and not self._is_warned:
+            log.warning(
+                "the log is kept for %.1f more hours from where it is needed destination=%s position=%s: let clients"
+                " ack, or keep it longer with binlog_expire_logs_seconds",
+                hours,
+                self._settings.destination,
+                needed,
+            )
+        self._is_warned = is_short

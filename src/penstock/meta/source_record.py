@@ -1,0 +1,115 @@
+"""Which log an instance follows, and in which epoch: kept, so that a server that is another one is noticed.
+
+The epoch rises when the log begins anew or another server's takes its place, and is kept before anything of the new log
+is. It never falls.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.coordinate import Fence, Tree
+from penstock.disk import replace_file
+from penstock.errors import MetaError
+from penstock.meta.zookeeper import ROOT
+from penstock.model import FileMark
+
+_FILES = 500  # of which the marks are kept, the newest
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    epoch: int = 0
+    address: str = ""  # at which the log was read last
+    server: str = ""  # its uuid; MariaDB has none
+    marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])  # by file, in their order
+    by_gtids: bool = False  # this epoch was found by GTIDs, in a log that may have another order
+
+    def with_mark(self, mark: FileMark) -> "SourceRecord":
+        marks = {name: known for name, known in self.marks.items() if name != mark.file} | {mark.file: mark}
+        return replace(self, marks=dict(list(marks.items())[-_FILES:]))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch,
+            "address": self.address,
+            "server": self.server,
+            "by_gtids": self.by_gtids,
+            "files": [[mark.file, mark.began, mark.server_id] for mark in self.marks.values()],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "SourceRecord":
+        marks = {str(file): FileMark(str(file), int(began), int(owner)) for file, began, owner in value["files"]}
+        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), marks, bool(value["by_gtids"]))
+
+
+class SourceRecords(Protocol):
+    """Of one destination. Both raise MetaError, CoordinationError or FencedError."""
+
+    def load(self) -> SourceRecord: ...
+
+    def save(self, record: SourceRecord) -> None: ...
+
+
+class MemoryRecords:
+    """Gone with the process."""
+
+    def __init__(self) -> None:
+        self._record = SourceRecord()
+
+    def load(self) -> SourceRecord:
+        return self._record
+
+    def save(self, record: SourceRecord) -> None:
+        self._record = record
+
+
+class FileRecords:
+    """`source.json` beside `meta.dat`; replaced as a whole."""
+
+    def __init__(self, destination: str, folder: Path) -> None:
+        self.path = folder / destination / "source.json"
+
+    def load(self) -> SourceRecord:
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return SourceRecord()
+        except OSError as error:
+            raise MetaError(f"{self.path} cannot be read: {error.strerror}") from None
+        return _record(raw, str(self.path))
+
+    def save(self, record: SourceRecord) -> None:
+        try:
+            replace_file(self.path, json.dumps(record.to_json()).encode())
+        except OSError as error:
+            raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
+
+
+class ZooKeeperRecords:
+    """/otter/canal/destinations/{destination}/source"""
+
+    def __init__(self, destination: str, tree: Tree, *, fence: Fence | None = None) -> None:
+        self._path = f"{ROOT}/{destination}/source"
+        self._tree, self._fence = tree, fence
+
+    def load(self) -> SourceRecord:
+        found = self._tree.read(self._path)
+        return _record(found[0], self._path) if found and found[0] else SourceRecord()
+
+    def save(self, record: SourceRecord) -> None:
+        raw = json.dumps(record.to_json(), separators=(",", ":")).encode()
+        self._tree.commit({self._path: raw}, self._fence.check if self._fence else None)
+
+
+def _record(raw: bytes, where: str) -> SourceRecord:
+    try:
+        return SourceRecord.from_json(json.loads(raw))
+    except (ValueError, KeyError, TypeError):
+        raise MetaError(
+            f"{where} does not say which log was followed, but {raw[:80]!r}: put a copy in its place; without one,"
+            " raise `epoch` of the instance above any that was used, and remove it"
+        ) from None
