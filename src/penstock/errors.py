@@ -34,6 +34,10 @@ class ServerIdTakenError(SourceConnectionError):
     """Another replica came with the server id of ours, and the source has ended our connection."""
 
 
+class SourceBehindError(SourceConnectionError):
+    """A standby does not have yet what was captured from the source."""
+
+
 class AuthenticationError(PenstockError):
     """The source refused the user, the password or a privilege."""
 

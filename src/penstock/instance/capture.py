@@ -14,7 +14,7 @@ from typing import Protocol
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings, SourceSettings
-from penstock.errors import PenstockError, PositionLostError, SourceConnectionError
+from penstock.errors import PenstockError, PositionLostError, SourceBehindError, SourceConnectionError
 from penstock.instance.counters import Counters
 from penstock.instance.gap import Gap, gap_of
 from penstock.instance.lineage import Kinship, Lineage
@@ -118,8 +118,9 @@ class Capture:
                 self._failures += 1
                 if not self._has_switched(error):
                     self._parts.counters.reconnects += 1
-                    wait_s = pause_s * (0.5 + self._jitter())
-                    self._enter(InstanceState.RECONNECTING, str(error))
+                    is_behind = isinstance(error, SourceBehindError)
+                    wait_s = (_FIRST_PAUSE_S if is_behind else pause_s) * (0.5 + self._jitter())
+                    self._enter(InstanceState.SWITCHING if is_behind else InstanceState.RECONNECTING, str(error))
                     log.warning("reconnecting destination=%s in_s=%.1f reason=%s", self._destination, wait_s, error)
                     self._stopping.wait(wait_s)
             except Exception as error:
@@ -223,7 +224,9 @@ class Capture:
             return start, parts.lineage.record.by_gtids and start.gtids is not None
         self._enter(InstanceState.SWITCHING, f"{source.address} has {kinship.value}")
         if kinship is Kinship.ANEW:
-            raise PositionLostError(f"the log of {source.address} began anew: what came after {start} may be lost")
+            raise PositionLostError(
+                f"the log of {source.address} began anew, or lost its end: what came after {start} may be lost"
+            )
         by_gtids = self._can_use_gtids(start, seen, source)
         epoch = parts.lineage.epoch + (kinship is not Kinship.SAME)
         place = Places(source, epoch, parts.settings.failover.window_s).translated(start)
@@ -256,9 +259,7 @@ class Capture:
         now = time.monotonic()
         self._lacking_since = self._lacking_since or now
         if now - self._lacking_since < self._parts.settings.failover.window_s:
-            raise SourceConnectionError(
-                f"{source.address} does not have {lacking.text} yet, which was captured already"
-            )
+            raise SourceBehindError(f"{source.address} does not have {lacking.text} yet, which is captured already")
         log.error(
             "captured, and not on the server that is followed now destination=%s source=%s gtids=%s: compare the data",
             self._destination, source.address, lacking.text,

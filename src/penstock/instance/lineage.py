@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 class Kinship(Enum):
     SAME = "the log that was followed"
     ANOTHER = "the log of another server"
-    ANEW = "a log that began anew"
+    ANEW = "a log that began anew, or lost its end"
 
 
 class Lineage:
@@ -45,6 +45,18 @@ class Lineage:
 
     def judge(self, seen: Seen, place: Position, mark_of: Callable[[str], FileMark]) -> Kinship:
         """What a server has, for who wants to go on at a place of the log that was followed."""
+        kinship = self._judge(seen, place, mark_of)
+        if (
+            kinship is Kinship.SAME
+            and place.epoch == self.epoch
+            and place.gtids is not None
+            and seen.end.gtids is not None
+        ):
+            # A file may have the name of another, and have begun in the same second.
+            return Kinship.ANEW if place.gtids.minus(seen.end.gtids).ranges else kinship
+        return kinship
+
+    def _judge(self, seen: Seen, place: Position, mark_of: Callable[[str], FileMark]) -> Kinship:
         record = self.record
         is_same_server = bool(record.server) and record.server == seen.server
         if record.server and seen.server and not is_same_server:

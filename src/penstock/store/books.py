@@ -50,6 +50,13 @@ class Books:
             return self.put
         return Place(held[number].first - 1, held[number].after, held[number].base)
 
+    def covers(self, position: Position) -> bool:
+        """Whether a place of a log that is no longer followed lies in what is held of it."""
+        held = self.shelf.held
+        number = held.find(lambda one: one.after.epoch <= position.epoch)
+        end = held[number - 1].end if number > held.head else self.origin.position
+        return self.origin_for(position).position <= position <= end
+
     def number(self, several: Sequence[Entries]) -> list[tuple[Held, Entries]]:
         """What they will be when they are added next."""
         found: list[tuple[Held, Entries]] = []

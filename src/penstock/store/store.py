@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from penstock.binlog.events.block import Block
 from penstock.errors import PenstockError, StoreError, StoreFullError
@@ -174,6 +175,8 @@ class EventStore:
                 known = self._roster.clients.get(name)
                 if known is not None:
                     return joined(known)
+            start = self._in_this_log(start)
+            with self._gate:
                 books, held = self._books, Snapshot(self._shelf.held, self._gate)
                 wanted = start.position if start is not None else None
                 origin, boundary = books.origin_for(wanted) if wanted else books.origin, books.boundary
@@ -189,6 +192,15 @@ class EventStore:
         raise StoreError(
             f"client {name} cannot join: what it would begin with went {_TRIES} times while it was looked for"
         )
+
+    def _in_this_log(self, start: Start | None) -> Start | None:
+        """A place of a log before, that the store does not have, is looked for in the log that there is now."""
+        if self._log is None or start is None or start.position is None or start.position.epoch >= self._log.epoch:
+            return start
+        with self._gate:
+            if self._books.covers(start.position):
+                return start
+        return replace(start, position=self._log.translated(start.position))
 
     def forget_client(self, name: str) -> None:
         with self._gate:
@@ -377,6 +389,8 @@ class EventStore:
                 if start < origin:
                     return min(origin, self._books.boundary.position)
                 parts = self._books.after(start, max_bytes)
+                if not parts:
+                    return self._books.boundary.position  # the log goes on elsewhere, and nothing has come yet
             with suppress(BlockGoneError):
                 return end_after(start, parts, self._shelf.entries, max_bytes)
         raise StoreError(f"what follows {start} went {_TRIES} times while it was looked into")

@@ -1,0 +1,293 @@
+"""A source dies, moves, or begins its log anew: capture goes on, in a later epoch, without a gap."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.config import FailoverSettings, InstanceSettings
+from penstock.errors import PositionLostError
+from penstock.instance import Instance, InstanceState
+from penstock.instance.gap import Gap
+from penstock.store import BatchSize, Start
+from penstock.testing import DatabaseServer
+from tests.capture import changes_until, execute, poll, source_of
+from tests.integration.replication import has, pair, start_applying, status, stop_applying
+
+KINDS = ("mariadb", "mysql57", "mysql80", "mysql9")
+pytestmark = [getattr(pytest.mark, kind) for kind in KINDS]
+QUICK = FailoverSettings(interval_s=0.2, retries=2, floor_s=1, window_s=3)
+
+
+@contextmanager
+def following(first: DatabaseServer, second: DatabaseServer | None = None, **changes: Any) -> Iterator[Instance]:
+    settings = InstanceSettings(
+        source=source_of(first, heartbeat_s=0.5, connect_timeout_s=3),
+        standby=source_of(second, heartbeat_s=0.5, connect_timeout_s=3) if second is not None else None,
+        **{"failover": QUICK, **changes},
+    )
+    instance = Instance(settings)
+    instance.start()
+    try:
+        yield instance
+    finally:
+        instance.stop()
+
+
+def fill(server: DatabaseServer, ids: range) -> None:
+    execute(server, *(f"INSERT INTO replicated.t VALUES ({number}, 'v{number}')" for number in ids))
+
+
+def table(server: DatabaseServer) -> None:
+    execute(server, "CREATE TABLE replicated.t (id INT PRIMARY KEY, v VARCHAR(20))")
+
+
+def row_ids(rows: list[dict[str, Any]]) -> list[int]:
+    return [row["id"] for row in rows]
+
+
+def is_there(server: DatabaseServer, number: int) -> bool:
+    return has(server, f"SELECT 1 FROM replicated.t WHERE id = {number}")
+
+
+def entered(instance: Instance) -> list[InstanceState]:
+    return [step.state for step in instance.states.history]
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80", "mysql9"])
+def test_the_standby_is_followed_by_gtids_when_the_source_dies(private_server: Callable[..., Any], kind: str) -> None:
+    first, second = pair(private_server, kind)
+    table(first)
+    with following(first, second) as instance:
+        start = instance.store.latest
+        fill(first, range(20))
+        before = changes_until(instance, "replicated.t", 20, start)
+        at = instance.store.latest
+        assert poll(lambda: is_there(second, 19))
+        first.kill()
+        fill(second, range(20, 30))
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        after = changes_until(instance, "replicated.t", 10, at)
+        assert row_ids(before + after) == list(range(30)), "nothing is missing, and nothing came twice"
+        sequences = [row["_seq"] for row in before + after]
+        assert sequences == sorted(set(sequences))
+        assert instance.store.latest.epoch == 1
+        assert instance.state is InstanceState.FOLLOWING
+        assert instance.counters.switches == 1
+        assert InstanceState.SWITCHING in entered(instance)
+        assert instance.status()["source"] == f"{second.host}:{second.port}"
+        again = changes_until(instance, "replicated.t", 30, start)
+        assert row_ids(again) == list(range(30)), "who reads from before the switch reads on over it"
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql9"])
+def test_after_a_restart_the_standby_is_gone_on_with(
+    private_server: Callable[..., Any], kind: str, tmp_path: Path
+) -> None:
+    """By the GTIDs of cursors that are of the log before."""
+    first, second = pair(private_server, kind)
+    table(first)
+    with following(first, second, data_dir=tmp_path) as instance:
+        for client in (1, 2):
+            instance.clients.subscribe(client, "", Start.latest())
+        fill(first, range(20))
+        assert poll(lambda: instance.store.latest.timestamp > 0 and is_there(second, 19))
+        seen = {client: client_ids(instance, client, 5 * client) for client in (1, 2)}
+        first.kill()
+        assert poll(lambda: instance.store.latest.epoch == 1)
+    fill(second, range(20, 30))
+    with following(first, second, data_dir=tmp_path) as instance:
+        assert instance.source_log.source.port == second.port
+        for client in (1, 2):
+            again = client_ids(instance, client, 29)
+            assert again == list(range(again[0], 30))
+            assert again[0] in (seen[client][-1], seen[client][-1] + 1), "at most a transaction that was not all acked"
+    with following(first, second, data_dir=tmp_path) as instance:
+        assert instance.store.latest.epoch == 1, "nothing has changed since"
+
+
+def client_ids(instance: Instance, client: int, last: int) -> list[int]:
+    """Ids of rows up to one, whole transactions, each acked."""
+    from tests.integration.test_clients import ids_in
+
+    found: list[int] = []
+
+    def has_last() -> bool:
+        batch = instance.clients.get(client, BatchSize(4), 0.2)
+        if batch is not None:
+            found.extend(ids_in(batch[1]))
+            instance.clients.ack(client, batch[0])
+        return last in found
+
+    assert poll(has_last), found[-5:]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["mysql57", "mysql80"])
+def test_without_gtids_it_is_found_by_time_and_some_comes_twice(private_server: Callable[..., Any], kind: str) -> None:
+    first, second = pair(private_server, kind, {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}, by_gtids=False)
+    table(first)
+    with following(first, second) as instance:
+        start = instance.store.latest
+        fill(first, range(20))
+        before = row_ids(changes_until(instance, "replicated.t", 20, start))
+        at = instance.store.latest
+        assert poll(lambda: is_there(second, 19))
+        first.kill()
+        fill(second, range(20, 30))
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        after = list[int]()
+
+        def has_last() -> bool:
+            after[:] = row_ids(changes_until(instance, "replicated.t", len(after) + 1, at))
+            return after[-1] == 29
+
+        assert poll(has_last)
+        assert set(before + after) == set(range(30))
+        assert after == list(range(after[0], 30)), "in order, and all of the window"
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql9"])
+def test_a_standby_that_is_behind_is_waited_for(private_server: Callable[..., Any], kind: str) -> None:
+    first, second = pair(private_server, kind)
+    table(first)
+    with following(first, second, failover=QUICK.model_copy(update={"window_s": 30})) as instance:
+        start = instance.store.latest
+        fill(first, range(5))
+        assert poll(lambda: is_there(second, 4))
+        stop_applying(second, kind)
+        fill(first, range(5, 10))
+        assert row_ids(changes_until(instance, "replicated.t", 10, start)) == list(range(10))
+        at = instance.store.latest
+        assert poll(lambda: has_received(second, kind, at.offset))
+        first.kill()
+        assert poll(lambda: "yet, which is captured already" in instance.states.present.reason)
+        assert instance.store.latest.epoch == 0
+        start_applying(second, kind)
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        fill(second, range(10, 15))
+        assert row_ids(changes_until(instance, "replicated.t", 5, at)) == list(range(10, 15))
+
+
+def has_received(replica: DatabaseServer, kind: str, offset: int) -> bool:
+    found = status(replica, kind)
+    return int(found.get("Read_Source_Log_Pos") or found.get("Read_Master_Log_Pos")) >= offset
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_a_log_that_began_anew_is_not_taken_for_the_old_one(
+    private_server: Callable[..., Any], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its files have the names, and soon the sizes, of those that were."""
+    server: DatabaseServer = private_server(kind)
+    execute(server, "CREATE DATABASE replicated")
+    table(server)
+    with following(server) as instance:
+        start = instance.store.latest
+        fill(server, range(5))
+        assert row_ids(changes_until(instance, "replicated.t", 5, start)) == list(range(5))
+        reset(server, kind)
+        fill(server, range(5, 30))
+        assert poll(lambda: instance.state is InstanceState.FAILED)
+        assert isinstance(instance.failure, PositionLostError)
+        assert "began anew" in str(instance.failure)
+    with following(server, on_purged="latest") as instance, caplog.at_level(logging.ERROR):
+        fill(server, range(30, 35))
+        assert poll(lambda: instance.state is InstanceState.FOLLOWING)
+        reset(server, kind)
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        at = instance.store.latest
+        assert "changes are skipped" in caplog.text
+        fill(server, range(40, 45))
+        assert row_ids(changes_until(instance, "replicated.t", 5, at)) == list(range(40, 45))
+
+
+def reset(server: DatabaseServer, kind: str) -> None:
+    if kind == "mysql9":
+        execute(server, "RESET BINARY LOGS AND GTIDS")
+        return
+    execute(server, *(f"KILL {one}" for one in dump_threads(server)))
+    for _ in range(50):
+        try:
+            execute(server, "RESET MASTER")
+        except Exception:  # noqa: BLE001 - MariaDB refuses while somebody reads
+            execute(server, *(f"KILL {one}" for one in dump_threads(server)))
+        else:
+            return
+
+
+def dump_threads(server: DatabaseServer) -> list[int]:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+        return [int(thread) for (thread,) in cursor.fetchall()]
+
+
+@pytest.mark.parametrize("policy", ["stop", "latest", "repair"])
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_what_was_purged_is_met_by_policy(private_server: Callable[..., Any], kind: str, policy: str) -> None:
+    server: DatabaseServer = private_server(kind)
+    execute(server, "CREATE DATABASE replicated")
+    table(server)
+    gaps = list[Gap]()
+    settings = InstanceSettings(source=source_of(server, heartbeat_s=0.5), on_purged=policy)  # pyright: ignore[reportArgumentType]
+    instance = Instance(settings, repair=gaps.append)
+    instance.start()
+    try:
+        start = instance.store.latest
+        fill(server, range(5))
+        assert row_ids(changes_until(instance, "replicated.t", 5, start)) == list(range(5))
+        instance.pause("a test purges")
+        assert poll(lambda: instance.state is InstanceState.PAUSED)
+        fill(server, range(5, 10))
+        execute(server, "FLUSH BINARY LOGS")
+        fill(server, range(10, 15))
+        execute(server, "FLUSH BINARY LOGS")
+        assert poll(lambda: is_purged(server))
+        at = instance.store.latest
+        instance.resume()
+        if policy == "stop":
+            assert poll(lambda: instance.state is InstanceState.FAILED)
+            text = str(instance.failure)
+            assert f"no longer has what follows {at}" in text
+            assert "missing are files 1 to 2" in text
+            assert "GTIDs" in text
+            assert "the time from 20" in text
+            return
+        assert poll(lambda: instance.store.latest.file_number > at.file_number)
+        fill(server, range(15, 20))
+        assert row_ids(changes_until(instance, "replicated.t", 5, at))[-5:] == list(range(15, 20))
+        assert len(gaps) == (policy == "repair")
+    finally:
+        instance.stop()
+
+
+def is_purged(server: DatabaseServer) -> bool:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        files = [str(row[0]) for row in cursor.fetchall()]
+        cursor.execute(f"PURGE BINARY LOGS TO '{files[-1]}'")
+        cursor.execute("SHOW BINARY LOGS")
+        return len(cursor.fetchall()) == 1
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_files_without_transactions_may_go(private_server: Callable[..., Any], kind: str) -> None:
+    """GTIDs prove that nothing is missing."""
+    server: DatabaseServer = private_server(kind)
+    execute(server, "CREATE DATABASE replicated")
+    table(server)
+    with following(server) as instance:
+        start = instance.store.latest
+        fill(server, range(5))
+        assert row_ids(changes_until(instance, "replicated.t", 5, start)) == list(range(5))
+        at = instance.store.latest
+        instance.pause()
+        assert poll(lambda: instance.state is InstanceState.PAUSED)
+        execute(server, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+        assert poll(lambda: is_purged(server))
+        instance.resume()
+        fill(server, range(5, 10))
+        assert row_ids(changes_until(instance, "replicated.t", 5, at)) == list(range(5, 10))
