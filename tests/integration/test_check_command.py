@@ -4,16 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
+from penstock.config import InstanceSettings
+from penstock.instance.examine import examine_instances
+from penstock.model import Position
 from penstock.source.checks import Finding, Verdict
 from penstock.source.examine import examine
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
+from tests.capture import changes_until, execute, instance_of, source_of
 
 SOURCES = ("mariadb", "mysql80", "mysql9")
 
@@ -90,6 +94,55 @@ def test_without_a_log(private_server: Callable[..., DatabaseServer]) -> None:
     found = {one.what: one for one in examine(source_of(server))}
     assert (found["log_bin"].found, found["log_bin"].verdict) == ("OFF", Verdict.FAIL)
     assert "reading the log" not in found
+
+
+@pytest.mark.mariadb
+def test_an_encrypted_log_is_read_through_its_server(private_server: Callable[..., DatabaseServer]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder, "keys")
+        keys.write_text(f"1;{'a1' * 32}\n")
+        Path(folder).chmod(0o755)
+        server = private_server(
+            "mariadb",
+            options={
+                "plugin_load_add": "file_key_management",
+                "file_key_management_filename": str(keys),
+                "encrypt_binlog": "ON",
+            },
+        )
+        execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
+        found = {one.what: one for one in examine(source_of(server))}
+        assert (found["encryption of the log"].verdict, found["encryption of the log"].found) == (Verdict.OK, "on")
+        assert failed(list(found.values())) == []
+        instance = instance_of(server, start="first")
+        instance.start()
+        try:
+            execute(server, "INSERT INTO d.t VALUES (1), (2)")
+            rows = changes_until(instance, "d.t", 2, Position("binlog.000001", 4))
+            assert [row["id"] for row in rows] == [1, 2]
+        finally:
+            instance.stop()
+
+
+def starts(server: DatabaseServer, text: str) -> Finding:
+    settings = InstanceSettings(source=source_of(server), start=text)
+    return examine_instances([settings])[f"{server.host}:{server.port}"][-1]
+
+
+def test_a_start_that_the_log_does_not_have(server: DatabaseServer) -> None:
+    is_mariadb = "MariaDB" in server.version
+    unknown = "77-1-4711" if is_mariadb else "00000000-0000-11f1-8000-000000000000:1-9"
+    for text, verdict, why in (
+        ("first", Verdict.OK, ""),
+        ("-1h", Verdict.OK, ""),
+        (unknown, Verdict.FAIL, f"never had {unknown}: it has "),
+        ("binlog.999999:4", Verdict.FAIL, "is ahead of the log"),
+        ("yesterday", Verdict.FAIL, "is no place in a log: write a position"),
+    ):
+        found = starts(server, text)
+        assert found.what == f"start at {text}"
+        assert found.verdict is verdict, text
+        assert why in found.mend
 
 
 def run(server: DatabaseServer, *arguments: str) -> subprocess.CompletedProcess[str]:

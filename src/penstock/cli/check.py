@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
-from penstock.config import SourceSettings, load_server_settings
+from penstock.config import InstanceSettings, load_server_settings
 
 _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
 
@@ -21,6 +21,9 @@ def check(
     port: Port = 3306,
     user: User = "root",
     password: Password = "",
+    start: Annotated[
+        str | None, typer.Option(help="A place to begin at: FILE:OFFSET, a GTID or a set of them, a time in UTC.")
+    ] = None,
     output: Annotated[Literal["text", "json"], typer.Option(help="How to print it.")] = "text",
 ) -> None:
     """Say what of a source is ready for capture, what could be better, and what must change first.
@@ -31,15 +34,17 @@ def check(
 
         PENSTOCK_PASSWORD=… penstock check --host db1 --user penstock
 
+        penstock check --host db1 --start 0-1-4711
+
         penstock check penstock.yml --output json
     """
-    from penstock.source.examine import examine  # noqa: PLC0415 - numba takes a second to load
+    from penstock.instance.examine import examine_instances  # noqa: PLC0415 - numba takes a second to load
 
     if config is not None:
-        sources = [instance.source for instance in load_server_settings(config).instances]
+        instances = load_server_settings(config).instances
     else:
-        sources = [source_settings(host, port, user, password)]
-    found = {source.address: list(examine(source)) for source in _different(sources)}
+        instances = (InstanceSettings(source=source_settings(host, port, user, password), start=start),)
+    found = examine_instances(instances)
     if output == "json":
         several = {
             address: [asdict(one) | {"verdict": one.verdict.value} for one in findings]
@@ -58,7 +63,3 @@ def check(
                 )
     if any(one.verdict.value == "fail" for findings in found.values() for one in findings):
         raise typer.Exit(1)
-
-
-def _different(sources: list[SourceSettings]) -> list[SourceSettings]:
-    return list({source.address: source for source in sources}.values())

@@ -8,14 +8,12 @@ from datetime import datetime
 from penstock.config import InstanceSettings
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import ConfigurationError, MetaError, PositionLostError
-from penstock.inspect.place import parse_place
 from penstock.instance.assembly import kept_record, open_bookkeeping
 from penstock.instance.lineage import Lineage
 from penstock.instance.source_log import SourceLog
 from penstock.meta import ClientRecord, Cursor, FileKeeper, MemoryMeta, MemoryRecords, ZooKeeperKeeper
 from penstock.meta.zookeeper import ROOT
-from penstock.model import GtidSet, Position
-from penstock.store import Start
+from penstock.model import Position
 
 
 def look(settings: InstanceSettings) -> list[ClientRecord]:
@@ -92,21 +90,13 @@ def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
     """A place between two transactions, as people write it: `first`, `latest`, a position, a time, or a GTID, after
     which it is."""
     log = present_log(settings)
-    if text in {"first", "latest"}:
-        return log.oldest() if text == "first" else log.end()
-    place = parse_place(text, now)
-    if isinstance(place, Position):
-        wanted = log.places.placed(place)
-        found = log.places.settled(wanted)
-        if found != wanted:
-            raise PositionLostError(
-                f"{wanted} is no place between two transactions of {log.source.address}: the last one before it is"
-                f" {found}"
-            )
-        return found
-    if isinstance(place, GtidSet):
-        return log.find(Start.after_gtid(place.text))
-    return log.find(Start.at_time(place.us))
+    wanted = log.places.configured(text, now)
+    found = log.places.settled(wanted)
+    if found != wanted:
+        raise PositionLostError(
+            f"{wanted} is no place between two transactions of {log.source.address}: the last one before it is {found}"
+        )
+    return found
 
 
 def cursor_at(settings: InstanceSettings, position: Position) -> Cursor:

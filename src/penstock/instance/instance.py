@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings
 from penstock.errors import FencedError, MetaError, PenstockError, PositionLostError, SourceConnectionError
-from penstock.inspect.place import parse_place
 from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
 from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
@@ -23,12 +22,12 @@ from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
 from penstock.instance.watchdog import Watchdog
 from penstock.meta import Cursor, KeptMeta, MemoryMeta
-from penstock.model import GtidSet, Position, TableName, TableSchema
+from penstock.model import Position, TableName, TableSchema
 from penstock.schema import live_schema
 from penstock.source import check_source, connect
 from penstock.source.connection import translated
 from penstock.source.look import Seen, mark_of
-from penstock.store import EventStore, Start
+from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -170,7 +169,7 @@ class Instance:
         if kinship is not Kinship.SAME and place is None:
             lineage.rise(source_log.source.address, seen.server, by_gtids=False)  # there is nothing to go on from
             kinship = Kinship.SAME
-        start = place if place is not None else self._configured(seen)
+        start = place or source_log.places.configured(settings.start, datetime.now(UTC))
         is_here = kinship is Kinship.SAME and start.epoch == lineage.epoch
         self._store = store = open_store(settings, self._settled(start) if is_here else start, source_log)
         if place is not None and store.latest < place:
@@ -206,19 +205,6 @@ class Instance:
             self._check_epoch(client_id, cursor.position)
         found = books.positions.load()
         return found.position if found is not None and found.position.epoch <= self.source_log.epoch else None
-
-    def _configured(self, seen: Seen) -> Position:
-        places, text = self.source_log.places, self.settings.start
-        if text is None or text == "latest":
-            return places.placed(seen.end)
-        if text == "first":
-            return places.placed(seen.oldest)
-        place = parse_place(text, datetime.now(UTC))
-        if isinstance(place, Position):
-            return places.placed(place)
-        if not isinstance(place, GtidSet):
-            return places.find(Start.at_time(place.us))
-        return places.find(Start.after_gtid(place.text)) if _is_one(place) else places.after(place)
 
     def _settled(self, start: Position) -> Position:
         """Between two transactions, and with its GTIDs; what the log lacks is refused later, with the reason."""
@@ -373,8 +359,3 @@ class Instance:
 
     def _save_place(self, books: Bookkeeping, store: EventStore) -> None:
         books.positions.save(Cursor(store.acked, source=self._address()))
-
-
-def _is_one(gtids: GtidSet) -> bool:
-    """A transaction, after which to begin; MariaDB's are places by themselves."""
-    return gtids.is_single and not gtids.is_mariadb

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from penstock.config import SourceSettings
 from penstock.errors import PositionLostError
 from penstock.inspect.gtid_mask import are_in, truths
 from penstock.inspect.live_server import LiveServer
-from penstock.inspect.place import Moment
+from penstock.inspect.place import Moment, parse_place
 from penstock.inspect.server_log import ServerLog, previous_gtids
 from penstock.model import GtidSet, Position
 from penstock.source.look import look_at
@@ -31,6 +32,33 @@ class Places:
         self._source, self._epoch, self._window_s = source, epoch, window_s
         # Headers are looked at, and no checksums: what is found is read again.
         self._server = LiveServer(source, verify=False)
+
+    def configured(self, text: str | None, now: datetime) -> Position:
+        """As people write it: `first`, `latest`, a position, a time, or GTIDs, after which it is; by default where the
+        log ends."""
+        if text is None or text == "latest":
+            return self.placed(look_at(self._source).end)
+        if text == "first":
+            return self.placed(look_at(self._source).oldest)
+        place = parse_place(text, now)
+        if isinstance(place, Position):
+            return self.placed(place)
+        if isinstance(place, Moment):
+            return self.find(Start.at_time(place.us))
+        self._check_had(place)
+        is_one = place.is_single and not place.is_mariadb  # MariaDB's are places by themselves
+        return self.find(Start.after_gtid(place.text)) if is_one else self.after(place)
+
+    def _check_had(self, gtids: GtidSet) -> None:
+        """To begin after what was never there would be to begin anywhere."""
+        had = self._server.end().gtids
+        if had is None:
+            raise PositionLostError(f"{self._source.address} has no GTIDs: write a position or a time instead")
+        lacking = gtids.minus(had)
+        if lacking.ranges:
+            raise PositionLostError(
+                f"{self._source.address} never had {gtids.text}: it has {had.text or 'none'}; is it another server's?"
+            )
 
     def find(self, start: Start) -> Position:
         """By a GTID or a time: the file by its first events, then the transaction in it."""

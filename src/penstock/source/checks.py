@@ -23,6 +23,8 @@ _NAMES = (
     "binlog_expire_logs_seconds",
     "expire_logs_days",
     "gtid_mode",
+    "encrypt_binlog",
+    "binlog_encryption",
 )
 
 
@@ -86,6 +88,9 @@ def findings(variables: Mapping[str, str]) -> Iterator[Finding]:
             "another server that takes over is found by time only, and changes may come twice; turn GTIDs on",
         )
     yield _retention(variables)
+    if any(variables.get(name, "OFF").upper() == "ON" for name in ("encrypt_binlog", "binlog_encryption")):
+        why = "the server sends it readable; its files are not, as a folder to capture from or with `penstock binlog`"
+        yield Finding("encryption of the log", Verdict.OK, "on", why)
 
 
 def _needed(variables: Mapping[str, str], name: str, needed: str, mend: str) -> Finding:

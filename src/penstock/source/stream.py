@@ -73,7 +73,7 @@ class BinlogStream:
         self._settings = settings
         self._start = start
         self._by_gtids = start.gtids if by_gtids else None
-        self._reader = BlockReader(start, verify=verify)
+        self._reader = BlockReader(start, verify=verify, decrypted=True)
         self._unwrapper = PacketUnwrapper()
         self._inbox: NDArray[np.uint8] = np.empty(_INBOX_BYTES, np.uint8)
         self._connection: Any = None

@@ -61,12 +61,20 @@ _WRAP = 1 << 32  # end positions begin anew there
 class BlockReader:
     """Reads one source's log from `position`, which is at a transaction boundary.
 
-    `lenient` lets an INCIDENT pass as an event like others, for looking at a log rather than trusting it.
+    `lenient` lets an INCIDENT pass as an event like others, for looking at a log rather than trusting it. A server
+    sends its log `decrypted`, with a word of how its files are.
     """
 
     def __init__(
-        self, position: Position, *, verify: bool = True, lenient: bool = False, block_bytes: int = BLOCK_BYTES
+        self,
+        position: Position,
+        *,
+        verify: bool = True,
+        lenient: bool = False,
+        decrypted: bool = False,
+        block_bytes: int = BLOCK_BYTES,
     ) -> None:
+        self._is_decrypted = decrypted
         self._file, self._epoch, self._executed = position.file, position.epoch, position.gtids
         self._block_bytes = block_bytes
         self._state = IndexState.start(verify=verify, lenient=lenient)
@@ -285,7 +293,7 @@ class BlockReader:
                 "the source says that it may have lost events here;"
                 " compare the data, then start from a position after it"
             )
-        elif kind == EventType.MARIADB_START_ENCRYPTION:
+        elif kind == EventType.MARIADB_START_ENCRYPTION and not self._is_decrypted:
             raise EventProblemError(
                 "the log is encrypted from here on, and only its server has the key: read it from there with --host"
             )

@@ -1,0 +1,35 @@
+"""All that one can find out of the sources of instances before they start."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from penstock.config import InstanceSettings, SourceSettings
+from penstock.errors import PenstockError
+from penstock.instance.place import Places
+from penstock.source.checks import Finding, Verdict
+from penstock.source.examine import examine
+
+
+def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[Finding]]:
+    """By the address of each source and standby."""
+    found: dict[str, list[Finding]] = {}
+    for settings in instances:
+        for source in settings.sources:
+            if source.address not in found:
+                found[source.address] = list(examine(source))
+        if settings.start is not None and not _cannot_be_read(found[settings.source.address]):
+            found[settings.source.address].append(_start(settings.source, settings.start))
+    return found
+
+
+def _cannot_be_read(findings: list[Finding]) -> bool:
+    return not any(one.what == "reading the log" and one.verdict is Verdict.OK for one in findings)
+
+
+def _start(source: SourceSettings, text: str) -> Finding:
+    places = Places(source, 0, 0)
+    try:
+        place = places.settled(places.configured(text, datetime.now(UTC)))
+    except PenstockError as error:
+        return Finding(f"start at {text}", Verdict.FAIL, "not in the log", str(error))
+    return Finding(f"start at {text}", Verdict.OK, f"found at {place}")
