@@ -1,0 +1,211 @@
+"""An instance says what it does and why, begins where it is told to, and can be paused."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from penstock.binlog.events.layout import Entry
+from penstock.errors import PositionLostError
+from penstock.instance import Instance, InstanceState
+from penstock.model import GtidSet, Position
+from penstock.source import BinlogStream, connect, current_position
+from penstock.store import BatchSize, Start
+from penstock.testing import DatabaseServer
+from tests.capture import changes_until, execute, instance_of, poll, source_of
+
+SOURCES = ("mariadb", "mysql80", "mysql9")
+
+
+@pytest.fixture(params=SOURCES)
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def table(server: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = database(server)
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v LONGTEXT)")
+    return f"{name}.t"
+
+
+@contextmanager
+def running(server: DatabaseServer, **changes: Any) -> Iterator[Instance]:
+    instance = instance_of(server, source=source_of(server, heartbeat_s=0.3), **changes)
+    instance.start()
+    try:
+        yield instance
+    finally:
+        instance.stop()
+
+
+def end_of(server: DatabaseServer) -> Position:
+    source = source_of(server)
+    with connect(source) as connection:
+        return current_position(connection, source)
+
+
+def insert(server: DatabaseServer, table: str, *ids: int) -> None:
+    for number in ids:
+        execute(server, f"INSERT INTO {table} VALUES ({number}, 'v')")
+
+
+def test_a_full_store_blocks_and_says_for_whom(server: DatabaseServer, table: str) -> None:
+    with running(server, store={"memory": 1 << 16}) as instance:
+        start = instance.store.latest
+        for client in (1, 2):
+            instance.clients.subscribe(client, "", Start.latest())
+        execute(server, *(f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))" for number in range(30)))
+        assert poll(lambda: instance.state is InstanceState.BLOCKED)
+        assert instance.states.present.reason == "the store is full until 1, 2 acks"
+        instance.clients.rollback(1)
+
+        def take(client: int) -> bool:
+            got = instance.clients.get(client, BatchSize(5), 0.1)
+            if got is not None:
+                instance.clients.ack(client, got[0])
+            return got is not None
+
+        while take(1):
+            pass
+        assert poll(lambda: instance.states.present.reason == "the store is full until 2 acks")
+        assert poll(lambda: not any([take(1), take(2)]) and instance.store.latest.timestamp > start.timestamp)
+        assert poll(lambda: instance.state is InstanceState.FOLLOWING)
+        assert instance.counters.blocked_s > 0
+        assert instance.states.seconds[InstanceState.BLOCKED] > 0
+    assert instance.state is InstanceState.STOPPED
+    states = [step.state for step in instance.states.history]
+    assert states[1:4] == [InstanceState.STARTING, InstanceState.FOLLOWING, InstanceState.BLOCKED]
+
+
+def test_a_blocked_one_stops_at_once(server: DatabaseServer, table: str) -> None:
+    with running(server, store={"memory": 1 << 16}) as instance:
+        instance.clients.subscribe(1, "", Start.latest())
+        execute(server, *(f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))" for number in range(30)))
+        assert poll(lambda: instance.state is InstanceState.BLOCKED)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+
+
+def test_paused_it_reads_nothing_and_serves_what_it_has(server: DatabaseServer, table: str) -> None:
+    with running(server) as instance:
+        start = instance.store.latest
+        insert(server, table, 1, 2)
+        assert [row["id"] for row in changes_until(instance, table, 2, start)] == [1, 2]
+        instance.pause("maintenance of the disks")
+        assert poll(lambda: instance.state is InstanceState.PAUSED)
+        assert instance.status()["reason"] == "maintenance of the disks"
+        before = instance.store.latest
+        insert(server, table, 3, 4)
+        assert not poll(lambda: instance.store.latest != before, 1)
+        assert [row["id"] for row in changes_until(instance, table, 2, start)] == [1, 2]
+        instance.resume()
+        assert [row["id"] for row in changes_until(instance, table, 2, before)] == [3, 4]
+        assert instance.state is InstanceState.FOLLOWING
+
+
+def test_it_counts_what_goes_through(server: DatabaseServer, table: str) -> None:
+    with running(server) as instance:
+        start = instance.store.latest
+        insert(server, table, *range(10))
+        changes_until(instance, table, 10, start)
+        assert poll(lambda: instance.counters.signs_of_life > 2)
+        status = instance.status()
+        counted = status["counters"]
+        assert counted["transactions"] >= 10
+        assert counted["events"] >= 40
+        assert 1000 < counted["bytes"] <= end_of(server).offset - start.offset + 1000
+        assert counted["seconds"]["source"] > 0.1 > counted["blocked_s"]
+        assert counted["seconds"]["index"] > 0 < counted["seconds"]["store"]
+        assert status["state"] == "following"
+        assert status["latest"]["file"] == instance.store.latest.file
+        assert status["source"] == f"{server.host}:{server.port}"
+
+
+def begun_at(server: DatabaseServer, table: str, text: str, last: int) -> list[int]:
+    """The ids that come, up to the last."""
+    with running(server, start=text) as instance:
+        start, rows = instance.store.first, list[dict[str, Any]]()
+
+        def has_last() -> bool:
+            rows[:] = changes_until(instance, table, len(rows) + 1, start)
+            return rows[-1]["id"] == last
+
+        assert poll(has_last)
+        return [row["id"] for row in rows]
+
+
+def test_it_begins_where_it_is_told_to(server: DatabaseServer, table: str) -> None:
+    insert(server, table, 1, 2)
+    time.sleep(1.1)  # times of the log are in whole seconds on MariaDB
+    middle = end_of(server)
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    time.sleep(1.1)
+    insert(server, table, 3)
+    inside = end_of(server)
+    insert(server, table, 4)
+    gtids = middle.gtids.text if middle.gtids else ""
+    for text in (str(middle), gtids, now, f"{inside.file}:{inside.offset - 20}"):
+        assert begun_at(server, table, text, 4) == [3, 4], text
+    for text in ("-1h", "first"):
+        assert begun_at(server, table, text, 4) == [1, 2, 3, 4], text
+
+
+def test_a_gtid_that_was_never_there(server: DatabaseServer) -> None:
+    unknown = "77-1-4711" if "MariaDB" in server.version else "00000000-0000-11f1-8000-000000000000:1-9"
+    with pytest.raises(PositionLostError, match=f"never had {unknown}: it has "):
+        instance_of(server, start=unknown).start()
+
+
+def test_inside_of_a_transaction_its_begin_and_its_tables_are_found(server: DatabaseServer, table: str) -> None:
+    """Rows without the table map before them could not be read."""
+    start = end_of(server)
+    values = ", ".join(f"({number}, REPEAT('x', 3000))" for number in range(50))
+    execute(server, f"INSERT INTO {table} VALUES {values}")
+    rows = list[int]()
+    with BinlogStream(source_of(server), start) as stream:
+        for block in stream:
+            if block is not None:
+                rows += block.column("position")[block.column("entry") == Entry.ROWS].tolist()
+                if block.boundaries.size:
+                    break
+    assert len(rows) > 5
+    with running(server, start=f"{start.file}:{rows[3]}") as instance:
+        assert instance.store.first == start
+        assert instance.store.first.gtids == start.gtids
+        found = changes_until(instance, table, 50, instance.store.first)
+        assert [row["id"] for row in found] == list(range(50))
+
+
+def test_the_gtids_of_a_position_are_found(server: DatabaseServer, table: str) -> None:
+    """As for a cursor of canal's, which has none."""
+    insert(server, table, *range(5))
+    wanted = end_of(server)
+    insert(server, table, *range(5, 10))
+    with running(server, start=str(wanted)) as instance:
+        assert instance.store.first.gtids == wanted.gtids
+        assert isinstance(wanted.gtids, GtidSet)
+
+
+@pytest.mark.mysql80
+@pytest.mark.mariadb
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_how_long_the_log_is_kept_is_watched(
+    private_server: Callable[..., Any], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = private_server(kind, options={"binlog_expire_logs_seconds": 36000})
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)")
+    with running(server, retention_warning_h=9.9999) as instance:
+        instance.clients.subscribe(1, "", Start.latest())
+        watchdog: Any = instance._watchdog
+        assert watchdog.check_retention() == pytest.approx(10, abs=0.01), "of the file that is written"
+        insert(server, "d.t", 1)
+        execute(server, "FLUSH BINARY LOGS")
+        insert(server, "d.t", 2)
+        time.sleep(2.5)
+        assert watchdog.check_retention() < 9.9999, "from the end of a file on its time runs"
+        assert "the log is kept for 10.0 more hours from where it is needed" in caplog.text
+        assert instance.status()["retention_hours_left"] < 10
