@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import AuthenticationError, ConfigurationError, PositionLostError
+from penstock.errors import AuthenticationError, PositionLostError
 from penstock.instance import Instance, InstanceState
 from penstock.model import Position
 from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, instance_of, poll, source_of
 
-SOURCES = ("mariadb", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
 
 COLUMNS = """
     id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT,
@@ -91,7 +91,8 @@ def test_labels_that_the_catalogue_cannot_say_come_from_the_log(
         f"INSERT INTO {name}.t VALUES (1, 'why?'), (2, 'a''b'), (3, '\U0001f600')",
     )
     rows = changes_until(instance, f"{name}.t", 3, start)
-    assert [row["e"] for row in rows] == ["why?", "a'b", "\U0001f600"]
+    has_labels = "5.7" not in server.version  # else only the catalogue has them
+    assert [row["e"] for row in rows] == (["why?", "a'b", "\U0001f600"] if has_labels else [1, 2, 3])
 
 
 def test_updates_and_deletes_carry_both_images_order_and_identity(
@@ -137,7 +138,7 @@ def test_updates_and_deletes_carry_both_images_order_and_identity(
             cursor.execute("SELECT @@gtid_binlog_pos")
             assert cursor.fetchone() == (gtids[-1],)
         else:
-            cursor.execute("SELECT GTID_SUBSET(%s, @@gtid_executed)", (gtids[-1],))
+            cursor.execute("SELECT GTID_SUBSET(%s, @@global.gtid_executed)", (gtids[-1],))
             assert cursor.fetchone() == (1,)
 
 
@@ -170,7 +171,7 @@ def test_capture_goes_on_after_the_log_is_rotated(
     assert [row["id"] for row in rows] == [0, 1, 2, 3]
     assert len({row["_file"] for row in rows}) == 4
     assert [row["_seq"] for row in rows] == sorted(row["_seq"] for row in rows)
-    from_log = Instance(instance.settings)
+    from_log = Instance(instance.settings.model_copy(update={"start": str(start)}))
     from_log.start()
     assert [row["id"] for row in changes_until(from_log, f"{name}.t", 4, start)] == [0, 1, 2, 3]
     from_log.stop()
@@ -260,12 +261,6 @@ def test_a_wrong_password_is_no_reason_to_try_again(server: DatabaseServer) -> N
     source = source_of(server).model_copy(update={"user": "somebody"})
     with pytest.raises(AuthenticationError, match="somebody"):
         instance_of(server, source=source).start()
-
-
-def test_mysql_57_is_refused_with_the_reason(mysql57: DatabaseServer) -> None:
-    """Its log carries no column names."""
-    with pytest.raises(ConfigurationError, match="binlog_row_metadata"):
-        instance_of(mysql57).start()
 
 
 def test_a_decimal_is_exact(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> None:

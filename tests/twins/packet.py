@@ -27,3 +27,27 @@ def unwrap(stream: bytes) -> tuple[bytes, int, int]:
         at += len(payload)
         is_continued = size == LARGEST
     return bytes(events), 0, at
+
+
+def unwrap_semi_sync(stream: bytes) -> tuple[bytes, int, int, bool]:
+    """The same for who has asked for semi-sync; and whether an event was to be acknowledged. The first packet with an
+    event shows whether there are two bytes more."""
+    events, at, is_continued, is_on, is_asked = bytearray(), 0, False, None, False
+    while at < len(stream):
+        size = int.from_bytes(stream[at : at + 3], "little")
+        payload = stream[at + 4 : at + 4 + size]
+        at += 4
+        if payload and not is_continued:
+            if payload[0]:
+                return bytes(events), payload[0], at + 1, is_asked
+            if is_on is None and len(payload) > 1:
+                is_on = payload[1] == 0xEF
+            if is_on and len(payload) > 1 and payload[1] != 0xEF:
+                return bytes(events), 256, at + 1, is_asked
+            is_asked = is_asked or bool(is_on and payload[2:3] and payload[2] & 1)
+            events += payload[3 if is_on else 1 :]
+        else:
+            events += payload
+        at += len(payload)
+        is_continued = size == LARGEST
+    return bytes(events), 0, at, is_asked

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from penstock.config import InstanceSettings, load_server_settings
+from penstock.cli.instance_options import instance_of
+from penstock.config import InstanceSettings
 from penstock.errors import ConfigurationError, PenstockError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def show(
     """
     from penstock.instance.cursors import look  # noqa: PLC0415 - numba takes a second to load
 
-    settings = _instance(config, destination)
+    settings = instance_of(config, destination)
     records = look(settings)
     log, problem = _extent(settings)
     if output == "json":
@@ -91,7 +92,7 @@ def set_(
     """
     from penstock.instance.cursors import cursor_at, find, look, taken_over  # noqa: PLC0415
 
-    settings = _instance(config, destination)
+    settings = instance_of(config, destination)
     record = _record(look(settings), client)
     after = cursor_at(settings, find(settings, place, datetime.now(UTC)))
     if record is None:
@@ -123,7 +124,7 @@ def reset(
     """
     from penstock.instance.cursors import look, taken_over  # noqa: PLC0415
 
-    settings = _instance(config, destination)
+    settings = instance_of(config, destination)
     records = look(settings)
     record = _record(records, client)
     if record is None:
@@ -135,20 +136,6 @@ def reset(
     with taken_over(settings) as meta:
         meta.forget(client)
     typer.echo(f"client {client} is forgotten")
-
-
-def _instance(config: Path, destination: str | None) -> InstanceSettings:
-    instances = {one.destination: one for one in load_server_settings(config).instances}
-    known = ", ".join(sorted(instances)) or "none"
-    if destination is None and len(instances) == 1:
-        return next(iter(instances.values()))
-    if not instances:
-        raise ConfigurationError(f"{config} has no instances")
-    if destination is None:
-        raise ConfigurationError(f"{config} has several instances ({known}): choose one with --destination")
-    if destination not in instances:
-        raise ConfigurationError(f"{config} has no instance '{destination}'; it has: {known}")
-    return instances[destination]
 
 
 def _record(records: "list[ClientRecord]", client: int) -> "ClientRecord | None":

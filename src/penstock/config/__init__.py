@@ -1,7 +1,10 @@
 """Settings: what a user can say, checked when it is said."""
 
+from penstock.config.filter_settings import ColumnSettings, FilterSettings
 from penstock.config.settings import (
+    DirectorySettings,
     FailoverSettings,
+    GroupSettings,
     InstanceSettings,
     MetaSettings,
     ServerSettings,
@@ -11,7 +14,11 @@ from penstock.config.settings import (
 )
 
 __all__ = [
+    "ColumnSettings",
+    "DirectorySettings",
     "FailoverSettings",
+    "FilterSettings",
+    "GroupSettings",
     "InstanceSettings",
     "MetaSettings",
     "ServerSettings",

@@ -4,11 +4,13 @@ A secret is never in an error or a repr: it is a SecretStr, and `${env:NAME}` ke
 """
 
 import ipaddress
+import re
 from pathlib import Path
 from typing import Any, Literal, Self, TypeGuard, cast
 
 from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
+from penstock.config.filter_settings import FilterSettings
 from penstock.config.yaml_file import load_yaml
 
 
@@ -36,6 +38,9 @@ class SourceSettings(_Settings):
         default=5, gt=0, description="the source sends a sign of life when its log is silent this long"
     )
     server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="drawn at random when not given")
+    semi_sync: bool = Field(
+        default=False, description="commits at the source wait until the store has them, if it is set up for that"
+    )
 
     @model_validator(mode="after")
     def _tls_fits(self) -> Self:
@@ -50,6 +55,22 @@ class SourceSettings(_Settings):
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+
+class DirectorySettings(_Settings):
+    """A folder with the files of a log, as a source."""
+
+    path: str = Field(
+        min_length=1, description="of the folder; a URL, such as s3://bucket/logs, needs the extra 'fsspec'"
+    )
+    base: str | None = Field(
+        default=None, description="of the files' names, before the number; where the folder has several logs"
+    )
+    poll_s: float = Field(default=1, gt=0, description="how often is looked for what was added to the last file")
+
+    @property
+    def address(self) -> str:
+        return self.path
 
 
 class StoreSettings(_Settings):
@@ -125,13 +146,15 @@ class FailoverSettings(_Settings):
     )
 
 
+_DESTINATION = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$"
+_MEMBER = r"[A-Za-z0-9_-]+"
 PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 
 
 class InstanceSettings(_Settings):
     """One capture pipeline; `destination` is its name."""
 
-    destination: str = Field(default="default", pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$")
+    destination: str = Field(default="default", pattern=_DESTINATION)
     source: SourceSettings = SourceSettings()
     standby: SourceSettings | None = Field(
         default=None, description="followed when the source is dead; what it does not say is as at the source"
@@ -151,6 +174,7 @@ class InstanceSettings(_Settings):
         default=12, ge=0, description="warn when the source keeps what is still needed for less than this; 0: never"
     )
     epoch: int = Field(default=0, ge=0, le=511, description="the least: it rises by itself when the log is another one")
+    filter: FilterSettings = FilterSettings()
     store: StoreSettings = StoreSettings()
     meta: MetaSettings = MetaSettings()
     positions: tuple[PositionKind, ...] = Field(
@@ -190,6 +214,28 @@ class InstanceSettings(_Settings):
         if self.meta.kind is not None:
             return self.meta.kind
         return "period-mixed" if self.zookeeper else "file" if self.data_dir else "memory"
+
+
+class GroupSettings(_Settings):
+    """Several sources as one; a member is an instance, `DESTINATION.MEMBER`."""
+
+    destination: str = Field(pattern=_DESTINATION)
+    members: dict[str, InstanceSettings] = Field(min_length=1)
+    hold_s: float = Field(
+        default=1, ge=0, description="so long a transaction waits for a silent member, which may have an earlier one"
+    )
+
+    @model_validator(mode="after")
+    def _name_members(self) -> Self:
+        for name in self.members:
+            if not re.fullmatch(_MEMBER, name):
+                raise ValueError(f"{name!r} is no name for a member: letters, digits, - and _ are")
+        return self
+
+    def named_members(self) -> dict[str, InstanceSettings]:
+        """As they are to run."""
+        several = self.members.items()
+        return {name: one.model_copy(update={"destination": f"{self.destination}.{name}"}) for name, one in several}
 
 
 class ServerSettings(_Settings):

@@ -72,20 +72,22 @@ def _from(paths: list[Path], since: Place | None) -> list[Path]:
         if paths and first == len(paths):
             raise ConfigurationError(f"{since} is after the last of these files, {paths[-1].name}")
     elif isinstance(since, Moment):
-        first = _first_with(paths, since)
+        opened = [_opened_s(path) for path in paths]
+        first = first_with(opened, since, lambda i: _reaches(paths[i], since))
     return paths[first:]
 
 
-def _first_with(paths: list[Path], since: Moment) -> int:
-    """The first file that can hold something of this time.
+def first_with(opened: Sequence[int | None], since: Moment, reaches: Callable[[int], bool]) -> int:
+    """The first of several files that can hold something of this time, by when each was opened and by whether it has
+    something of this time.
 
     A file's first event has the time at which the statement began that made the server open it, which is before the
     last commits in the file before: that one is left out only after a look into it. And that time can be any other
     (SET TIMESTAMP): no file is left out after one that was opened later.
     """
-    is_early = [second is not None and since.is_after(second) for second in map(_opened_s, paths)]
-    first = max(next((i for i, early in enumerate(is_early) if not early), len(paths)) - 1, 0)
-    while first and _reaches(paths[first - 1], since):
+    is_early = [second is not None and since.is_after(second) for second in opened]
+    first = max(next((i for i, early in enumerate(is_early) if not early), len(opened)) - 1, 0)
+    while first and reaches(first - 1):
         first -= 1
     return first
 

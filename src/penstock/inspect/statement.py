@@ -4,16 +4,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.bodies import Statement as Query
-from penstock.binlog.events.bodies import parse_body
 from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
-from penstock.errors import BinlogError
+from penstock.binlog.events.query import begin_with, body_at, query_at
 from penstock.model import TableName
 
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
@@ -93,8 +90,8 @@ class Statement:
 
 def are_statements(block: Block) -> NDArray[np.bool_]:
     """Which events of a block are statements of their own, not the frame of a transaction."""
-    entry = block.column("entry")
-    found = (block.column("kind") == EventType.QUERY) & ((entry == Entry.DDL) | (entry == Entry.OTHER))
+    entry, is_inside = block.column("entry"), block.column("boundary") == 0
+    found = (block.column("kind") == EventType.QUERY) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & is_inside))
     return found & ~begin_with(block, found, "XA ")
 
 
@@ -137,42 +134,8 @@ def options_of_rows(block: Block) -> NDArray[np.int64]:
     return found
 
 
-def query_at(block: Block, event: int) -> Query:
-    """What a QUERY event of the block holds."""
-    try:
-        return cast("Query", parse_body(EventType.QUERY, body_at(block, event)))
-    except BinlogError as error:
-        raise BinlogError(f"{block.file}:{block.column('position')[event]} {error}") from None
-
-
-def body_at(block: Block, event: int) -> bytes:
-    """Without header and checksum."""
-    data, starts, sizes = block.raw
-    return data[starts[event] + HEADER : starts[event] + sizes[event] - block.column("checksum")[event]].tobytes()
-
-
-def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
-    """Which of these QUERY events have a text that begins with a word, in any case."""
-    data, starts, sizes = block.raw
-    found = np.zeros(len(block), np.bool_)
-    which = np.flatnonzero(queries)
-    if which.size:
-        body = starts[which] + HEADER
-        variables = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
-        text = body + _TEXT_AT + variables + data[body + 8] + 1
-        is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
-        found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
-    return found
-
-
 def are_rolled_back(block: Block) -> NDArray[np.bool_]:
     """Which events end a transaction by ROLLBACK."""
     return begin_with(
         block, (block.column("entry") == Entry.END) & (block.column("kind") == EventType.QUERY), "ROLLBACK"
     )
-
-
-def _are_word(data: NDArray[np.uint8], places: NDArray[np.int64], word: str) -> NDArray[np.bool_]:
-    letters = np.frombuffer(word.encode(), np.uint8)
-    upper = np.where((letters >= ord("A")) & (letters <= ord("Z")), 0xDF, 0xFF).astype(np.uint8)
-    return ((data[places[:, None] + np.arange(letters.size)] & upper) == letters).all(axis=1)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry, EventType
 from penstock.binlog.events.problem import broken
+from penstock.binlog.events.query import begin_with, body_at, query_at
 from penstock.errors import BinlogError
-from penstock.inspect.statement import begin_with, body_at, query_at
 from penstock.model import Position
 
 _GTID_FLAGS, _HAS_COMMIT_ID, _PREPARED_XA = 12, 0x02, 0x40

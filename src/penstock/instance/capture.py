@@ -53,6 +53,7 @@ class Parts:
     states: StateBook
     counters: Counters
     stages: tuple[tuple[str, Stage], ...] = ()
+    on_jump: Callable[[Position], None] = lambda _: None  # what comes next does not follow from what came
 
 
 class Capture:
@@ -233,6 +234,8 @@ class Capture:
         if kinship is not Kinship.SAME:
             parts.lineage.rise(source.address, seen.server, by_gtids=by_gtids)
         parts.store.go_on_at(place, parts.log.translated)
+        if not by_gtids:
+            parts.on_jump(place)  # statements may come twice
         log.warning(
             "going on in another log destination=%s source=%s before=%s now=%s by=%s",
             self._destination, source.address, start, place, "GTIDs" if by_gtids else "position",
@@ -327,7 +330,8 @@ class Capture:
                 log.error("changes are skipped destination=%s: %s", self._destination, gap)
         is_same = kinship is Kinship.SAME
         epoch = parts.lineage.epoch if is_same else parts.lineage.rise(source.address, seen.server, by_gtids=False)
-        parts.store.go_on_at(replace(seen.end, epoch=epoch))
+        parts.store.go_on_at(place := replace(seen.end, epoch=epoch))
+        parts.on_jump(place)
         return True
 
     def _is_gone(self, start: Position, seen: Seen, kinship: Kinship) -> bool:

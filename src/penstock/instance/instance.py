@@ -10,16 +10,19 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from penstock.binlog.events.block import Block
-from penstock.config import InstanceSettings
+from penstock.config import FilterSettings, InstanceSettings
 from penstock.errors import FencedError, MetaError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.filter import BlockFilter
 from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
 from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
 from penstock.instance.counters import Counters
 from penstock.instance.gap import gap_of
 from penstock.instance.lineage import Kinship, Lineage
+from penstock.instance.schema_import import import_tables, open_tables
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
+from penstock.instance.tables import Tables
 from penstock.instance.watchdog import Watchdog
 from penstock.meta import Cursor, KeptMeta, MemoryMeta
 from penstock.model import Position, TableName, TableSchema
@@ -64,6 +67,8 @@ class Instance:
         self._clients: Clients | None = None
         self._capture: Capture | None = None
         self._watchdog: Watchdog | None = None
+        self._tables: Tables | None = None
+        self._filter: BlockFilter | None = None
 
     @property
     def state(self) -> InstanceState:
@@ -121,6 +126,12 @@ class Instance:
     def resume(self) -> None:
         self._started(self._capture).resume()
 
+    def reload_filter(self, settings: FilterSettings) -> None:
+        """Counts for what is captured from now on. Settings that are wrong raise, and change nothing."""
+        self._started(self._filter).reload(settings)
+        self.settings = self.settings.model_copy(update={"filter": settings})
+        self.source_log.refilter(self.settings)
+
     def stop(self) -> None:
         self._stopping.set()
         if self._capture is not None:
@@ -143,6 +154,7 @@ class Instance:
             steps.append(lambda: self._save_place(books, store))
         steps += [books.close] if books is not None else []
         steps += [store.stop] if store is not None else []
+        steps += [self._tables.close] if self._tables is not None else []
         for step in steps:
             try:
                 step()
@@ -180,9 +192,20 @@ class Instance:
                 self._check_purged(store, meta, seen)
         self._clients = Clients(store, meta, source=self._address, check_cursor=self._check_cursor)
         self._clients.start()
-        parts = Parts(settings, source_log, lineage, store, self.states, self.counters)
+        self._tables = open_tables(settings, source_log.source, store.latest)
+        source_log.complete = self._tables.complete
+        self._filter = BlockFilter(settings.filter)
+        stages = (("tables", self._tables.follow), ("filter", self._filter.apply))
+        parts = Parts(settings, source_log, lineage, store, self.states, self.counters, stages, self._read_tables)
         self._capture = Capture(parts, jitter=self._jitter, repair=self._repair)
-        self._watchdog = Watchdog(settings, source_log, lambda: store.acked, self._capture.give_up_on)
+        self._watchdog = Watchdog(
+            settings, source_log, lambda: store.acked, self._capture.give_up_on, self._tables.compact
+        )
+
+    def _read_tables(self, place: Position) -> None:
+        """Anew, from the source."""
+        found = import_tables(self.source_log.source, place, verify=self.settings.verify_checksum)
+        self._started(self._tables).restart(found.begin, found.first, found.later)
 
     def _answering(self) -> set[str]:
         """Addresses of the sources that can be captured; raises what is wrong with the first when none can."""
@@ -298,7 +321,10 @@ class Instance:
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
         source = self.source_log.source
         with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
-            return [live_schema(cursor, table) for table in tables]
+            cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+            has_labels = "FULL" in (cursor.fetchone() or ())
+            found = [live_schema(cursor, table) for table in tables]
+            return found if has_labels else [table.with_exact_labels() for table in found]
 
     def oldest(self) -> Position:
         """Where the source's log begins."""
@@ -326,6 +352,9 @@ class Instance:
                 "behind_s": max(0.0, round(time.time() - latest.timestamp, 3)) if latest.timestamp else None,
                 "store_bytes": self._store.size_bytes,
             }
+        if self._tables is not None:
+            about["stopped_tables"] = {str(name): why for name, why in self._tables.stopped.items()}
+            about["differences"] = {str(name): what for name, what in self._tables.differences.items()}
         if self._watchdog is not None:
             about["retention_hours_left"] = self._watchdog.hours_left
         return about

@@ -2,13 +2,14 @@
 
 import logging
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings, SourceSettings
 from penstock.errors import PositionLostError, ServerIdTakenError, SourceConnectionError
+from penstock.filter import BlockFilter
 from penstock.instance.lineage import Lineage
 from penstock.instance.place import Places
 from penstock.model import Position
@@ -32,7 +33,12 @@ class SourceLog:
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go
         self._server_id = settings.source.server_id or draw_server_id()  # of who follows the log; others draw their own
+        self.complete: Callable[[Block], Block] = lambda block: block  # with what is known of its tables
         self._translated = lru_cache(_TRANSLATIONS)(self._translate)
+
+    def refilter(self, settings: InstanceSettings) -> None:
+        """What is read from now on is filtered by these."""
+        self._settings = settings
 
     def switch_to(self, source: SourceSettings) -> None:
         """Another server has the log."""
@@ -80,11 +86,12 @@ class SourceLog:
         """Places of an earlier log are looked for in this one: what comes is of its epoch."""
         epoch = self.epoch
         start, end = self.translated(start), self.translated(end)
+        wanted = BlockFilter(self._settings.filter)
         with self.opened(start) as stream:
             for block in stream:
                 if block is not None and not self._lineage.is_known(stream.mark):
                     raise SourceConnectionError(f"{self.source.address} is another server than it was, or its log is")
-                part = block.between(start, end) if block is not None else ()
+                part = wanted.apply(self.complete(block)).between(start, end) if block is not None else ()
                 if part:
                     yield part
                 if (block.end if block is not None else stream.position) >= end:

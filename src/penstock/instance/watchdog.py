@@ -32,7 +32,7 @@ def answers(source: SourceSettings, query: str, timeout_s: float) -> None:
 
 class Watchdog:
     """Of one instance, in a thread of its own. With a standby it asks the source all the time, and `on_dead` is called
-    when that does not answer."""
+    when that does not answer; `on_oldest` gets the place where its log begins."""
 
     def __init__(
         self,
@@ -40,9 +40,11 @@ class Watchdog:
         source_log: SourceLog,
         needed: Callable[[], Position],
         on_dead: Callable[[str], None],
+        on_oldest: Callable[[Position], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._log, self._needed, self._on_dead = settings, source_log, needed, on_dead
+        self._settings, self._log, self._needed = settings, source_log, needed
+        self._on_dead, self._on_oldest = on_dead, on_oldest
         self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"penstock-watchdog-{settings.destination}", daemon=True)
@@ -82,12 +84,14 @@ class Watchdog:
     def check_retention(self) -> float | None:
         """How many hours the source still keeps what is needed next."""
         source, needed = self._log.source, self._needed()
+        seen = self._log.look()
+        self._on_oldest(self._log.places.placed(seen.oldest))
         with closing(connect(source)) as connection:
             kept_s = retention_s(variables_of(connection, source))
         if not kept_s or needed.epoch != self._log.epoch:
             self.hours_left = None
             return None
-        later = [name for name in self._log.look().files if Position(name, 0).file_number > needed.file_number]
+        later = [name for name in seen.files if Position(name, 0).file_number > needed.file_number]
         # A file's age counts from its last change: from when the next one began.
         ended_s = mark_of(source, later[0]).began if later else self._clock()
         self.hours_left = max(0.0, (ended_s + kept_s - self._clock()) / 3600)

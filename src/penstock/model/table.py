@@ -92,6 +92,11 @@ class TableSchema:
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
 
+    def with_exact_labels(self) -> "TableSchema":
+        """As for rows of a log without labels: where the catalogue cannot tell them, the values stay numbers."""
+        columns = (column if are_exact_labels(column) else replace(column, labels=()) for column in self.columns)
+        return replace(self, columns=tuple(columns))
+
     def completed(self, known: "TableSchema") -> "TableSchema":
         """This shape, as the log has it, with what `known` (the catalogue's, a schema history's) says beyond it."""
         if len(known.columns) != len(self.columns):
@@ -124,11 +129,11 @@ def _completed(logged: TableSchema, mine: Column, theirs: Column) -> Column:
         name=theirs.name,
         unsigned=mine.unsigned if logged.has_signs else theirs.unsigned,
         charset=mine.charset or theirs.charset,
-        labels=mine.labels or (theirs.labels if _are_exact(theirs) else ()),
+        labels=mine.labels or (theirs.labels if are_exact_labels(theirs) else ()),
         declared=theirs.declared,
     )
 
 
-def _are_exact(column: Column) -> bool:
+def are_exact_labels(column: Column) -> bool:
     """A catalogue has no character beyond three bytes and shows a question mark instead: then no label can be told."""
     return column.charset not in _WIDE or not any("?" in label for label in column.labels)

@@ -113,13 +113,30 @@ class Catalogue:
         database = self.database(name.schema)
         return database.tables.get(self._key(name.table)) if database else None
 
-    def table(self, name: TableName) -> TableSchema:
+    def known(self, name: TableName) -> Table:
+        """As `find`, but raises SchemaError where there is none, or it is not known what it looks like."""
         found = self.find(name)
         if found is None:
             database = self.database(name.schema)
             statement = database.unknown.get(self._key(name.table)) if database else None
             raise SchemaError(_unknown(name, statement) if statement else f"there is no table {name} in the log's DDL")
-        return found.schema
+        return found
+
+    def table(self, name: TableName) -> TableSchema:
+        return self.known(name).schema
+
+    def without_table(self, name: TableName, statement: str) -> "Catalogue":
+        """From now on it is not known what the table looks like, because of this statement."""
+        database, key = self.database(name.schema), self._key(name.table)
+        if database is None:
+            return self
+        unknown = database.unknown.with_item(key, statement)
+        made = replace(database, tables=database.tables.without(key), unknown=unknown)
+        return replace(self, databases=self.databases.with_item(self._key(name.schema), made))
+
+    def without_database(self, name: str) -> "Catalogue":
+        """Nothing is known of it."""
+        return replace(self, databases=self.databases.without(self._key(name)))
 
     def tables(self) -> list[TableName]:
         return sorted(table.name for database in self.databases.values() for table in database.tables.values())
@@ -370,7 +387,7 @@ class _Change:
 
 
 def _unknown(name: TableName, statement: str) -> str:
-    return f"what table {name} looks like is not known since this statement, which was not understood: {statement}"
+    return f"what table {name} looks like is not known since this statement: {statement}"
 
 
 _RUN = {

@@ -44,6 +44,7 @@ class SchemaHistory:
         self._places: list[Position] = []  # of the newest file: its beginning, then each change
         self._catalogues: list[Catalogue] = []
         self._changes: list[Change] = []
+        self._older: tuple[int, tuple[list[Position], list[Catalogue], list[Change]]] | None = None  # read last
         self._tail: Tail | None = None
         try:
             if self._numbers:
@@ -163,8 +164,10 @@ class SchemaHistory:
             )
         if number == self._numbers[-1]:
             return self._places, self._catalogues, self._changes
-        content = self._read(number)
-        return *_steps(content), content.changes
+        if self._older is None or self._older[0] != number:
+            content = self._read(number)
+            self._older = number, (*_steps(content), content.changes)
+        return self._older[1]
 
     def _begins(self, number: int) -> Position:
         return self._places[0] if number == self._numbers[-1] else read_head(self._path(number))[0]

@@ -18,6 +18,7 @@ import socket
 import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from penstock.binlog.events.block import EVENT_SCHEMA
 from penstock.binlog.rows.fields import table_fields
 from penstock.config import ServerSettings
 from penstock.errors import ConfigurationError, PenstockError, ProtocolError
+from penstock.filter import ColumnRules
 from penstock.instance import Instance
 from penstock.model import Position, TableName, TableSchema
 
@@ -81,7 +83,9 @@ class FlightServer(fl.FlightServerBase):
             match action.type:
                 case "describe":
                     tables = instance.describe([TableName.parse(name) for name in request["tables"]])
-                    return iter([describe_table(table).serialize().to_pybytes() for table in tables])
+                    chosen = ColumnRules.of(instance.settings.filter.columns)
+                    shown = (replace(table, columns=chosen.columns_of(table)) for table in tables)
+                    return iter([describe_table(table).serialize().to_pybytes() for table in shown])
                 case "bounds":
                     answer = {
                         "first": instance.store.first.to_json(),

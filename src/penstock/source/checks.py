@@ -65,11 +65,12 @@ def findings(variables: Mapping[str, str]) -> Iterator[Finding]:
     yield _needed(
         variables, "binlog_row_image", "FULL", "SET GLOBAL binlog_row_image = 'FULL', then reconnect the writers"
     )
-    yield _needed(
+    yield _wished(
         variables,
         "binlog_row_metadata",
         "FULL",
-        "SET GLOBAL binlog_row_metadata = 'FULL' (there from MariaDB 10.5 and MySQL 8.0.1 on)",
+        "columns get their names from the statements that made the tables, and a table stops where one is not"
+        " understood; SET GLOBAL binlog_row_metadata = 'FULL' (there from MariaDB 10.5 and MySQL 8.0.1 on)",
     )
     if "binlog_order_commits" in variables:
         # Documents are read back in the trust that engines commit in the order of the log; only MySQL can turn it off.

@@ -2,8 +2,11 @@
 
     packet: length 3 | number 1 | payload          a payload of 2^24-1 bytes goes on in the next packet
     payload: status 1 (0 event, 254 end, 255 error) | event
+        with semi-sync: status 1 | 0xEF | 1 to be acknowledged, or 0 | event
+    acknowledgement: 0xEF | offset 8 | file name
 
-The kernel copes with reads that end anywhere: its state is five numbers.
+The kernel copes with reads that end anywhere: its state is a few numbers. A server that knows no semi-sync, or has it
+turned off, sends plain packets to who has asked for it: its first packet shows which.
 """
 
 from enum import IntEnum
@@ -22,10 +25,17 @@ class Cell(IntEnum):
     CONTINUES = 2  # the packet goes on a former one: no status byte
     STATUS = 3  # 0 while events flow, else the status byte that ended them
     LENGTH = 4
+    SEMI_SYNC = 5  # 0: plain packets, 1: with two bytes more, 2: the first packet will show
+    ASKED = 6  # an event was to be acknowledged
+
+
+SEMI_SYNC_MAGIC = 0xEF
+NO_MAGIC = 256  # as a status: the two bytes are missing
+_ON, _UNKNOWN = 1, 2
 
 
 @kernel(PAIR(BYTES, I64, I64S, U8S))
-def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901 - one loop
+def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901, PLR0912 - one loop
     """Copy event bytes of data[:end] to `out`; gives (bytes written, bytes read). Stops after a non-zero status.
 
     `out` is to have room for as many bytes as `data` has: else -1 is written.
@@ -49,9 +59,26 @@ def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901 - o
             if data[at] != 0:
                 state[3] = data[at]
                 return to, at + 1
-            state[0] = 4
+            state[0] = 6 if state[5] else 4
             state[1] -= 1
             at += 1
+        if state[0] > 5 and state[1]:
+            if at == end:
+                break
+            if state[0] == 6 and data[at] != SEMI_SYNC_MAGIC:
+                if state[5] == _ON:
+                    state[3] = NO_MAGIC
+                    return to, at
+                state[5], state[0] = 0, 4
+                continue
+            if state[0] == 6:
+                state[5], state[0] = _ON, 7
+            else:
+                state[6] |= data[at] & 1
+                state[0] = 4
+            state[1] -= 1
+            at += 1
+            continue
         size = min(state[1], end - at)
         if to + size > out.size:
             return -1, at
@@ -66,8 +93,22 @@ def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901 - o
 
 
 class PacketUnwrapper:
-    def __init__(self) -> None:
+    def __init__(self, *, semi_sync: bool = False) -> None:
         self._state = np.zeros(len(Cell), np.int64)
+        self._state[Cell.SEMI_SYNC] = _UNKNOWN if semi_sync else 0
+
+    @property
+    def is_semi_sync(self) -> bool:
+        """The server has said so with its first packet."""
+        return bool(self._state[Cell.SEMI_SYNC] == _ON)
+
+    @property
+    def is_asked(self) -> bool:
+        """An event was to be acknowledged since the last `forget_asked`; it need not be whole yet."""
+        return bool(self._state[Cell.ASKED])
+
+    def forget_asked(self) -> None:
+        self._state[Cell.ASKED] = 0
 
     @property
     def status(self) -> int:
@@ -82,3 +123,9 @@ class PacketUnwrapper:
     def unwrap(self, data: NDArray[np.uint8], end: int, out: NDArray[np.uint8]) -> tuple[int, int]:
         written, read = _unwrap(data, end, self._state, out)
         return written, read
+
+
+def acknowledgement(file: str, offset: int) -> bytes:
+    """As a packet."""
+    payload = bytes([SEMI_SYNC_MAGIC]) + offset.to_bytes(8, "little") + file.encode()
+    return len(payload).to_bytes(3, "little") + b"\0" + payload

@@ -37,7 +37,7 @@ from penstock.source.dump import (
     from_position,
     from_the_beginning,
 )
-from penstock.source.packet import PacketUnwrapper
+from penstock.source.packet import NO_MAGIC, PacketUnwrapper, acknowledgement
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ _INBOX_BYTES = 1 << 20  # a call of a kernel costs as much as many events
 _LAST_OFFSET = 0xFFFFFFFF
 _SAME_ID = "same server_uuid/server_id"
 _LOWEST_ID = 1_000_000  # people give smaller ones to theirs
+_SEMI_SYNC = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")
 _SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
 
 
@@ -66,15 +67,19 @@ class BinlogStream:
         verify: bool = True,
         by_gtids: bool = False,
         server_id: int | None = None,
+        semi_sync: bool = False,
     ) -> None:
         """With `by_gtids` the server finds the place: after the GTIDs of `start`, whatever its own files are. No two
-        streams may have one server id; without one it is drawn."""
+        streams may have one server id; without one it is drawn. `semi_sync` is for the one stream that keeps what comes
+        and says so with `acknowledge`."""
         self._server_id = server_id or draw_server_id()
         self._settings = settings
         self._start = start
         self._by_gtids = start.gtids if by_gtids else None
         self._reader = BlockReader(start, verify=verify, decrypted=True)
-        self._unwrapper = PacketUnwrapper()
+        self._unwrapper = PacketUnwrapper(semi_sync=semi_sync)
+        self._asks_for_semi_sync = semi_sync
+        self._acknowledged: Position | None = None
         self._inbox: NDArray[np.uint8] = np.empty(_INBOX_BYTES, np.uint8)
         self._connection: Any = None
         self.waited_s = 0.0  # for bytes to come
@@ -93,6 +98,29 @@ class BinlogStream:
     def mark(self) -> FileMark | None:
         """Of the file that is read."""
         return self._reader.mark
+
+    @property
+    def semi_sync(self) -> bool:
+        """Commits at the source wait for `acknowledge`."""
+        return self._unwrapper.is_semi_sync
+
+    @property
+    def wants_ack(self) -> bool:
+        """Somebody waits for something that has come, or is just coming."""
+        return self._unwrapper.is_asked
+
+    def acknowledge(self, kept: Position) -> None:
+        """All up to there is kept: commits that wait for that may return. By the thread that iterates; says nothing
+        when nobody waits, or nothing new."""
+        if not self.wants_ack or (self._acknowledged is not None and kept <= self._acknowledged):
+            return
+        try:
+            self._socket.sendall(acknowledgement(kept.file, kept.offset))
+        except OSError as error:
+            raise SourceConnectionError(f"the log connection to {self._settings.address} broke: {error}") from error
+        self._acknowledged = kept
+        if kept >= self.position and not self._reader.rest:
+            self._unwrapper.forget_asked()
 
     def __enter__(self) -> Self:
         if self._by_gtids is None and self._start.offset > _LAST_OFFSET:
@@ -147,7 +175,7 @@ class BinlogStream:
             ended = self._unwrapper.status != 0
             pending = getattr(self._socket, "pending", None)
             is_last = ended or not ((pending and pending()) or poll.poll(0))
-            yield from self._reader.blocks(flush=is_last)
+            yield from self._reader.blocks(flush=is_last, keep_loose=True)
             if is_last:
                 yield None
             if ended:
@@ -167,10 +195,21 @@ class BinlogStream:
                 cursor.execute(f"SET @{prefix}_binlog_checksum = @@global.binlog_checksum")
             cursor.execute("SET @slave_uuid = %s, @replica_uuid = %s", (own_uuid, own_uuid))
             cursor.execute("SET @mariadb_slave_capability = 4")
+            if self._asks_for_semi_sync:
+                self._ask_for_semi_sync(cursor)
             # The made-up rotation that opens the stream follows this setting; then each file's format event says.
             cursor.execute("SELECT @master_binlog_checksum")
             (algorithm,) = cursor.fetchone() or ("NONE",)
             self._reader.expect_checksum(is_on=str(algorithm).upper() == "CRC32")
+
+    def _ask_for_semi_sync(self, cursor: Any) -> None:
+        """Its first packet will show whether the server can."""
+        cursor.execute("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
+        cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN {_SEMI_SYNC} AND Value = 'ON'")
+        if not cursor.fetchall():
+            log.warning(
+                "commits at %s wait for nobody: of %s one is to be ON there", self._settings.address, _SEMI_SYNC
+            )
 
     def _receive(self) -> int:
         began = time.perf_counter()
@@ -194,6 +233,8 @@ class BinlogStream:
     def _ended(self, rest: bytes) -> PenstockError:
         if self._unwrapper.status == 254:
             return SourceConnectionError(f"{self._settings.address} ended the log stream at {self.position}")
+        if self._unwrapper.status == NO_MAGIC:
+            return SourceConnectionError(f"{self._settings.address} has turned semi-sync off at {self.position}")
         missing = self._unwrapper.rest_of_packet - len(rest)
         while missing > 0 and (part := self._socket.recv(missing)):
             rest += part

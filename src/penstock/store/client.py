@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -102,4 +102,4 @@ class Client:
         is_hidden = (entry == Entry.ROWS) & np.isin(block.column("table_id"), hidden)
         tables = {number: body for number, body in block.tables.items() if number not in hidden}
         shown = block.with_columns(entry=np.where(is_hidden, np.uint8(Entry.OTHER), entry))
-        return replace(shown, tables=tables)
+        return shown.with_tables(tables)

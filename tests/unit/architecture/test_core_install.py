@@ -30,6 +30,7 @@ OPTIONAL = (
     "kazoo",
     "pika",
     "confluent_kafka",
+    "fsspec",
 )
 
 WITHOUT = f"""
@@ -64,6 +65,7 @@ def test_the_core_imports_without_any_extra() -> None:
         ("search.embedded", "tantivy", "embedded"),
         ("document", "orjson", "search"),
         ("demo.page", "uvicorn", "console"),
+        ("source.remote_folder", "fsspec", "fsspec"),
     ],
 )
 def test_what_needs_an_extra_names_it(module: str, library: str, extra: str) -> None:

@@ -14,12 +14,17 @@ ALLOWED = {
     "config": {"model"},
     "binlog": {"model"},
     "schema": {"model", "binlog"},
+    "filter": {"model", "config", "binlog", "schema"},
     "source": {"model", "config", "binlog", "schema"},
     "store": {"model", "config", "binlog", "schema"},
     "meta": {"model", "config", "binlog", "schema", "coordinate"},
     "coordinate": {"model", "config"},
-    "instance": {"model", "config", "binlog", "schema", "source", "store", "meta", "coordinate", "inspect"},
-    "server": {"model", "config", "binlog", "schema", "source", "store", "meta", "instance", "coordinate", "render"},
+    "instance": {
+        "model", "config", "binlog", "schema", "filter", "source", "store", "meta", "coordinate", "inspect",
+    },
+    "server": {
+        "model", "config", "binlog", "schema", "filter", "source", "store", "meta", "instance", "coordinate", "render",
+    },
     "client": {"model", "binlog"},
     "inspect": {"model", "config", "binlog", "schema", "source"},
     "render": {"model", "binlog", "inspect"},
@@ -31,8 +36,11 @@ ALLOWED = {
     "spark": {"model", "config", "binlog", "schema", "source", "client", "document", "search", "queue", "watch"},
     "console": {"model", "config", "client"},
     "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
-    "cli": {"model", "config", "binlog", "source", "inspect", "render", "demo", "server", "spark", "instance", "meta"},
-}
+    "cli": {
+        "model", "config", "binlog", "filter", "source", "inspect", "render", "demo", "server", "spark", "instance",
+        "meta",
+    },
+}  # fmt: skip
 
 # Library → the only places that may import it: an optional one lives in its adapter, a heavy one in its room.
 ONLY_IN = {
@@ -49,6 +57,7 @@ ONLY_IN = {
     "numba": {"binlog", "source", "inspect", "render"},
     "pymysql": {"source", "testing", "demo"},
     "typer": {"cli"},
+    "fsspec": {"source"},
 }
 
 

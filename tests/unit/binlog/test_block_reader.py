@@ -45,6 +45,25 @@ def test_without_flush_a_block_waits_until_it_is_large_enough() -> None:
     assert texts([block]) == [b"x" * 500, b"y" * 500]
 
 
+def test_events_that_belong_to_one_to_come_can_wait_for_it() -> None:
+    """A store has no use for a block without an entry, and would drop it."""
+    log = LogWriter(is_mariadb=False).open()
+    write(log, b"x")
+    opened = log.position
+    log.begin()
+    size = int.from_bytes(log.data[opened - 4 + 9 : opened - 4 + 13], "little")
+    reader = BlockReader(START)
+    fill(reader, bytes(log.data[: opened - 4]))
+    assert len(list(reader.blocks(flush=True, keep_loose=True))) == 1
+    fill(reader, bytes(log.data[opened - 4 : opened - 4 + size]))
+    assert list(reader.blocks(flush=True, keep_loose=True)) == []
+    assert reader.position.offset == opened + size
+    fill(reader, bytes(log.data[opened - 4 + size :]))
+    (block,) = reader.blocks(flush=True, keep_loose=True)
+    assert block.column("kind").tolist() == [ev.GTID, ev.QUERY]
+    assert block.start.offset == opened
+
+
 def test_a_full_index_makes_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_module, "_EVENTS", 8)
     log = LogWriter().open()

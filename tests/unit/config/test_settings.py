@@ -4,9 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from penstock.config import InstanceSettings, ServerSettings, StoreSettings
+from penstock.config import (
+    DirectorySettings,
+    GroupSettings,
+    InstanceSettings,
+    ServerSettings,
+    SourceSettings,
+    StoreSettings,
+)
 
 
 def test_defaults_need_no_disk_and_no_server() -> None:
@@ -57,3 +64,24 @@ def test_sizes_are_written_as_people_write_them() -> None:
 def test_a_mistake_is_named(value: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         InstanceSettings.model_validate(value)
+
+
+def test_a_source_is_a_server_or_a_folder() -> None:
+    """Their fields tell them apart."""
+    either: TypeAdapter[SourceSettings | DirectorySettings] = TypeAdapter(SourceSettings | DirectorySettings)
+    assert either.validate_python({}) == SourceSettings()
+    assert either.validate_python({"host": "db1", "semi_sync": True}) == SourceSettings(host="db1", semi_sync=True)
+    folder = either.validate_python({"path": "s3://bucket/logs", "poll_s": 5})
+    assert folder == DirectorySettings(path="s3://bucket/logs", poll_s=5)
+    assert folder.address == "s3://bucket/logs"
+    with pytest.raises(ValidationError):
+        either.validate_python({"path": "/logs", "host": "db1"})
+
+
+def test_members_of_a_group_are_named_after_it() -> None:
+    group = GroupSettings(destination="shop", members={"east": InstanceSettings(), "west": InstanceSettings()})
+    assert [one.destination for one in group.named_members().values()] == ["shop.east", "shop.west"]
+    with pytest.raises(ValidationError, match=r"'a\.b' is no name for a member"):
+        GroupSettings(destination="shop", members={"a.b": InstanceSettings()})
+    with pytest.raises(ValidationError, match="at least 1 item"):
+        GroupSettings(destination="shop", members={})

@@ -3,13 +3,14 @@
 The raw bytes of the events lie one after the other in one buffer, what is known of each in another (see cells). As
 Arrow it is a record batch with one line per event, over the very same memory: so Arrow Flight carries blocks as they
 are. `tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a
-block can be decoded alone, later, elsewhere.
+block can be decoded alone, later, elsewhere. `problems` says of which of them the shape is not known: only who decodes
+such a table meets its problem.
 """
 
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class Block:
     seal: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
     epoch: int = 0  # of its positions
     executed: GtidSet | None = None  # before the first event in its cells' buffer; None when that is not known
+    problems: Mapping[int, str] = field(default_factory=dict[int, str])  # table id → why its shape is not known
 
     def __len__(self) -> int:
         return self.cells.count
@@ -173,23 +175,38 @@ class Block:
         """Only the rows events of these tables."""
         ids = [number for number, body in self.tables.items() if table_name(body) in tables]
         mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
-        return replace(self.filter(mask), tables={number: self.tables[number] for number in ids})
+        return self.filter(mask).with_tables({number: self.tables[number] for number in ids})
+
+    def with_tables(self, tables: Mapping[int, bytes]) -> "Block":
+        """With these table maps, and the problems of these tables."""
+        problems = self.problems
+        if problems:
+            problems = {number: problem for number, problem in problems.items() if number in tables}
+        return replace(self, tables=tables, problems=problems)
 
     def schema_of(self, table_id: int) -> TableSchema:
+        if table_id in self.problems:
+            raise SchemaError(f"{self._first_rows(table_id)}: {self.problems[table_id]}")
         try:
             return parse_table_map(self.tables[table_id], self.server_version)
         except (BinlogError, SchemaError) as error:
-            first = int(np.argmax((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS)))
-            where = Position(self.file, int(self.column("position")[first]), epoch=self.epoch)
-            kind = event_name(int(self.column("kind")[first]))
-            raise type(error)(f"{where} {kind} of table id {table_id}: {error}") from None
+            raise type(error)(f"{self._first_rows(table_id)}: {error}") from None
+
+    def _first_rows(self, table_id: int) -> str:
+        """Where they are, for complaints."""
+        first = int(np.argmax((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS)))
+        where = Position(self.file, int(self.column("position")[first]), epoch=self.epoch)
+        return f"{where} {event_name(int(self.column('kind')[first]))} of table id {table_id}"
 
     def describe(self) -> bytes:
         """What the record batch does not say, for the wire."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
         about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
         executed = self.executed_before(0)
-        return json.dumps(about | {"epoch": self.epoch, "executed": executed and executed.text}).encode()
+        about |= {"epoch": self.epoch, "executed": executed and executed.text}
+        if self.problems:
+            about["problems"] = {str(number): problem for number, problem in self.problems.items()}
+        return json.dumps(about).encode()
 
     @classmethod
     def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
@@ -204,7 +221,8 @@ class Block:
         tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
         names = about["file"], about["server_version"], tuple(about["tags"])
         executed = None if about["executed"] is None else GtidSet.parse(about["executed"])
-        return cls(*names, data, cells, tables, seal, about["epoch"], executed)
+        problems = {int(number): problem for number, problem in about.get("problems", {}).items()}
+        return cls(*names, data, cells, tables, seal, about["epoch"], executed, problems)
 
     @classmethod
     def of_arrays(

@@ -28,6 +28,7 @@ _FIXED_SIZES = {
 }  # fmt: skip
 _FLAGS, _SQL_MODE, _OLD_CATALOG, _INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG = 0, 1, 2, 3, 4, 5, 6
 _DATABASE_CHARSET, _INVOKER, _DATABASES, _MICROSECONDS, _MARIADB_MICROSECONDS = 8, 11, 12, 13, 128
+_EXPLICIT_TIMESTAMPS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Statement:
     auto_increment: tuple[int, int] | None = None  # increment, offset
     invoker: str = ""
     databases: tuple[str, ...] = ()  # that the statement touches
+    server_collation: int | None = None  # what databases get that do not say theirs
+    explicit_timestamps: bool | None = None  # explicit_defaults_for_timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +138,9 @@ def _statement(data: _Bytes) -> Statement:
     thread, seconds, length, error, size = struct.unpack("<IIBHH", data.take(_STATEMENT_AT))
     variables = _variables(_Bytes(data.kind, data.take(size)))
     database = data.take(length + 1)[:-1].decode("utf-8", "replace")
-    charset, collation = "utf8mb4", None
+    charset, collation, server_collation = "utf8mb4", None, None
     if _CHARSET in variables:
-        client, collation, _ = struct.unpack("<HHH", variables[_CHARSET])
+        client, collation, server_collation = struct.unpack("<HHH", variables[_CHARSET])
         charset = charset_of(client)
     increment = variables.get(_INCREMENT)
     micros = variables.get(_MICROSECONDS, variables.get(_MARIADB_MICROSECONDS))
@@ -160,6 +163,8 @@ def _statement(data: _Bytes) -> Statement:
         (increment[0] | increment[1] << 8, increment[2] | increment[3] << 8) if increment else None,
         variables.get(_INVOKER, b"").decode("utf-8", "replace"),
         tuple(name.decode("utf-8", "replace") for name in variables.get(_DATABASES, b"").split(b"\0")[:-1]),
+        server_collation,
+        None if (explicit := number(_EXPLICIT_TIMESTAMPS)) is None else bool(explicit),
     )
 
 

@@ -26,14 +26,18 @@ class LogFile:
     def __iter__(self) -> Iterator[Block]:
         reader = BlockReader(self.end, verify=self._verify, lenient=self._lenient, block_bytes=_PIECE_BYTES)
         with self.path.open("rb", buffering=0) as file:
-            magic = file.read(len(MAGIC))
-            if magic == ENCRYPTED_MAGIC:
-                raise BinlogError(f"{self.path} is encrypted, and only its server has the key: read it with --host")
-            if magic != MAGIC:
-                begins = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
-                raise BinlogError(f"{self.path} is no binlog: {begins}, not {MAGIC.hex(' ')}")
+            check_magic(file.read(len(MAGIC)), str(self.path))
             while size := file.readinto(reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data):
                 reader.filled(size)
                 yield from reader.blocks(flush=False)
         yield from reader.blocks(flush=True)
         self.rest, self.end = reader.rest, reader.position
+
+
+def check_magic(magic: bytes, path: str) -> None:
+    """That a file begins with these bytes."""
+    if magic == ENCRYPTED_MAGIC:
+        raise BinlogError(f"{path} is encrypted, and only its server has the key: read it with --host")
+    if magic != MAGIC:
+        begins = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
+        raise BinlogError(f"{path} is no binlog: {begins}, not {MAGIC.hex(' ')}")

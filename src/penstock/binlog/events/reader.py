@@ -55,6 +55,7 @@ from penstock.model.position import numbered
 BLOCK_BYTES = 1 << 20
 _EVENTS = 1 << 16
 _DEEPEST = 3  # payloads in payloads
+_MOST_LOOSE = 16  # blocks' worth of events that wait for the one they belong to
 _WRAP = 1 << 32  # end positions begin anew there
 
 
@@ -118,11 +119,19 @@ class BlockReader:
     def filled(self, size: int) -> None:
         self._feed.fill += size
 
-    def blocks(self, *, flush: bool) -> Iterator[Block]:
-        """Whole blocks of what was filled in; with `flush` also the last, short one."""
+    def blocks(self, *, flush: bool, keep_loose: bool = False) -> Iterator[Block]:
+        """Whole blocks of what was filled in; with `flush` also the last, short one. With `keep_loose` events of which
+        none means anything to a consumer, such as a GTID alone, wait for the one that they belong to."""
         yield from self._index(self._feed, depth=0)
-        if self._count and (flush or self._pending >= self._block_bytes):
+        if not self._count or not (flush or self._pending >= self._block_bytes):
+            return
+        if not (keep_loose and self._pending < _MOST_LOOSE * self._block_bytes and self._is_loose):
             yield self._cut(self._feed)
+
+    @property
+    def _is_loose(self) -> bool:
+        arrays, count = self._arrays, self._count
+        return not arrays.entry[:count].any() and not arrays.boundary[:count].any()
 
     @property
     def _pending(self) -> int:

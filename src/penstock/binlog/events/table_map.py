@@ -8,12 +8,12 @@ labels, the key and visibility only with `binlog_row_metadata=FULL`; MySQL 5.7 h
 called @1, @2 … by its place, as the servers' own tools do.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
 from penstock.binlog.events.layout import HEADER, EventType
+from penstock.binlog.events.map_field import LABELLED, MapField, types_with_charset, types_with_sign
 from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.binlog.values.charset import charset_of
 from penstock.binlog.values.problem import ValueProblemError
@@ -21,16 +21,6 @@ from penstock.binlog.values.text import decode_text
 from penstock.errors import SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
 
-_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _NAMES, _SET_LABELS, _ENUM_LABELS = 1, 2, 3, 4, 5, 6
-_GEOMETRY_KINDS, _KEY, _KEY_WITH_PREFIX, _LABEL_DEFAULT_CHARSET, _LABEL_COLUMN_CHARSET = 7, 8, 9, 10, 11
-_VISIBILITY, _DIMENSIONS = 12, 13
-
-_NUMERIC = {
-    WireType.TINY, WireType.SHORT, WireType.INT24, WireType.LONG, WireType.LONGLONG,
-    WireType.NEWDECIMAL, WireType.FLOAT, WireType.DOUBLE,
-}  # fmt: skip
-_TEXT = {WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED}
-_LABELLED = {WireType.ENUM, WireType.SET}
 _VARCHAR = {WireType.VARCHAR, WireType.VARCHAR_COMPRESSED}
 _TWO_BYTES = {*_VARCHAR, WireType.NEWDECIMAL, WireType.STRING, WireType.ENUM, WireType.SET, WireType.BIT}
 _ONE_BYTE = {
@@ -41,7 +31,6 @@ _LENGTH_FIRST = {WireType.BLOB, WireType.BLOB_COMPRESSED, WireType.JSON, WireTyp
 _FRACTION = {WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2}
 _VAR_STRING, _NEWDATE, _TYPED_ARRAY = 253, 14, 20
 _NAMES_AT = 8
-_LAST_WITHOUT_YEAR_SIGN = 15
 
 
 class _Reader:
@@ -125,6 +114,25 @@ def parse_table_map(body: bytes, server_version: str) -> TableSchema:
         raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :], table=name) from None
 
 
+def fields_of(body: bytes) -> frozenset[int]:
+    """The optional fields that a body has, of one that can be parsed."""
+    reader = _Reader(body, _NAMES_AT)
+    _table_name(reader)
+    count = reader.packed()
+    reader.take(count)
+    reader.take(reader.packed() + (count + 7) // 8)
+    return frozenset(_fields(reader))
+
+
+def _fields(reader: _Reader) -> _Fields:
+    """The rest of a body."""
+    fields: _Fields = {}
+    while not reader.is_done:
+        field = reader.take(1)[0]
+        fields[field] = reader.window(reader.packed())
+    return fields
+
+
 def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchema:
     _table_name(reader)
     types = reader.take(reader.packed())
@@ -132,11 +140,8 @@ def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchem
         raise EventProblemError("it has no columns", reader.at - 1)
     metadata = reader.window(reader.packed())
     nullable = reader.take((len(types) + 7) // 8)
-    fields: _Fields = {}
     first = reader.at
-    while not reader.is_done:
-        field = reader.take(1)[0]
-        fields[field] = reader.window(reader.packed())
+    fields = _fields(reader)
     names = _names(len(types), fields)
     columns = [
         replace(_column(code, metadata, names[i], name), nullable=bool(nullable[i >> 3] >> (i & 7) & 1))
@@ -146,9 +151,9 @@ def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchem
 
 
 def _names(count: int, fields: _Fields) -> list[str]:
-    if _NAMES not in fields:
+    if MapField.NAMES not in fields:
         return [f"@{i}" for i in range(1, count + 1)]
-    return [fields[_NAMES].text() for _ in range(count)]
+    return [fields[MapField.NAMES].text() for _ in range(count)]
 
 
 def _column(code: int, metadata: _Reader, name: str, table: TableName) -> Column:
@@ -196,7 +201,7 @@ def _sized(wire: WireType, raw: bytes) -> Column:
     if wire is WireType.BIT:
         return Column("", wire, size=first + second * 8)
     # CHAR, ENUM and SET share a type code; lengths over 255 hide in two bits of the real type
-    real = {kind.value: kind for kind in (WireType.STRING, *_LABELLED)}.get(first | 0x30)
+    real = {kind.value: kind for kind in (WireType.STRING, *LABELLED)}.get(first | 0x30)
     return Column("", real or wire, size=second | ((first & 0x30) ^ 0x30) << 4 if real else -1)
 
 
@@ -208,7 +213,7 @@ def _is_possible(column: Column) -> bool:
         return 1 <= column.size <= 4
     if column.type is WireType.BIT:
         return 1 <= column.size <= 64
-    if column.type in _LABELLED:
+    if column.type in LABELLED:
         return 1 <= column.size <= (2 if column.type is WireType.ENUM else 8)
     return 0 <= column.size <= (6 if column.type in _FRACTION else 65535)
 
@@ -217,35 +222,39 @@ def _with_fields(
     name: TableName, columns: list[Column], fields: _Fields, server_version: str, first: int
 ) -> TableSchema:
     """`first` is the byte at which the fields begin."""
-    signed = _NUMERIC | {WireType.YEAR} if _year_has_sign(server_version) else _NUMERIC
-    for i in _marked(columns, signed, fields.get(_SIGNEDNESS, _NOTHING).rest()):
+    signed = types_with_sign(server_version)
+    for i in _marked(columns, signed, fields.get(MapField.SIGNEDNESS, _NOTHING).rest()):
         columns[i] = replace(columns[i], unsigned=True)
-
-    # To MariaDB a GEOMETRY is a kind of BLOB, to MySQL a VECTOR is, each with a charset in the list.
-    text = _TEXT | {WireType.GEOMETRY if "MariaDB" in server_version else WireType.VECTOR}
-    _set_charsets(columns, text, fields.get(_DEFAULT_CHARSET), fields.get(_COLUMN_CHARSET))
-    _set_charsets(columns, _LABELLED, fields.get(_LABEL_DEFAULT_CHARSET), fields.get(_LABEL_COLUMN_CHARSET))
-    for field, wire in ((_SET_LABELS, WireType.SET), (_ENUM_LABELS, WireType.ENUM)):
+    _set_charsets(
+        columns,
+        types_with_charset(server_version),
+        fields.get(MapField.DEFAULT_CHARSET),
+        fields.get(MapField.COLUMN_CHARSET),
+    )
+    _set_charsets(
+        columns, LABELLED, fields.get(MapField.LABEL_DEFAULT_CHARSET), fields.get(MapField.LABEL_COLUMN_CHARSET)
+    )
+    for field, wire in ((MapField.SET_LABELS, WireType.SET), (MapField.ENUM_LABELS, WireType.ENUM)):
         labels = fields.get(field, _NOTHING)
         for i, column in enumerate(columns):
             if column.type is wire and not labels.is_done:
                 raw = [labels.take(labels.packed()) for _ in range(labels.packed())]
                 columns[i] = replace(column, labels=_labels(raw, column.charset))
-    _set_numbers(columns, WireType.GEOMETRY, "geometry", fields.get(_GEOMETRY_KINDS, _NOTHING))
-    _set_numbers(columns, WireType.VECTOR, "dimension", fields.get(_DIMENSIONS, _NOTHING))
-    if _VISIBILITY in fields:
-        visible = set(_marked(columns, set(WireType), fields[_VISIBILITY].rest()))
+    _set_numbers(columns, WireType.GEOMETRY, "geometry", fields.get(MapField.GEOMETRY_KINDS, _NOTHING))
+    _set_numbers(columns, WireType.VECTOR, "dimension", fields.get(MapField.DIMENSIONS, _NOTHING))
+    if MapField.VISIBILITY in fields:
+        visible = set(_marked(columns, frozenset(WireType), fields[MapField.VISIBILITY].rest()))
         columns = [replace(column, is_visible=i in visible) for i, column in enumerate(columns)]
 
-    key = list(fields.get(_KEY, _NOTHING).numbers())
+    key = list(fields.get(MapField.KEY, _NOTHING).numbers())
     prefixes = [0] * len(key)
-    if _KEY_WITH_PREFIX in fields:
-        pairs = list(fields[_KEY_WITH_PREFIX].numbers())
+    if MapField.KEY_WITH_PREFIX in fields:
+        pairs = list(fields[MapField.KEY_WITH_PREFIX].numbers())
         key, prefixes = pairs[::2], pairs[1::2]
     if any(i >= len(columns) for i in key):
         raise EventProblemError(f"it has a key on column {max(key)} of {len(columns)}", first)
     shown = tuple(prefixes) if any(prefixes) else ()
-    has_signs = _SIGNEDNESS in fields or not any(column.type in signed for column in columns)
+    has_signs = MapField.SIGNEDNESS in fields or not any(column.type in signed for column in columns)
     return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key), has_signs, shown)
 
 
@@ -260,7 +269,7 @@ def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
     return labels if all(label.isprintable() for label in labels) else ()
 
 
-def _marked(columns: list[Column], types: set[WireType], bits: bytes) -> list[int]:
+def _marked(columns: list[Column], types: frozenset[WireType], bits: bytes) -> list[int]:
     """Indexes of the columns of these types whose bit is set; the first column has the highest bit."""
     indexes = [i for i, column in enumerate(columns) if column.type in types]
     return [i for k, i in enumerate(indexes) if k >> 3 < len(bits) and bits[k >> 3] << (k & 7) & 0x80]
@@ -273,13 +282,9 @@ def _set_numbers(columns: list[Column], wire: WireType, name: str, numbers: _Rea
         columns[i] = replace(columns[i], **{name: number})
 
 
-def _year_has_sign(server_version: str) -> bool:
-    """Early releases of MySQL 8.0 (seen in 8.0.12) write no sign bit for YEAR; MariaDB and later ones do."""
-    numbers = re.match(r"8\.0\.(\d+)", server_version)
-    return not numbers or "MariaDB" in server_version or int(numbers.group(1)) > _LAST_WITHOUT_YEAR_SIGN
-
-
-def _set_charsets(columns: list[Column], types: set[WireType], default: _Reader | None, each: _Reader | None) -> None:
+def _set_charsets(
+    columns: list[Column], types: frozenset[WireType], default: _Reader | None, each: _Reader | None
+) -> None:
     """Either one default with exceptions (index, collation)*, or one collation per column of these types."""
     indexes = [i for i, column in enumerate(columns) if column.type in types]
     collations: list[int] = []

@@ -38,6 +38,12 @@ def charset_of(collation: int) -> str:
 
 
 @cache
+def collation_of(charset: str) -> int:
+    """The lowest of the numbers that stand for a charset; 0 for what is none."""
+    return min((number for number, name in _names().items() if name == charset), default=0)
+
+
+@cache
 def _names() -> dict[int, str]:
     names: dict[int, str] = {}
     for line in _FILE.read_text(encoding="ascii").splitlines():

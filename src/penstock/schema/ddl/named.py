@@ -3,9 +3,12 @@
 from collections.abc import Iterator
 
 from penstock.model import TableName
+from penstock.schema.ddl.clause import AlterTable, PartitionToTable, RenameTo, TableToPartition
+from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.statement import CreateView, DropTables, RenameTables, Statement, TruncateTable, parse
 from penstock.schema.dialect import Dialect
 
 _ONE = {StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE, StatementKind.CREATE_SEQUENCE}
@@ -19,6 +22,32 @@ def named_tables(text: str, kind: StatementKind, dialect: Dialect, database: str
         return tuple(_names(Reader(text, dialect, database), kind))
     except DdlError:
         return ()
+
+
+def changed_tables(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> frozenset[TableName]:
+    """All tables and views that a statement changes, by all their names; none where it is not wholly understood."""
+    if not kind.changes_tables:
+        return frozenset()
+    try:
+        return frozenset(_changed(parse(text, kind, dialect, database)))
+    except DdlError:
+        return frozenset()
+
+
+def _changed(statement: Statement) -> Iterator[TableName]:
+    match statement:
+        case CreateTable() | CreateView() | TruncateTable():
+            yield statement.name
+        case AlterTable():
+            yield statement.name
+            others = (RenameTo, PartitionToTable, TableToPartition)
+            yield from (clause.name for clause in statement.clauses if isinstance(clause, others))
+        case DropTables():
+            yield from statement.names
+        case RenameTables():
+            yield from (name for pair in statement.pairs for name in pair)
+        case _:
+            pass
 
 
 def _names(reader: Reader, kind: StatementKind) -> Iterator[TableName]:

@@ -1,0 +1,47 @@
+"""The text of QUERY events of a block, one by one, and by their first word all at once."""
+
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.bodies import Statement, parse_body
+from penstock.binlog.events.layout import HEADER, EventType
+from penstock.errors import BinlogError
+
+_TEXT_AT = 13  # the variables, the database and the text
+
+
+def query_at(block: Block, event: int) -> Statement:
+    """What a QUERY event of the block holds."""
+    try:
+        return cast("Statement", parse_body(EventType.QUERY, body_at(block, event)))
+    except BinlogError as error:
+        raise BinlogError(f"{block.file}:{block.column('position')[event]} {error}") from None
+
+
+def body_at(block: Block, event: int) -> bytes:
+    """Without header and checksum."""
+    data, starts, sizes = block.raw
+    return data[starts[event] + HEADER : starts[event] + sizes[event] - block.column("checksum")[event]].tobytes()
+
+
+def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
+    """Which of these QUERY events have a text that begins with a word, in any case."""
+    data, starts, sizes = block.raw
+    found = np.zeros(len(block), np.bool_)
+    which = np.flatnonzero(queries)
+    if which.size:
+        body = starts[which] + HEADER
+        variables = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
+        text = body + _TEXT_AT + variables + data[body + 8] + 1
+        is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
+        found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
+    return found
+
+
+def _are_word(data: NDArray[np.uint8], places: NDArray[np.int64], word: str) -> NDArray[np.bool_]:
+    letters = np.frombuffer(word.encode(), np.uint8)
+    upper = np.where((letters >= ord("A")) & (letters <= ord("Z")), 0xDF, 0xFF).astype(np.uint8)
+    return ((data[places[:, None] + np.arange(letters.size)] & upper) == letters).all(axis=1)

@@ -1,0 +1,7 @@
+"""What of the log is captured: rules by table, column and kind, applied to blocks without decoding them."""
+
+from penstock.filter.block_filter import BlockFilter
+from penstock.filter.column_rules import ColumnRules
+from penstock.filter.explain import Explanation, explain
+
+__all__ = ["BlockFilter", "ColumnRules", "Explanation", "explain"]

@@ -1,0 +1,183 @@
+"""The filter of one stream of blocks: what is not wanted goes before anything is decoded or stored.
+
+What stays, stays exact: rows and statements that are wanted, with all that frames them. A block that keeps anything
+keeps all its transaction boundaries, so that positions move and GTIDs count; one that keeps nothing is its last
+boundary alone. A boundary of which only the place is left has the entry OTHER. A transaction is not begun before
+something of it is wanted: until then its first events are held, also from one block to the next.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.events.query import body_at
+from penstock.config import FilterSettings
+from penstock.filter.kinds import are_loads, are_notes, are_statements, are_xa
+from penstock.filter.rules import FilterRules
+from penstock.model import Column, TableSchema
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A transaction that goes on behind its block."""
+
+    place: tuple[int, str, int]  # epoch, file, offset of its first event
+    is_shown: bool  # something of it was kept
+    held: Block | None = None  # else its events so far that will be kept if something is
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What the events of a block are to the rules."""
+
+    wanted: Mask  # content that passes
+    unwanted: Mask  # what goes, whatever else its transaction has
+    hidden: Mask  # marks that go, or if they are boundaries are places only
+
+
+class BlockFilter:
+    """`apply` takes the blocks of one stream in their order; `reload` may come from any thread."""
+
+    def __init__(self, settings: FilterSettings) -> None:
+        self._rules = FilterRules(settings)
+        self._open: _Open | None = None
+
+    def reload(self, settings: FilterSettings) -> None:
+        """Counts from the next block on. Settings that are wrong raise, and change nothing."""
+        self._rules = FilterRules(settings)
+
+    def columns_of(self, table: TableSchema) -> tuple[Column, ...]:
+        """The columns to show. Raises ConfigurationError where one of the key would be missing."""
+        return self._rules.columns.columns_of(table)
+
+    def apply(self, block: Block) -> Block:
+        """What is wanted of a block: itself if all is; it may be empty."""
+        rules, before = self._rules, self._continued(block)
+        if not len(block):
+            return block
+        is_open = not block.column("boundary")[-1]
+        if (before is None or before.is_shown) and _are_all_wanted(block, rules):
+            self._open = _Open(_place(block, -1), True) if is_open else None
+            return block
+        parts = _parts(block, rules)
+        if not (parts.unwanted | parts.hidden).any() and (before is None or before.is_shown):
+            self._open = _Open(_place(block, -1), True) if is_open else None
+            return block
+        return self._filtered(block, parts, before, is_open=is_open)
+
+    def _continued(self, block: Block) -> _Open | None:
+        """The transaction that the block begins inside of; one whose beginning was not seen counts as shown."""
+        if not len(block) or block.column("transaction")[0] == block.column("position")[0]:
+            return None
+        place = _place(block, 0)
+        return self._open if self._open is not None and self._open.place == place else _Open(place, True)
+
+    def _filtered(self, block: Block, parts: _Parts, before: _Open | None, *, is_open: bool) -> Block:
+        transaction, boundary = block.column("transaction"), block.column("boundary").view(np.bool_)
+        starts = np.flatnonzero(np.concatenate([[True], transaction[1:] != transaction[:-1]]))
+        group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(block))))
+        is_shown = np.logical_or.reduceat(parts.wanted, starts)
+        if before is not None:
+            is_shown[0] |= before.is_shown
+        stays = ~parts.unwanted & ~(parts.hidden & ~boundary)
+        keep = stays & is_shown[group]
+        self._open = None
+        if is_open:
+            held = None
+            if not is_shown[-1]:
+                held = block.take(np.flatnonzero(stays & (group == group[-1])))
+                if before is not None and starts.size == 1:
+                    held = _joined(before.held, held)
+            self._open = _Open(_place(block, -1), bool(is_shown[-1]), held)
+        if keep.any():
+            keep |= boundary
+            executed = block.executed_before(0)
+        else:
+            last = block.boundaries[-1:]
+            keep[last] = True
+            executed = block.executed_before(int(last[0]) if last.size else 0)
+        events = np.flatnonzero(keep)
+        if not events.size:
+            return block.slice(0, 0).with_tables({})
+        kept = block.take(events)
+        places = (boundary & (~is_shown[group] | parts.unwanted | parts.hidden))[events]
+        if places.any():
+            kept = kept.with_columns(entry=np.where(places, np.uint8(Entry.OTHER), kept.column("entry")))
+        if before is not None and before.held is not None and is_shown[0]:
+            kept = _joined(before.held, kept)
+        return replace(_with_used_tables(kept), executed=executed)
+
+
+def _are_all_wanted(block: Block, rules: FilterRules) -> bool:
+    """As can be told without a look at each event: rows of wanted tables, and of each transaction some."""
+    entry = block.column("entry")
+    if rules.are_all or not rules.are_all_kinds or rules.unwanted_ids(block.tables) or (entry == Entry.DDL).any():
+        return rules.are_all
+    mapped = block.column("table_id")[block.column("kind") == EventType.TABLE_MAP]
+    if not np.isin(mapped, list(block.tables)).all():
+        return False
+    # Between two boundaries there are rows: as many ends of runs of rows as there are transactions.
+    transaction = block.column("transaction")
+    with_rows = transaction[entry == Entry.ROWS]
+    return bool((np.diff(with_rows) != 0).sum() + (with_rows.size > 0) == (np.diff(transaction) != 0).sum() + 1)
+
+
+def _place(block: Block, event: int) -> tuple[int, str, int]:
+    return block.epoch, block.file, int(block.column("transaction")[event])
+
+
+def _joined(before: Block | None, block: Block) -> Block:
+    if before is None or not len(before):
+        return block
+    return block.after(before) if len(block) else before
+
+
+def _with_used_tables(block: Block) -> Block:
+    used = {*block.column("table_id")[block.column("entry") == Entry.ROWS].tolist()}
+    return block.with_tables({number: body for number, body in block.tables.items() if number in used})
+
+
+def _parts(block: Block, rules: FilterRules) -> _Parts:
+    entry, kind, table_id = (block.column(name) for name in ("entry", "kind", "table_id"))
+    are_rows, are_maps = entry == Entry.ROWS, kind == EventType.TABLE_MAP
+    is_denied = np.isin(table_id, rules.unwanted_ids(_tables_of(block, are_maps)))
+    rows = are_rows & ~is_denied & rules.rows_kinds[kind]
+    statements, loads, xa = are_statements(block), are_loads(block), are_xa(block)
+    wanted = rows | rules.are_wanted(block, statements) | (xa & (entry == Entry.DDL)) | (kind == EventType.INCIDENT)
+    if "query" in rules.kinds:
+        wanted |= loads
+    unwanted = (are_rows | statements | loads) & ~wanted
+    unwanted |= are_maps & (is_denied | (not rules.rows_kinds.any()))
+    notes = are_notes(block)
+    if notes.any():
+        unwanted |= notes & ~_with_rows(block, notes, rows | (are_maps & ~unwanted), are_rows | are_maps, rules)
+    marks = (entry == Entry.BEGIN) | (entry == Entry.END)
+    hidden = marks & ~xa if "transaction" not in rules.kinds else np.zeros(len(block), np.bool_)
+    return _Parts(wanted, unwanted, hidden)
+
+
+def _tables_of(block: Block, are_maps: Mask) -> dict[int, bytes]:
+    """With those that have a map here, and rows in a later block only."""
+    tables = dict(block.tables)
+    ids = block.column("table_id")
+    there, first = np.unique(ids[are_maps], return_index=True)
+    for number, at in zip(there.tolist(), np.flatnonzero(are_maps)[first].tolist(), strict=True):
+        if number not in tables:
+            tables[number] = body_at(block, at)
+    return tables
+
+
+def _with_rows(block: Block, notes: Mask, wanted: Mask, tables: Mask, rules: FilterRules) -> Mask:
+    """Notes whose rows are wanted, or come in a later block."""
+    if "query" not in rules.kinds:
+        return np.zeros(len(block), np.bool_)
+    transaction = block.column("transaction")
+    part = np.cumsum(notes | np.concatenate([[False], transaction[1:] != transaction[:-1]]))
+    has_wanted = np.bincount(part, wanted, part[-1] + 1) > 0
+    has_any = np.bincount(part, tables, part[-1] + 1) > 0
+    return (has_wanted | ~has_any)[part]

@@ -1,0 +1,76 @@
+"""What an event of the log is to a filter: rows of a kind, a statement, a mark, or the frame of these.
+
+content   rows; statements; what a LOAD DATA of a log in statement format is made of: each passes or does not
+note      the statement behind rows: it goes with them
+map       the shape of a table: it goes with the table's rows
+frame     everything else in a transaction: it goes with the transaction
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.events.query import begin_with
+from penstock.config.filter_settings import FilterKind
+from penstock.schema.ddl import StatementKind
+
+ROWS_KINDS: dict[FilterKind, tuple[int, ...]] = {
+    "insert": (EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS_V2),
+    "update": (EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS_V2, EventType.PARTIAL_UPDATE_ROWS),
+    "delete": (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS_V2),
+}
+_LOADS = (
+    EventType.LOAD, EventType.CREATE_FILE, EventType.APPEND_BLOCK, EventType.EXEC_LOAD, EventType.DELETE_FILE,
+    EventType.BEGIN_LOAD_QUERY, EventType.EXECUTE_LOAD_QUERY,
+)  # fmt: skip
+_NOTES = (EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS)
+_XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
+_QUERIES = {StatementKind.DATA, StatementKind.MAINTENANCE, StatementKind.OTHER}
+
+
+def _marked(kinds: tuple[int, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    found = np.zeros(256, np.bool_)
+    found[list(kinds)] = True
+    return found
+
+
+_IS_LOAD, _IS_NOTE = _marked(_LOADS), _marked(_NOTES)
+
+
+def rows_of(kinds: tuple[FilterKind, ...]) -> NDArray[np.bool_]:
+    """By the type of an event: whether its rows are of these kinds."""
+    return _marked(tuple(code for kind in kinds for code in ROWS_KINDS.get(kind, ())))
+
+
+def filter_kind(kind: StatementKind) -> FilterKind:
+    """Of a statement that is no part of a transaction's frame."""
+    if kind is StatementKind.ACCOUNT:
+        return "dcl"
+    return "query" if kind in _QUERIES else "ddl"
+
+
+def are_notes(block: Block) -> NDArray[np.bool_]:
+    return _IS_NOTE[block.column("kind")]
+
+
+def are_loads(block: Block) -> NDArray[np.bool_]:
+    return _IS_LOAD[block.column("kind")]
+
+
+def are_xa(block: Block) -> NDArray[np.bool_]:
+    """Events that say of an XA transaction what it is, and what becomes of it."""
+    kind = block.column("kind")
+    return begin_with(block, kind == EventType.QUERY, _XA) | (kind == EventType.XA_PREPARE)
+
+
+def are_statements(block: Block) -> NDArray[np.bool_]:
+    """Statements that mean something by themselves, XA's apart."""
+    kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
+    found = (kind == EventType.QUERY) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
+    if found.any():
+        for word in (_XA, *_FRAME_WORDS):
+            found &= ~begin_with(block, found, word)
+    return found

@@ -1,0 +1,66 @@
+"""Settings, compiled: which table ids of a block pass, which statements do. Never changes; a reload makes new ones."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.query import query_at
+from penstock.binlog.events.table_map import table_name
+from penstock.config import FilterSettings
+from penstock.config.filter_settings import KINDS
+from penstock.filter.column_rules import ColumnRules
+from penstock.filter.kinds import filter_kind, rows_of
+from penstock.model.table_rules import TableRules
+from penstock.schema.ddl import StatementKind, kind_of
+from penstock.schema.ddl.named import changed_tables
+from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+
+_REMEMBERED = 12_000  # table maps, statements
+
+
+class FilterRules:
+    def __init__(self, settings: FilterSettings) -> None:
+        self.kinds = settings.kinds
+        self.tables = TableRules.of(settings.allow, settings.deny)
+        self.columns = ColumnRules.of(settings.columns)
+        self.rows_kinds = rows_of(settings.kinds)
+        self._passes = lru_cache(_REMEMBERED)(self._passing)
+        self._wants = lru_cache(_REMEMBERED)(self._wanting)
+
+    @property
+    def are_all(self) -> bool:
+        """Nothing is ever filtered."""
+        return not self.tables.allow and not self.tables.deny and self.are_all_kinds
+
+    @property
+    def are_all_kinds(self) -> bool:
+        return {*self.kinds} == {*KINDS}
+
+    def unwanted_ids(self, tables: Mapping[int, bytes]) -> list[int]:
+        """Of table ids with their TABLE_MAP bodies."""
+        return [number for number, body in tables.items() if not self._passes(body)]
+
+    def are_wanted(self, block: Block, statements: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which of these events, which are statements, pass."""
+        found = np.zeros(len(block), np.bool_)
+        for event in np.flatnonzero(statements).tolist():
+            query = query_at(block, event)
+            found[event] = self._wants(query.text, query.database, query.sql_mode or 0, block.server_version)
+        return found
+
+    def _passing(self, table_map: bytes) -> bool:
+        return self.tables.passes(table_name(table_map))
+
+    def _wanting(self, text: str, database: str, sql_mode: int, version: str) -> bool:
+        """A statement that changes tables passes with any of them, and where they cannot be told."""
+        dialect = Dialect(Server.of(version), Session(SqlMode(sql_mode)))
+        kind = kind_of(text, dialect)
+        if kind is StatementKind.TRANSACTION:  # it may take back rows that are wanted
+            return True
+        if filter_kind(kind) not in self.kinds:
+            return False
+        tables = changed_tables(text, kind, dialect, database)
+        return not tables or any(map(self.tables.passes, tables))

@@ -1,0 +1,124 @@
+"""The first tables of a schema history: read from the live server, and only what is proven.
+
+The catalogue is read now, and the log is followed from an older place. A table that a statement between the two has
+changed was another one at the start, so it is not known there. How it was read counts from the place on at which it was
+read, unless it was changed meanwhile. Where the log has full metadata nobody needs what was before: the history then
+begins at that place, and only the statements that ran meanwhile are looked for.
+"""
+
+import logging
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from penstock.config import InstanceSettings, SourceSettings
+from penstock.instance.ddl import changes_in
+from penstock.instance.tables import Tables
+from penstock.model import Position
+from penstock.schema.catalogue import Catalogue
+from penstock.schema.change import Change
+from penstock.schema.ddl import DdlError, StatementKind, parse
+from penstock.schema.ddl.named import changed_tables, named_tables
+from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDatabase
+from penstock.schema.dialect import Dialect, Server
+from penstock.schema.history import SchemaHistory
+from penstock.schema.live_catalogue import read_catalogue
+from penstock.source import BinlogStream, connect, current_position
+from penstock.source.connection import translated
+
+log = logging.getLogger(__name__)
+
+_SAME_SHAPE = {StatementKind.TRUNCATE_TABLE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW}
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The tables where the history begins and, if that is earlier than where they were read, those from there on."""
+
+    begin: Position
+    first: Catalogue
+    later: tuple[Position, Catalogue] | None = None
+
+
+def open_tables(settings: InstanceSettings, source: SourceSettings, start: Position) -> Tables:
+    """With the history of the instance's folder, or a new one; without a folder it is gone with the process.
+
+    The log will be followed from `start`, or later if the history says so.
+    """
+    later: list[tuple[Position, Catalogue]] = []
+
+    def first() -> tuple[Position, Catalogue]:
+        imported = import_tables(source, start, verify=settings.verify_checksum)
+        later.extend([imported.later] if imported.later else [])
+        return imported.begin, imported.first
+
+    if settings.data_dir is not None:
+        history = SchemaHistory(settings.data_dir / settings.destination / "schema", first)
+        return Tables(history, next(iter(later), None))
+    folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
+    try:
+        history = SchemaHistory(Path(folder.name), first)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return Tables(history, next(iter(later), None), folder.cleanup)
+
+
+def import_tables(source: SourceSettings, start: Position, *, verify: bool = True) -> Imported:
+    with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        before = replace(current_position(connection, source), epoch=start.epoch)
+        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        has_names = "FULL" in (cursor.fetchone() or ())
+        catalogue = read_catalogue(cursor)
+        after = replace(current_position(connection, source), epoch=start.epoch)
+    looked_at = before if has_names else min(start, before)
+    several = list(_statements(source, looked_at, after, catalogue.server, verify=verify))
+    proven = _without(catalogue, [pair for pair in several if pair[1].position > before])
+    log.info("tables read source=%s position=%s statements=%d", source.address, after, len(several))
+    if has_names or start >= after:
+        return Imported(max(start, after), proven)
+    return Imported(start, _without(catalogue, several), (after, proven) if several else None)
+
+
+def _statements(
+    source: SourceSettings, start: Position, end: Position, server: Server, *, verify: bool
+) -> Iterator[tuple[StatementKind, Change]]:
+    """Of the log between two places that change tables."""
+    if start >= end:
+        return
+    with BinlogStream(source, start, verify=verify) as stream:
+        for block in stream:
+            if block is not None:
+                for kind, change in changes_in(block.between(start, end), server):
+                    if kind not in _SAME_SHAPE:
+                        yield kind, change
+            if (block.end if block is not None else stream.position) >= end:
+                return
+
+
+def _without(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, Change]]) -> Catalogue:
+    """What these statements have not touched."""
+    for kind, change in changes:
+        dialect = Dialect(catalogue.server, change.session)
+        why = f"{change.text} /* at {change.position}, before the tables were read, or meanwhile */"
+        names = {
+            *changed_tables(change.text, kind, dialect, change.database),
+            *named_tables(change.text, kind, dialect, change.database),
+        }
+        for name in names:
+            catalogue = catalogue.without_table(name, why)
+        if not names:
+            database = _database(kind, change, dialect)
+            catalogue = catalogue.without_database(database) if database else Catalogue(catalogue.server)
+    return catalogue
+
+
+def _database(kind: StatementKind, change: Change, dialect: Dialect) -> str:
+    """That a statement is about; empty where that cannot be told."""
+    try:
+        statement = parse(change.text, kind, dialect, change.database)
+    except DdlError:
+        return ""
+    return statement.name if isinstance(statement, (AlterDatabase, CreateDatabase, DropDatabase)) else ""

@@ -1,0 +1,231 @@
+"""What the tables of a log look like, for who decodes its blocks later.
+
+The log's DDL goes into the schema history. A table map without names is completed from the history at its place; one
+with full metadata wins over the history, and a difference is reported. A table whose shape is not known is stopped
+alone: its rows stay in the block as they are, with a problem that only who decodes them meets.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.table_map import parse_table_map, table_name
+from penstock.errors import BinlogError, SchemaError
+from penstock.instance.ddl import changes_in
+from penstock.model import Position, TableName
+from penstock.model.table import is_nameless
+from penstock.schema.catalogue import Catalogue
+from penstock.schema.change import Change
+from penstock.schema.complete import completed_body, difference
+from penstock.schema.ddl import DdlError, StatementKind, parse
+from penstock.schema.dialect import Dialect
+from penstock.schema.history import SchemaHistory
+from penstock.schema.shape import Table
+
+log = logging.getLogger(__name__)
+
+_REMEMBERED = 12_000  # table maps
+_WITHOUT_SHAPE = {
+    StatementKind.CREATE_DATABASE, StatementKind.DROP_DATABASE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a table map becomes."""
+
+    body: bytes
+    problem: str = ""
+    difference: str = ""
+
+
+class Tables:
+    """Of one instance. `follow` is for the one thread that captures, `complete` for any that reads the log again."""
+
+    def __init__(
+        self,
+        history: SchemaHistory,
+        later: tuple[Position, Catalogue] | None = None,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`later` is a place that is still to come, and what the tables are there, whatever leads to it."""
+        self._history = history
+        self._later = later
+        self._on_close = on_close
+        self._lock = threading.Lock()  # of all below, and of the history
+        self._shapes: dict[bytes, tuple[Table, str, _Shape]] = {}  # by table map: the history's table, server version
+        self._differences: dict[TableName, str] = {}
+        self._stopped: dict[TableName, str] = {}
+
+    def close(self) -> None:
+        with self._lock:
+            self._history.close()
+            self._on_close()
+
+    @property
+    def differences(self) -> Mapping[TableName, str]:
+        """Between the log's full metadata, which counts, and the history."""
+        with self._lock:
+            return dict(self._differences)
+
+    @property
+    def stopped(self) -> Mapping[TableName, str]:
+        """Tables whose rows cannot be decoded, and why."""
+        with self._lock:
+            return dict(self._stopped)
+
+    def restart(self, place: Position, catalogue: Catalogue, later: tuple[Position, Catalogue] | None = None) -> None:
+        """Go on there with these tables: those of another server, or read anew."""
+        with self._lock:
+            self._later = later
+            self._history.restart(place, catalogue)
+
+    def compact(self, lowest: Position) -> None:
+        """Forget what nobody needs who reads from there on."""
+        with self._lock:
+            if lowest > self._history.first:
+                self._history.compact(lowest)
+
+    def follow(self, block: Block) -> Block:
+        """The next block of the log, or one that comes again: its DDL is recorded, its tables are completed."""
+        if not len(block):
+            return block
+        with self._lock:
+            for kind, change in changes_in(block, self._history.catalogue.server):
+                self._take_later(change.position)
+                self._record(kind, change)
+            self._take_later(block.end)
+            return self._completed(block, is_followed=True)
+
+    def complete(self, block: Block) -> Block:
+        """A block whose DDL was recorded when it was followed."""
+        if not block.tables:
+            return block
+        with self._lock:
+            return self._completed(block, is_followed=False)
+
+    # -- inside the lock
+
+    def _take_later(self, place: Position) -> None:
+        """Once that is reached. A statement that ends there is in it already, and recorded as one that comes again."""
+        if self._later is None or place < self._later[0]:
+            return
+        (at, catalogue), self._later = self._later, None
+        if at >= self._history.last:
+            self._history.restart(at, catalogue)
+
+    def _record(self, kind: StatementKind, change: Change) -> None:
+        place, history = change.position, self._history
+        if place <= history.first:
+            return  # before it, tables are known by their full metadata or not at all
+        try:
+            applied = history.record(change)
+        except DdlError as error:
+            if not _is_harmless(kind, change, Dialect(history.catalogue.server, change.session)):
+                raise SchemaError(f"{place}: {error}") from None
+            log.warning("statement left out position=%s reason=%s", place, error)
+            return
+        if applied.problem:
+            names = ", ".join(map(str, sorted(applied.unknown)))
+            log.warning("statement not followed position=%s tables=%s reason=%s", place, names, applied.problem)
+        for name in applied.dropped | {old for old, _ in applied.renamed}:
+            self._stopped.pop(name, None)
+            self._differences.pop(name, None)
+
+    def _completed(self, block: Block, *, is_followed: bool) -> Block:
+        tables, problems, places = dict(block.tables), dict(block.problems), _places_of(block)
+        for number, body in block.tables.items():
+            first, last = places.get(number) or (block.start, block.start)
+            shape = self._shape(body, block.server_version, first, last)
+            tables[number] = shape.body
+            if shape.problem:
+                problems[number] = shape.problem
+            if is_followed:
+                self._note(table_name(body), shape, first)
+        if tables == block.tables and problems == block.problems:
+            return block
+        return replace(block, tables=tables, problems=problems)
+
+    def _note(self, name: TableName, shape: _Shape, place: Position) -> None:
+        """For who asks; once per change in the log of ours."""
+        if not shape.problem:
+            self._stopped.pop(name, None)
+        elif name not in self._stopped:
+            log.warning("table stopped position=%s reason=%s", place, shape.problem)
+            self._stopped[name] = f"{place}: {shape.problem}"
+        if not shape.difference:
+            self._differences.pop(name, None)
+        elif self._differences.get(name) != shape.difference:
+            log.warning("the log counts, not the history: table=%s position=%s %s", name, place, shape.difference)
+            self._differences[name] = shape.difference
+
+    def _shape(self, body: bytes, version: str, first: Position, last: Position) -> _Shape:
+        """Rows of the block that have this table map lie between these places."""
+        name = table_name(body)
+        try:
+            before, after = (self._catalogue_at(place).known(name) for place in (first, last))
+        except SchemaError as error:
+            return _Shape(body, str(error) if _lacks_names(body, version) else "")
+        if before is not after and before != after and _lacks_names(body, version):
+            return _Shape(
+                body, f"table {name} was altered between {first} and {last}, and these rows have one table map"
+            )
+        known = self._shapes.get(body)
+        if known is None or known[0] is not before or known[1] != version:
+            if len(self._shapes) >= _REMEMBERED:
+                self._shapes.clear()
+            known = self._shapes[body] = before, version, _compared(body, before, version)
+        return known[2]
+
+    def _catalogue_at(self, place: Position) -> Catalogue:
+        history = self._history
+        return history.catalogue if place >= history.last else history.at(place)
+
+
+def _compared(body: bytes, table: Table, version: str) -> _Shape:
+    if _lacks_names(body, version):
+        try:
+            return _Shape(completed_body(body, table, version))
+        except SchemaError as error:
+            return _Shape(body, str(error))
+    try:
+        return _Shape(body, difference=difference(parse_table_map(body, version), table.schema))
+    except (BinlogError, SchemaError):
+        return _Shape(body)  # who decodes it meets the problem
+
+
+def _lacks_names(body: bytes, version: str) -> bool:
+    try:
+        return is_nameless(parse_table_map(body, version))
+    except (BinlogError, SchemaError):
+        return False
+
+
+def _places_of(block: Block) -> dict[int, tuple[Position, Position]]:
+    """By table id, where its first and its last rows are in a block."""
+    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    ids, offsets = block.column("table_id")[events], block.column("position")[events]
+    numbers, first = np.unique(ids, return_index=True)
+    _, last = np.unique(ids[::-1], return_index=True)
+
+    def place(offset: int) -> Position:
+        return Position(block.file, offset, epoch=block.epoch)
+
+    ends = zip(offsets[first].tolist(), offsets[::-1][last].tolist(), strict=True)
+    return {number: (place(one), place(other)) for number, (one, other) in zip(numbers.tolist(), ends, strict=True)}
+
+
+def _is_harmless(kind: StatementKind, change: Change, dialect: Dialect) -> bool:
+    """Of one that cannot be followed: it is about a view, or a database that is there already, or is not known."""
+    if kind in _WITHOUT_SHAPE:
+        return True
+    try:
+        parse(change.text, kind, dialect, change.database)
+    except DdlError:
+        return False
+    return kind is StatementKind.ALTER_DATABASE

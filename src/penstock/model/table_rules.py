@@ -1,0 +1,102 @@
+"""Which tables are meant, as canal writes it: `shop\\..*,crm\\.orders` to allow, another such list to deny.
+
+A rule is a regular expression for `database.table`, the whole of it, in any case. A table passes when a rule allows it,
+or there is none to allow, and no rule denies it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.errors import ConfigurationError
+from penstock.model.table import TableName
+
+_CLOSED_BY = {"(": ")", "{": "}"}
+_TWO_BACKSLASHES = "\\\\."
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`number` is its place in the list, from 1 on."""
+
+    text: str
+    number: int
+    pattern: re.Pattern[str]
+
+    def matches(self, table: TableName) -> bool:
+        return self.pattern.fullmatch(str(table)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`rule` is the one that decides, of the list `by`; without one it is what counts where no rule matches."""
+
+    passes: bool
+    by: Literal["allow", "deny"] | None = None
+    rule: Rule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRules:
+    allow: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(cls, allow: str | Iterable[str] = "", deny: str | Iterable[str] = "") -> "TableRules":
+        """Of comma lists; several are one longer list."""
+        return cls(read_rules(allow, "allow"), read_rules(deny, "deny"))
+
+    def passes(self, table: TableName) -> bool:
+        return self.decide(table).passes
+
+    def decide(self, table: TableName) -> Decision:
+        allowed = next((rule for rule in self.allow if rule.matches(table)), None)
+        if self.allow and allowed is None:
+            return Decision(False, "allow")
+        denied = next((rule for rule in self.deny if rule.matches(table)), None)
+        if denied is not None:
+            return Decision(False, "deny", denied)
+        return Decision(True, "allow" if allowed else None, allowed)
+
+
+def read_rules(lists: str | Iterable[str], name: str) -> tuple[Rule, ...]:
+    """`name` is that of the list, for complaints."""
+    several = [lists] if isinstance(lists, str) else lists
+    texts = [part for text in several for part in split_list(text)]
+    return tuple(_rule(text, number, name) for number, text in enumerate(texts, 1))
+
+
+def split_list(text: str) -> Iterator[str]:
+    """At commas, but not at those in a quantifier, a class or a group."""
+    start, closing = 0, list[str]()
+    in_class, is_escaped = -1, False  # where the class begins
+    for at, char in enumerate(text):
+        if is_escaped or char == "\\":
+            is_escaped = not is_escaped
+        elif in_class >= 0:
+            # A bracket right after the opening one is part of the class.
+            in_class = -1 if char == "]" and text[in_class:at] not in ("[", "[^") else in_class
+        elif char == "[":
+            in_class = at
+        elif char in _CLOSED_BY:
+            closing.append(_CLOSED_BY[char])
+        elif closing and char == closing[-1]:
+            closing.pop()
+        elif char == "," and not closing:
+            if part := text[start:at].strip():
+                yield part
+            start = at + 1
+    if part := text[start:].strip():
+        yield part
+
+
+def _rule(text: str, number: int, name: str) -> Rule:
+    where = f"rule {number} of the {name} list, '{text}'," if name else f"the filter '{text}'"
+    if _TWO_BACKSLASHES in text:
+        right = text.replace(_TWO_BACKSLASHES, "\\.")
+        raise ConfigurationError(f"{where} matches no table: a dot has one backslash here, {right}")
+    try:
+        return Rule(text, number, re.compile(text, re.IGNORECASE))
+    except re.error as error:
+        raise ConfigurationError(f"{where} is no regular expression: {error}") from None

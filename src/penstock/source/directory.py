@@ -1,0 +1,188 @@
+"""Follow a log through its files in a folder, as BinlogStream follows it over a connection.
+
+The files follow one another by their numbers. At the end of the last one it waits for more bytes, or for the next
+file; when that is there, nothing more is added to the one before. Bytes are read once, into the block reader.
+"""
+
+import logging
+import threading
+import zlib
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.file import check_magic
+from penstock.binlog.events.format import read_format
+from penstock.binlog.events.layout import CHECKSUM, END_AT, FLAGS_AT, HEADER, IN_USE, MAGIC, SIZE_AT, TYPE_AT
+from penstock.binlog.events.problem import EventProblemError, broken
+from penstock.binlog.events.reader import BlockReader
+from penstock.config import DirectorySettings
+from penstock.errors import BinlogError, PositionLostError
+from penstock.model import Position
+from penstock.source.folder import Folder, log_files, open_folder
+
+log = logging.getLogger(__name__)
+
+_PIECE_BYTES = 1 << 22  # with less, what is done once per block shows
+_LARGEST_FORMAT = 1 << 12
+
+
+class DirectoryStream:
+    """Iterate to get blocks, and None when there was nothing new; `position` may have moved.
+
+    `stop()` from another thread ends the iteration. Without `follow` it ends where the files end now.
+    """
+
+    def __init__(
+        self,
+        settings: DirectorySettings,
+        start: Position,
+        *,
+        verify: bool = True,
+        follow: bool = True,
+        folder: Folder | None = None,
+    ) -> None:
+        self._settings, self._start, self._base = settings, start, start.file.rpartition(".")[0]
+        self._verify, self._follow = verify, follow
+        self._folder = folder or open_folder(settings.path)
+        self._stopping = threading.Event()
+        self._last: Block | None = None
+        self._is_flowing = False
+        self._begin(start)
+
+    def _begin(self, position: Position) -> None:
+        """A file, at its beginning or inside."""
+        self._file, self._offset = position, position.offset
+        self._reader = BlockReader(position, verify=self._verify)
+        self._is_open = False
+
+    @property
+    def is_flowing(self) -> bool:
+        """The place was found and can be read."""
+        return self._is_flowing
+
+    @property
+    def position(self) -> Position:
+        return self._reader.position
+
+    def __enter__(self) -> Self:
+        names = log_files(self._folder, self._base)
+        if self._start.file not in names:
+            there = f"{names[0]} to {names[-1]}" if names else "no log files"
+            raise PositionLostError(f"{self._settings.address} has no {self._start.file}: it has {there}")
+        log.info("following files folder=%s position=%s", self._settings.address, self._start)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def __iter__(self) -> Iterator[Block | None]:
+        while (following := (yield from self._to_end())) is not None:
+            gtids = self._last.executed_before(len(self._last)) if self._last is not None else self._file.gtids
+            self._begin(replace(self._file, file=following, offset=len(MAGIC), gtids=gtids))
+
+    def _to_end(self) -> Generator[Block | None, None, str | None]:
+        """Of the present file; gives the next one, None when there is none or it is to stop."""
+        following: str | None = None
+        while not self._stopping.is_set():
+            if size := self._read():
+                yield from self._blocks(size)
+                continue
+            yield from self._blocks(0, flush=True)
+            if following is not None:
+                yield from self._blocks(0, flush=True, keep_loose=False)
+                self._check_whole(following)
+                return following
+            following = self._next_file()
+            if following is not None:
+                continue  # something may have been added before that one was there
+            if not self._follow:
+                return None
+            yield None
+            self._stopping.wait(self._settings.poll_s)
+        return None
+
+    def _blocks(self, size: int, *, flush: bool = False, keep_loose: bool = True) -> Iterator[Block]:
+        self._reader.filled(size)
+        for block in self._reader.blocks(flush=flush, keep_loose=keep_loose):
+            self._last = block
+            yield block
+        self._is_flowing = self._is_flowing or self._reader.server_version != ""
+
+    def _read(self) -> int:
+        """Into the reader; 0 when nothing more is there."""
+        if not self._is_open:
+            self._is_open = self._open()
+            if not self._is_open:
+                return 0
+        size = self._folder.read_into(
+            self._file.file, self._offset, self._reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data
+        )
+        self._offset += size
+        return size
+
+    def _open(self) -> bool:
+        """Whether the head of the file is there. A reader that begins inside is told first how events are written."""
+        head = self._bytes(0, len(MAGIC) + HEADER)
+        if len(head) >= len(MAGIC):
+            check_magic(head[: len(MAGIC)], f"{self._settings.address}/{self._file.file}")
+        if len(head) < len(MAGIC) + HEADER:
+            return False
+        size = int.from_bytes(head[len(MAGIC) + SIZE_AT : len(MAGIC) + SIZE_AT + 4], "little")
+        if self._offset < len(MAGIC) + size:
+            self._offset = len(MAGIC)
+            return True
+        if self._offset > self._folder.size(self._file.file):
+            raise PositionLostError(
+                f"{self._file} is after the end of its file in {self._settings.address}: it was cut off, or is another"
+            )
+        event = self._bytes(len(MAGIC), min(size, _LARGEST_FORMAT))
+        try:
+            made_up = _made_up(event)
+        except EventProblemError as problem:
+            raise broken(event[TYPE_AT], problem.what, event, place=Position(self._file.file, len(MAGIC))) from None
+        self._reader.room(len(made_up))[: len(made_up)].data[:] = made_up
+        self._reader.filled(len(made_up))
+        return True
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        found = memoryview(bytearray(size))
+        return bytes(found[: self._folder.read_into(self._file.file, offset, found)])
+
+    def _next_file(self) -> str | None:
+        number = self._file.file_number
+        later = [name for name in log_files(self._folder, self._base) if Position(name, 0).file_number > number]
+        if not later:
+            return None
+        if Position(later[0], 0).file_number != number + 1:
+            digits = len(self._file.file) - len(self._base) - 1
+            missing = f"{self._base}.{number + 1:0{digits}}"
+            raise PositionLostError(
+                f"{self._settings.address} has no {missing}, and {later[0]} after it: without it changes would be left"
+                " out; bring it back, or choose a later start"
+            )
+        return later[0]
+
+    def _check_whole(self, following: str) -> None:
+        if not self._is_open or self._reader.rest:
+            raise BinlogError(
+                f"{self._settings.address}/{self._file.file} ends inside an event: the {self._reader.rest} bytes after"
+                f" {self.position.offset} are no whole event, and {following} is there already; copy the file again"
+            )
+
+
+def _made_up(event: bytes) -> bytes:
+    """A format event that says nothing of a place, as servers send it to who begins inside of a file."""
+    plain = bytearray(event)
+    plain[FLAGS_AT] &= ~IN_USE
+    plain[END_AT : END_AT + 4] = bytes(4)
+    if read_format(memoryview(event)).checksum:
+        plain[-CHECKSUM:] = zlib.crc32(plain[:-CHECKSUM]).to_bytes(CHECKSUM, "little")
+    return bytes(plain)

@@ -1,0 +1,96 @@
+"""The files of a log in a folder, here or elsewhere.
+
+A file is read at offsets and may grow meanwhile; nothing stays open between two reads.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from penstock.binlog.events.layout import ENCRYPTED_MAGIC, MAGIC
+from penstock.errors import ConfigurationError, PositionLostError, SourceConnectionError
+from penstock.model.position import file_number
+
+_LOG_FILE = re.compile(r"(.+)\.(\d{1,19})")
+
+
+class Folder(Protocol):
+    address: str
+
+    def names(self) -> Sequence[str]:
+        """Of all that is in it."""
+        ...
+
+    def size(self, name: str) -> int: ...
+
+    def read_into(self, name: str, offset: int, into: memoryview) -> int:
+        """How many bytes were there, up to as many as there is room for; 0 at the end of the file."""
+        ...
+
+
+class LocalFolder:
+    def __init__(self, path: Path) -> None:
+        self.address = str(path)
+        self._path = path
+        if not path.is_dir():
+            raise ConfigurationError(f"there is no folder {path}")
+
+    def names(self) -> Sequence[str]:
+        try:
+            return [path.name for path in self._path.iterdir()]
+        except OSError as error:
+            raise self._trouble(error) from error
+
+    def size(self, name: str) -> int:
+        try:
+            return (self._path / name).stat().st_size
+        except OSError as error:
+            raise self._trouble(error) from error
+
+    def read_into(self, name: str, offset: int, into: memoryview) -> int:
+        try:
+            handle = os.open(self._path / name, os.O_RDONLY)
+            try:
+                return os.preadv(handle, [into], offset)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise self._trouble(error) from error
+
+    def _trouble(self, error: OSError) -> PositionLostError | SourceConnectionError:
+        if isinstance(error, FileNotFoundError):
+            return PositionLostError(f"{error.filename} is gone: bring it back, or choose a later start")
+        return SourceConnectionError(f"{self.address} cannot be read: {error}")
+
+
+def open_folder(path: str) -> Folder:
+    """A path on this machine, or a URL."""
+    if "://" not in path:
+        return LocalFolder(Path(path))
+    from penstock.source.remote_folder import RemoteFolder  # noqa: PLC0415 - its library is optional
+
+    return RemoteFolder(path)
+
+
+def log_files(folder: Folder, base: str | None = None) -> list[str]:
+    """In the order of their numbers; those of `base`, or of the only log that is there."""
+    found: dict[str, list[str]] = {}
+    for match in map(_LOG_FILE.fullmatch, folder.names()):
+        if match is not None:
+            found.setdefault(str(match[1]), []).append(match[0])
+    if base is None and len(found) > 1:
+        found = {one: names for one, names in found.items() if _begins_as_log(folder, names)}
+    if base is None and len(found) > 1:
+        raise ConfigurationError(
+            f"{folder.address} has the files of several logs, {', '.join(sorted(found))}: say which with base"
+        )
+    return sorted(found.get(base or next(iter(found), ""), ()), key=file_number)
+
+
+def _begins_as_log(folder: Folder, names: list[str]) -> bool:
+    """The folder of a MariaDB also has aria_log.00000001."""
+    magic = bytearray(len(MAGIC))
+    folder.read_into(min(names, key=file_number), 0, memoryview(magic))
+    return bytes(magic) in (MAGIC, ENCRYPTED_MAGIC)

@@ -1,0 +1,56 @@
+"""A folder behind a URL: HTTP, object storage, whatever fsspec knows."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from penstock.errors import ConfigurationError, MissingExtraError, PositionLostError, SourceConnectionError
+
+try:
+    from fsspec.core import url_to_fs
+except ImportError as error:
+    raise MissingExtraError.of("fsspec", "reading log files from a URL") from error
+
+T = TypeVar("T")
+
+
+class RemoteFolder:
+    def __init__(self, url: str) -> None:
+        self.address = url
+        try:
+            self._files, self._path = url_to_fs(url.rstrip("/"), use_listings_cache=False)
+        except ImportError as error:
+            raise ConfigurationError(f"{url} cannot be read without another library: {error}") from None
+        except ValueError as error:
+            raise ConfigurationError(f"{url} is no URL that can be read: {error}") from None
+        self._sizes: dict[str, int] = {}  # as they were when last asked for
+
+    def names(self) -> Sequence[str]:
+        found: list[Any] = self._asked(lambda: self._files.ls(self._path, detail=False))
+        return [str(name).rstrip("/").rpartition("/")[2] for name in found]
+
+    def size(self, name: str) -> int:
+        self._sizes[name] = self._asked(lambda: int(self._files.info(self._url(name))["size"] or 0))
+        return self._sizes[name]
+
+    def read_into(self, name: str, offset: int, into: memoryview) -> int:
+        known = self._sizes.get(name, 0)
+        end = min(known if offset < known else self.size(name), offset + len(into))
+        if offset >= end:
+            return 0
+        data: bytes = self._asked(lambda: self._files.cat_file(self._url(name), start=offset, end=end))
+        into[: len(data)] = data
+        return len(data)
+
+    def _url(self, name: str) -> str:
+        return f"{self._path}/{name}"
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except FileNotFoundError as error:
+            raise PositionLostError(
+                f"{self.address}: {error} is gone: bring it back, or choose a later start"
+            ) from None
+        except Exception as error:
+            # Each of fsspec's libraries has errors of its own, and hardly one has nothing to do with the network.
+            raise SourceConnectionError(f"{self.address} cannot be read: {error}") from error

@@ -1,0 +1,118 @@
+"""A folder into which the files of a server's log come, piece by piece, while the server still writes them."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.config import DirectorySettings
+from penstock.instance.directory_log import DirectoryLog
+from penstock.model import Position
+from penstock.source.directory import DirectoryStream
+from penstock.store import Start
+from penstock.testing import DatabaseServer
+from tests.capture import execute, poll
+from tests.integration.scenario.captured import end_of
+from tests.integration.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
+from tests.integration.scenario.workload import Workload
+
+KINDS = ("mariadb", "mysql9")
+
+
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest, private_server: Callable[..., Any]) -> DatabaseServer:
+    return private_server(request.param, options={"max_allowed_packet": "64M"})
+
+
+@contextmanager
+def copied(server: DatabaseServer, folder: Path) -> Iterator[None]:
+    """As it grows, in pieces of any size; a file is whole before the next one begins."""
+    pieces, stopping = random.Random(random.randrange(1 << 32)), threading.Event()
+
+    def copy() -> None:
+        while not stopping.wait(0.002):
+            for path in log_files(server.data):
+                target = folder / path.name
+                have = target.stat().st_size if target.exists() else 0
+                missing = path.stat().st_size - have
+                if missing:
+                    with path.open("rb") as source, target.open("ab", buffering=0) as copy:
+                        source.seek(have)
+                        copy.write(source.read(pieces.choice((1, 100, 5_000, 300_000, 1 << 24))))
+                    break
+
+    thread = threading.Thread(target=copy, name="copier", daemon=True)
+    thread.start()
+    yield
+    stopping.set()
+    thread.join()
+
+
+@contextmanager
+def working(server: DatabaseServer) -> Iterator[Workload]:
+    workload = Workload(server, random.randrange(1 << 32))
+    workload.start()
+    try:
+        yield workload
+    finally:
+        workload.stop()
+
+
+def followed(folder: Path, start: Position, goal: Callable[[], Position | None]) -> list[Event]:
+    """What comes until the goal, once there is one."""
+    found = list[Event]()
+    with DirectoryStream(DirectorySettings(path=str(folder), poll_s=0.01), start) as stream:
+        for block in stream:
+            if block is not None:
+                found += events_of(block)
+            end = goal()
+            if end is not None and stream.position >= end:
+                return found
+    raise AssertionError("it was stopped")
+
+
+def test_files_that_are_still_written(server: DatabaseServer, tmp_path: Path) -> None:
+    folder, kept = tmp_path / "copy", tmp_path / "kept"
+    folder.mkdir()
+    kept.mkdir()
+    start, goal, found = Position(log_files(server.data)[0].name, 4), list[Position](), list[Event]()
+    with copied(server, folder), working(server) as workload:
+        assert poll((folder / start.file).exists)
+        reader = threading.Thread(target=lambda: found.extend(followed(folder, start, lambda: next(iter(goal), None))))
+        reader.start()
+        for _ in range(6):
+            workload.write(80)
+            execute(server, "FLUSH BINARY LOGS")
+        workload.stop()
+        goal.append(end_of(server))
+        reader.join(60)
+    assert not reader.is_alive(), "the end did not come"
+    keep_all(server, kept)
+    notes = [event for event in found if event[2][4] == ANNOTATE]
+    assert bool(notes) == (server.name == "MariaDB")
+    without = [event for event in found if event[2][4] != ANNOTATE]
+    assert without == events_between(kept, start, goal[0])
+
+
+def test_places_are_those_of_the_server(server: DatabaseServer) -> None:
+    with working(server) as workload:
+        for _ in range(4):
+            workload.write(40)
+            execute(server, "FLUSH BINARY LOGS")
+    execute(server, "SET SESSION timestamp = 1900000000", "INSERT INTO d.a (n) VALUES (1)")
+    middle = end_of(server)
+    execute(server, "FLUSH BINARY LOGS", "INSERT INTO d.a (n) VALUES (2)")
+    log, end = DirectoryLog(DirectorySettings(path=str(server.data))), end_of(server)
+    assert log.oldest() == Position(log_files(server.data)[0].name, 4)
+    assert log.end() == end
+    assert log.end().gtids == end.gtids
+    assert end.gtids is not None
+    assert middle.gtids is not None
+    (last,) = middle.gtids.ranges.items() if not middle.gtids.is_mariadb else [("", ((0, 0),))]
+    gtid = middle.gtids.text if middle.gtids.is_mariadb else f"{last[0]}:{last[1][-1][1]}"
+    assert log.find(Start.after_gtid(gtid)) == middle
+    assert log.find(Start.after_gtid(gtid)).gtids == middle.gtids

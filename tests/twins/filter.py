@@ -1,0 +1,98 @@
+"""What a filter keeps, event by event: the slow twin of penstock.filter.BlockFilter, for logs that a test wrote."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+ROWS = {"insert", "update", "delete"}
+WANT, WITH, HIDE, DROP = "it passes", "it goes with its transaction", "a mark that nobody wants", "it goes"
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a test knows of an event that it wrote."""
+
+    position: int
+    role: str  # insert, update, delete, map, note, ddl, dcl, query, mark, outcome, frame
+    transaction: int
+    tables: tuple[str, ...] = ()  # of rows and maps one; of a statement those that it changes
+    is_boundary: bool = False
+
+
+@dataclass
+class Kept:
+    """Of one block: positions, and which of them are places only."""
+
+    positions: list[int]
+    places: set[int] = field(default_factory=set[int])
+    is_whole: bool = False
+
+
+@dataclass
+class Filter:
+    passes: Callable[[str], bool]
+    kinds: set[str]
+    transaction: int = -1  # that goes on
+    shown: bool = False
+    held: list[Event] = field(default_factory=list[Event])
+
+    def apply(self, events: Sequence[Event]) -> Kept:
+        is_inside = bool(events) and events[0].transaction == self.transaction
+        shown, held = (self.shown, self.held) if is_inside else (True, [])
+        verdicts = dict(zip(events, self.verdicts(events), strict=True))
+        self.transaction = -1 if not events or events[-1].is_boundary else events[-1].transaction
+        self.shown, self.held = True, []
+        if shown and not {HIDE, DROP} & {*verdicts.values()}:
+            return Kept([event.position for event in events], is_whole=True)
+        shown = is_inside and shown
+        kept, places = list[Event](), set[int]()
+        for transaction, several in groupby(events, key=lambda event: event.transaction):
+            group = list(several)
+            stays = [
+                event
+                for event in group
+                if verdicts[event] in (WANT, WITH) or (verdicts[event] == HIDE and event.is_boundary)
+            ]
+            is_wanted = shown or any(verdicts[event] == WANT for event in group)
+            if is_wanted:
+                kept += held + stays
+            elif transaction == self.transaction:
+                self.held = held + stays
+            if transaction == self.transaction:
+                self.shown = is_wanted
+            places |= {event.position for event in group if verdicts[event] in (HIDE, DROP) or not is_wanted}
+            shown, held = False, []
+        boundaries = [event for event in events if event.is_boundary]
+        kept += [event for event in boundaries if event not in kept] if kept else boundaries[-1:]
+        positions = sorted(event.position for event in kept)
+        return Kept(positions, places & {*positions})
+
+    def verdicts(self, events: Sequence[Event]) -> list[str]:
+        found = [self.verdict(event) for event in events]
+        for i, event in enumerate(events):
+            behind = list[str]()
+            for one, verdict in zip(events[i + 1 :], found[i + 1 :], strict=True):
+                if event.role != "note" or one.role == "note" or one.transaction != event.transaction:
+                    break
+                behind += [verdict] if one.role in ROWS or one.role == "map" else []
+            if behind and {*behind} == {DROP}:
+                found[i] = DROP
+        return found
+
+    def verdict(self, event: Event) -> str:  # noqa: PLR0911 - one per role
+        match event.role:
+            case "insert" | "update" | "delete":
+                return WANT if event.role in self.kinds and self.passes(event.tables[0]) else DROP
+            case "map":
+                return WITH if ROWS & self.kinds and self.passes(event.tables[0]) else DROP
+            case "note":
+                return WITH if "query" in self.kinds else DROP
+            case "ddl" | "dcl" | "query":
+                is_meant = not event.tables or any(map(self.passes, event.tables))
+                return WANT if event.role in self.kinds and is_meant else DROP
+            case "mark":
+                return WITH if "transaction" in self.kinds else HIDE
+            case "outcome":
+                return WANT
+            case _:
+                return WITH

@@ -1,0 +1,244 @@
+"""A folder of log files, followed: whatever the pieces in which files grow, the blocks are those of the whole log."""
+
+import random
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.events.block import Block
+from penstock.config import DirectorySettings
+from penstock.errors import BinlogError, ConfigurationError, PositionLostError
+from penstock.model import GtidSet, Position
+from penstock.source.directory import DirectoryStream
+from penstock.source.folder import log_files, open_folder
+from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
+from tests.twins.strategy import examples
+from tests.unit.render.shop_log import PRODUCT, written
+
+NAMES = [f"binlog.{number:06}" for number in range(9, 13)]
+FIRST = Position(NAMES[0], 4)
+
+
+def file_of(number: int, count: int, *, is_mariadb: bool = True, is_checksummed: bool = True) -> LogWriter:
+    log = LogWriter(file=f"binlog.{number:06}", is_mariadb=is_mariadb, is_checksummed=is_checksummed).open()
+    log._number = number * 100
+    for row in range(count):
+        log.begin()
+        log.map(7, PRODUCT)
+        log.rows(INSERT, 7, PRODUCT, [[row, "x" * row, None]])
+        log.commit()
+    return log
+
+
+def rotated(number: int, count: int, **changes: bool) -> LogWriter:
+    """Without the rotation that a server makes up for its stream."""
+    log = file_of(number, count, **changes)
+    size = len(log.data)
+    log.rotate(f"binlog.{number + 1:06}")
+    log.data[:] = log.data[: size + int.from_bytes(log.data[size + 9 : size + 13], "little")]
+    return log
+
+
+def in_folder(folder: Path, logs: list[LogWriter]) -> Path:
+    for log, name in zip(logs, NAMES, strict=False):
+        written(log, folder, name)
+    return folder
+
+
+def stream_of(folder: Path, start: Position = FIRST, *, follow: bool = False) -> DirectoryStream:
+    return DirectoryStream(DirectorySettings(path=str(folder), poll_s=0.001), start, follow=follow)
+
+
+def places(blocks: list[Block]) -> list[tuple[str, int]]:
+    return [(block.file, at) for block in blocks for at in block.column("position").tolist()]
+
+
+def read(folder: Path, start: Position = FIRST) -> list[Block]:
+    with stream_of(folder, start) as stream:
+        return [block for block in stream if block is not None]
+
+
+@pytest.mark.parametrize("ends_with_rotation", [True, False], ids=["rotated", "stopped"])
+@pytest.mark.parametrize("is_checksummed", [True, False])
+def test_files_follow_one_another(tmp_path: Path, ends_with_rotation: bool, is_checksummed: bool) -> None:
+    make = rotated if ends_with_rotation else file_of
+    logs = [make(number, 3, is_checksummed=is_checksummed) for number in (9, 10)] + [file_of(11, 2)]
+    found = places(read(in_folder(tmp_path, logs)))
+    assert [name for name, _ in found] == [
+        name for name, count in zip(NAMES, (3, 3, 2), strict=False) for _ in range(4 * count)
+    ]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize("is_mariadb", [True, False])
+def test_it_begins_at_any_transaction(tmp_path: Path, is_mariadb: bool) -> None:
+    """As if it had come from the beginning, in the first file and in later ones."""
+    logs = [rotated(9, 4, is_mariadb=is_mariadb), rotated(10, 4, is_mariadb=is_mariadb)]
+    in_folder(tmp_path, [*logs, file_of(11, 0, is_mariadb=is_mariadb)])
+    whole = places(read(tmp_path))
+    for log, name in zip(logs, NAMES, strict=False):
+        for boundary in log.boundaries:
+            start = Position(name, boundary)
+            found = read(tmp_path, start)
+            assert places(found) == [place for place in whole if Position(*place) >= start]
+            assert all(block.server_version for block in found)
+
+
+def test_gtids_and_epoch_go_on_from_file_to_file(tmp_path: Path) -> None:
+    in_folder(tmp_path, [rotated(9, 2), file_of(10, 0), file_of(11, 3)])
+    start = Position(NAMES[0], 4, epoch=3, gtids=GtidSet.parse("5-1-900"))
+    found = read(tmp_path, start)
+    last = found[-1].boundary_after(int(found[-1].boundaries[-1]))
+    assert last.epoch == 3
+    assert last.gtids is not None
+    assert last.gtids.text == "5-1-1103"
+
+
+@contextmanager
+def growing(source: Path, target: Path, cuts: list[int]) -> Iterator[threading.Thread]:
+    """The files come in pieces of these sizes, one file after the other."""
+
+    def copy() -> None:
+        for path in sorted(source.iterdir()):
+            data, sizes = path.read_bytes(), iter(cuts)
+            with (target / path.name).open("ab", buffering=0) as file:
+                while data:
+                    size = next(sizes, len(data))
+                    file.write(data[:size])
+                    data = data[size:]
+
+    thread = threading.Thread(target=copy)
+    thread.start()
+    yield thread
+    thread.join()
+
+
+@examples(20)
+@given(st.lists(st.integers(1, 200), max_size=30), st.integers(0, 5))
+def test_files_that_grow_in_pieces(tmp_path_factory: pytest.TempPathFactory, cuts: list[int], count: int) -> None:
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("target")
+    in_folder(source, [rotated(9, count), rotated(10, count), file_of(11, 2)])
+    whole = places(read(source))
+    (target / NAMES[0]).touch()
+    found = list[Block]()
+    with growing(source, target, cuts), stream_of(target, follow=True) as stream:
+        for block in stream:
+            found += [block] if block is not None else []
+            if len(places(found)) >= len(whole):
+                stream.stop()
+    assert places(found) == whole
+
+
+def test_it_says_that_it_lives_and_stops(tmp_path: Path) -> None:
+    in_folder(tmp_path, [file_of(9, 1)])
+    with stream_of(tmp_path, follow=True) as stream:
+        blocks = iter(stream)
+        assert not stream.is_flowing
+        assert next(blocks) is not None
+        assert stream.is_flowing
+        assert [next(blocks), next(blocks)] == [None, None]
+        timer = threading.Timer(0.05, stream.stop)
+        timer.start()
+        assert not any(blocks)
+        timer.join()
+
+
+def test_the_end_of_the_last_file_may_be_torn(tmp_path: Path) -> None:
+    log = file_of(9, 3)
+    in_folder(tmp_path, [log])
+    path = tmp_path / NAMES[0]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-5])
+    with stream_of(tmp_path, follow=True) as stream:
+        blocks = iter(stream)
+        first = next(blocks)
+        assert first is not None
+        assert len(first) == 11
+        assert next(blocks) is None
+        path.write_bytes(whole)
+        last = next(block for block in blocks if block is not None)
+        assert (len(last), last.end.offset) == (1, len(whole))
+
+
+@pytest.mark.parametrize("kept", [-5, 3, 10], ids=["inside an event", "inside the magic", "inside the head"])
+def test_a_torn_file_before_another_is_an_error(tmp_path: Path, kept: int) -> None:
+    in_folder(tmp_path, [rotated(9, 2), file_of(10, 1)])
+    path = tmp_path / NAMES[0]
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(
+        BinlogError, match=r"binlog\.000009 (ends inside an event.*binlog\.000010 is there|is no binlog)"
+    ):
+        read(tmp_path)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    in_folder(tmp_path, [rotated(9, 1), rotated(10, 1), file_of(11, 1)])
+    (tmp_path / NAMES[1]).unlink()
+    with pytest.raises(PositionLostError, match=r"has no binlog\.000010, and binlog\.000011 after it"):
+        read(tmp_path)
+    with pytest.raises(PositionLostError, match=r"has no binlog\.000010: it has binlog\.000009 to binlog\.000011"):
+        read(tmp_path, Position(NAMES[1], 4))
+    with pytest.raises(PositionLostError, match=r"binlog\.000011:99999 is after the end"):
+        read(tmp_path, Position(NAMES[2], 99999))
+
+
+def test_other_files_are_left_alone(tmp_path: Path) -> None:
+    in_folder(tmp_path, [file_of(9, 1)])
+    (tmp_path / "binlog.index").write_text("./binlog.000009\n")
+    (tmp_path / "aria_log.00000001").write_bytes(b"\xfe\xfe\x0c\x01")
+    folder = open_folder(str(tmp_path))
+    assert log_files(folder) == log_files(folder, "binlog") == NAMES[:1]
+    shutil.copyfile(tmp_path / NAMES[0], tmp_path / "relay.000010")
+    with pytest.raises(ConfigurationError, match="several logs, binlog, relay: say which"):
+        log_files(folder)
+    assert log_files(folder, "relay") == ["relay.000010"]
+    assert [block.file for block in read(tmp_path)] == NAMES[:1]
+    with pytest.raises(ConfigurationError, match="there is no folder"):
+        read(tmp_path / "nowhere")
+
+
+def test_numbers_are_no_text(tmp_path: Path) -> None:
+    for number in (999_999, 1_000_000):
+        written(file_of(9, 1), tmp_path, f"binlog.{number}")
+    assert [block.file for block in read(tmp_path, Position("binlog.999999", 4))] == ["binlog.999999", "binlog.1000000"]
+
+
+def test_a_url_is_a_folder_too(tmp_path: Path) -> None:
+    import fsspec
+
+    files = fsspec.filesystem("memory")
+    url = f"memory://logs{random.randrange(1 << 30)}"
+    in_folder(tmp_path, [rotated(9, 5), file_of(10, 5)])
+    whole = places(read(tmp_path))
+    files.pipe(f"{url}/{NAMES[0]}", (tmp_path / NAMES[0]).read_bytes())
+    data = (tmp_path / NAMES[1]).read_bytes()
+    settings = DirectorySettings(path=url, poll_s=0.001)
+    found = list[Block]()
+    with DirectoryStream(settings, FIRST) as stream:
+        for block in stream:
+            found += [block] if block is not None else []
+            if block is None and not files.exists(f"{url}/{NAMES[1]}"):
+                files.pipe(f"{url}/{NAMES[1]}", data[:300])
+            elif block is None:
+                files.pipe(f"{url}/{NAMES[1]}", data)
+            if places(found) == whole:
+                stream.stop()
+    assert places(found) == whole
+    with (
+        pytest.raises(PositionLostError, match=r"has no binlog\.000012"),
+        DirectoryStream(settings, Position(NAMES[3], 4)),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("url", ["nothing://x/y", "abfs:// x"])
+def test_a_url_that_nobody_can_read(url: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot be read|can be read"):
+        DirectoryStream(DirectorySettings(path=url), FIRST)

@@ -1,0 +1,4 @@
+# fsspec is optional, and its types say little: everything of it is Any, said here once instead of at each use.
+from typing import Any
+
+def __getattr__(name: str) -> Any: ...
