@@ -184,7 +184,7 @@ def test_the_server_restarts(
     assert run.workload.interruptions >= 3
 
 
-def test_clients_pause_for_longer_than_the_server_waits(server: DatabaseServer, captured: Begin) -> None:
+def test_clients_pause_for_longer_than_the_server_would_wait(server: DatabaseServer, captured: Begin) -> None:
     execute(server, "SET GLOBAL net_write_timeout = 2")
     try:
         with captured(server, store={"memory": "64KiB"}) as run:
@@ -196,7 +196,7 @@ def test_clients_pause_for_longer_than_the_server_waits(server: DatabaseServer, 
                 assert (ahead.file, ahead.offset - latest.offset > 30_000_000) == (latest.file, True)
                 assert run.instance.failure is None
             run.workload.write(100)
-        assert run.connections > 1, "the server did wait"
+        assert run.connections == 1, "the server has not waited"
     finally:
         execute(server, "SET GLOBAL net_write_timeout = DEFAULT")
 

@@ -6,16 +6,19 @@ MySQL 8.0 of the tests comes without the plugin.
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from penstock.binlog.events.layout import Entry
+from penstock.instance import InstanceState
 from penstock.model import Position
 from penstock.source import BinlogStream
+from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll, source_of
+from tests.capture import execute, instance_of, poll, source_of
 from tests.integration.scenario.captured import end_of
 from tests.services import SERVICES
 
@@ -149,3 +152,57 @@ def test_a_server_that_does_not_know_it(mysql80: DatabaseServer, database: Calla
         assert not follower.stream.semi_sync
         execute(mysql80, f"INSERT INTO {table} VALUES (1)")
         assert poll(lambda: follower.rows == 1)
+
+
+STORES = {
+    "memory": {"kind": "memory", "memory": 1 << 18},
+    "file": {"kind": "file"},
+    "mixed": {"kind": "mixed", "memory": 1 << 20},
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_an_instance_acknowledges_what_its_store_has(server: DatabaseServer, tmp_path: Path, kind: str) -> None:
+    source = source_of(server, heartbeat_s=0.25, semi_sync=True)
+    instance = instance_of(server, source=source, store=STORES[kind], data_dir=tmp_path)
+    instance.start()
+    try:
+        instance.clients.subscribe(1, "", Start.latest())
+        assert poll(lambda: status(server, "clients") == "1")
+        shelf: Any = instance.store._shelf
+        for row in range(20):
+            with committing(server, f"INSERT INTO d.t (id) VALUES ({row})") as done:
+                assert done.wait(10)
+            assert shelf.unsafe is None
+            assert instance.store.latest >= end_of(server)
+        assert (status(server, "yes_tx"), status(server, "no_tx")) == ("20", "0")
+        if kind != "memory":
+            written = b"".join(path.read_bytes() for path in sorted(tmp_path.glob("default/store/*")) if path.is_file())
+            assert written.count(b"d\0\x01t\0") >= 1
+    finally:
+        instance.stop()
+
+
+def test_a_full_store_lets_commits_wait(server: DatabaseServer, tmp_path: Path) -> None:
+    source = source_of(server, heartbeat_s=0.25, semi_sync=True)
+    instance = instance_of(server, source=source, store={"kind": "memory", "memory": 1 << 16}, data_dir=tmp_path)
+    instance.start()
+    try:
+        instance.clients.subscribe(1, "", Start.latest())
+        assert poll(lambda: status(server, "clients") == "1")
+        execute(server, "INSERT INTO d.t VALUES (1, REPEAT('x', 60000))")
+        with committing(server, "INSERT INTO d.t VALUES (2, REPEAT('x', 60000))") as done:
+            assert poll(lambda: instance.state is InstanceState.BLOCKED)
+            assert not done.wait(1)
+            got = instance.clients.get(1, BatchSize(100), 1)
+            assert got is not None
+            instance.clients.ack(1, got[0])
+            assert done.wait(10)
+    finally:
+        instance.stop()
+
+
+def test_a_store_that_syncs_later_is_refused(server: DatabaseServer, tmp_path: Path) -> None:
+    source = source_of(server, semi_sync=True)
+    with pytest.raises(ValueError, match=r"acknowledges what is on the disk .* leave sync out, or say batch"):
+        instance_of(server, source=source, store={"kind": "file", "sync": "interval"}, data_dir=tmp_path)

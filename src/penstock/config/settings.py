@@ -201,6 +201,11 @@ class InstanceSettings(_Settings):
             raise ValueError(f"instance {self.destination} keeps files: say where with data_dir")
         if self.zookeeper is None and {self.meta_kind, *self.positions} & {"zookeeper", "mixed", "period-mixed"}:
             raise ValueError(f"instance {self.destination} needs ZooKeeper: say where with zookeeper")
+        if self.source.semi_sync and "sync" in self.store.model_fields_set and self.store.sync != "batch":
+            raise ValueError(
+                f"instance {self.destination} acknowledges what is on the disk (semi_sync), and its store syncs by"
+                f" {self.store.sync}: leave sync out, or say batch"
+            )
         if self.standby is not None and self.standby.address == self.source.address:
             raise ValueError(f"instance {self.destination} has its own source, {self.source.address}, as a standby")
         return self

@@ -123,11 +123,12 @@ def _shelf(settings: InstanceSettings) -> Shelf:
     files = FileShelf(
         _folder(settings) / settings.destination / "store",
         segment_bytes=store.segment,
-        sync=store.sync,
+        sync="batch" if settings.source.semi_sync else store.sync,
         interval_s=store.sync_interval_s,
         retention=Retention(store.keep, store.keep_s, store.limit, store.limit_s),
     )
-    return files if store.kind == "file" else MixedShelf(store.memory, files)
+    is_eager = settings.source.semi_sync
+    return files if store.kind == "file" else MixedShelf(store.memory, files, is_eager=is_eager)
 
 
 def _folder(settings: InstanceSettings) -> Path:

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 15.0
 _ROOM_TURN_S = 0.5
+_SAFE_S = 5.0  # for a store to bring a block to the disk
 _OVER = frozenset({InstanceState.STOPPED, InstanceState.FAILED})
 
 Repair = Callable[[Gap], None]
@@ -174,6 +175,7 @@ class Capture:
                         return
                 else:
                     parts.counters.signs_of_life += 1
+                self._acknowledge(stream)
 
     def _count_time(self, began: float, waited_s: float) -> None:
         seconds = self._parts.counters.seconds
@@ -187,6 +189,13 @@ class Capture:
             raise SourceConnectionError(f"{stream.position.file} of {address} is another file of that name than before")
         if mark is not None:
             self._parts.lineage.note(mark)
+
+    def _acknowledge(self, stream: BinlogStream) -> None:
+        """With semi-sync, the commits that wait for what the store has, also after a crash."""
+        if stream.semi_sync and stream.wants_ack:
+            kept = self._parts.store.wait_until_safe(_SAFE_S)
+            if kept is not None:
+                stream.acknowledge(kept)
 
     def _put(self, block: Block) -> bool:
         """False when it is not to wait any longer."""

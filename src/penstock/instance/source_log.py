@@ -58,7 +58,7 @@ class SourceLog:
     def followed(self, start: Position, *, by_gtids: bool = False) -> Generator[BinlogStream, None, None]:
         """The stream of capture: there is one at a time."""
         try:
-            with self.opened(start, self._server_id, by_gtids=by_gtids) as stream:
+            with self.opened(start, self._server_id, by_gtids=by_gtids, semi_sync=self.source.semi_sync) as stream:
                 yield stream
         except ServerIdTakenError:
             if self._settings.source.server_id is None:
@@ -68,11 +68,11 @@ class SourceLog:
 
     @contextmanager
     def opened(
-        self, start: Position, server_id: int | None = None, *, by_gtids: bool = False
+        self, start: Position, server_id: int | None = None, *, by_gtids: bool = False, semi_sync: bool = False
     ) -> Generator[BinlogStream, None, None]:
         """A stream that `stop` ends, whoever reads from it."""
-        verify = self._settings.verify_checksum
-        stream = BinlogStream(self.source, start, verify=verify, server_id=server_id, by_gtids=by_gtids)
+        how = {"verify": self._settings.verify_checksum, "by_gtids": by_gtids, "semi_sync": semi_sync}
+        stream = BinlogStream(self.source, start, server_id=server_id, **how)
         self._streams.add(stream)
         try:
             with stream:

@@ -46,6 +46,7 @@ _LAST_OFFSET = 0xFFFFFFFF
 _SAME_ID = "same server_uuid/server_id"
 _LOWEST_ID = 1_000_000  # people give smaller ones to theirs
 _SEMI_SYNC = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")
+_PATIENCE_S = 30 * 86400
 _SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
 
 
@@ -133,6 +134,7 @@ class BinlogStream:
             self._prepare_session()
             command, payload = self._request()
             self._connection._execute_command(command, payload)  # noqa: SLF001 - from here the socket is ours
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.settimeout(self._settings.heartbeat_s * _SILENT_HEARTBEATS)
         where = self._start if self._by_gtids is None else f"after {self._by_gtids.text}"
         log.info("following the log source=%s position=%s server_id=%d", self._settings.address, where, self._server_id)
@@ -195,6 +197,8 @@ class BinlogStream:
                 cursor.execute(f"SET @{prefix}_binlog_checksum = @@global.binlog_checksum")
             cursor.execute("SET @slave_uuid = %s, @replica_uuid = %s", (own_uuid, own_uuid))
             cursor.execute("SET @mariadb_slave_capability = 4")
+            # While clients are slow we do not read, and the server is to wait; whether we live, TCP tells it.
+            cursor.execute("SET SESSION net_write_timeout = %s", (_PATIENCE_S,))
             if self._asks_for_semi_sync:
                 self._ask_for_semi_sync(cursor)
             # The made-up rotation that opens the stream follows this setting; then each file's format event says.

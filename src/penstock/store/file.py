@@ -303,6 +303,11 @@ class FileShelf:
                     first = self.held.drop_last().first
                     self._forget(first, first)
 
+    @property
+    def unsafe(self) -> int | None:
+        """With `batch`: what is written is on the disk when the write returns."""
+        return None
+
     def drop_last(self) -> Entries:
         held = self.held[self.held.tail - 1]
         entries = self.entries(held)

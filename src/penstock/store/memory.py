@@ -53,6 +53,11 @@ class MemoryShelf:
             self._forget(dropped)
         return dropped
 
+    @property
+    def unsafe(self) -> int | None:
+        """It is not asked to outlive anything."""
+        return None
+
     def drop_last(self) -> Entries:
         held = self.held.drop_last()
         _, entries = self._entries[held.first]

@@ -23,7 +23,9 @@ class MixedShelf:
     """`files` must keep nothing that all have acked: what lies in memory is freed after what lies in files, so that it
     is always the next there."""
 
-    def __init__(self, limit_bytes: int, files: FileShelf) -> None:
+    def __init__(self, limit_bytes: int, files: FileShelf, *, is_eager: bool = False) -> None:
+        """An eager one moves every block at once, for who must know that it outlives a crash."""
+        self._is_eager = is_eager
         self.outlives = True
         self.problem = ""
         self.wake: Callable[[], None] = lambda: None
@@ -106,6 +108,7 @@ class MixedShelf:
     @property
     def _is_crowded(self) -> bool:
         is_over = self._bytes > self._limit_bytes // 2 or self._bytes + self._wanted > self._limit_bytes
+        is_over = is_over or self._is_eager
         return bool(self._memory) and is_over
 
     def write(self, blocks: Sequence[tuple[Held, Entries]]) -> None:
@@ -142,6 +145,11 @@ class MixedShelf:
                 count += 1
             self.held.head += count
         return dropped
+
+    @property
+    def unsafe(self) -> int | None:
+        with self._lock:
+            return next(iter(self._memory), None)
 
     def drop_last(self) -> Entries:
         with self._lock:

@@ -55,6 +55,11 @@ class Shelf(Protocol):
         """Nobody needs the entries up to this one any more. Gives the last block that went."""
         ...
 
+    @property
+    def unsafe(self) -> int | None:
+        """Sequence of the first entry that would not outlive a crash, of a shelf that writes at once; None for none."""
+        ...
+
     def drop_last(self) -> Entries:
         """Take the last block away again."""
         ...

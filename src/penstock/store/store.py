@@ -83,6 +83,18 @@ class EventStore:
                 self._gate.notify()
                 return True
 
+    def wait_until_safe(self, timeout_s: float) -> Position | None:
+        """The last transaction boundary, once all up to there would outlive a crash; None when not in time. For stores
+        that write at once, or need not outlive anything."""
+        with self._gate:
+            boundary = self._books.boundary
+
+            def is_safe() -> bool:
+                unsafe = self._shelf.unsafe
+                return unsafe is None or unsafe > boundary.sequence
+
+            return boundary.position if self._gate.wait(is_safe, timeout_s) else None
+
     def discard_incomplete(self) -> Position:
         """Drop entries after the last transaction boundary; gives that boundary, where capture goes on.
 
