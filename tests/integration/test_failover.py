@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from penstock.config import FailoverSettings, InstanceSettings
-from penstock.errors import PositionLostError
+from penstock.errors import PositionLostError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.instance.gap import Gap
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, poll, source_of
 from tests.integration.replication import has, pair, start_applying, status, stop_applying
+from tests.integration.scenario.captured import end_of
+from tests.integration.scenario.proxy import Network
 
 KINDS = ("mariadb", "mysql57", "mysql80", "mysql9")
 pytestmark = [getattr(pytest.mark, kind) for kind in KINDS]
@@ -291,3 +294,103 @@ def test_files_without_transactions_may_go(private_server: Callable[..., Any], k
         instance.resume()
         fill(server, range(5, 10))
         assert row_ids(changes_until(instance, "replicated.t", 5, at)) == list(range(5, 10))
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_an_address_that_moved_is_noticed(private_server: Callable[..., Any], kind: str) -> None:
+    """Behind it is another server now; its log has a file of the same name."""
+    first, second = pair(private_server, kind)
+    table(first)
+    with Network(first.port, 1) as address:
+        behind = source_of(first, heartbeat_s=0.5).model_copy(
+            update={"port": address.port, "user": "mover", "password": SecretStr("let-me-in")}
+        )
+        execute(
+            first,
+            "CREATE USER mover IDENTIFIED BY 'let-me-in'",
+            "GRANT ALL ON *.* TO mover" if kind == "mariadb" else "GRANT ALL PRIVILEGES ON *.* TO mover",
+        )
+        instance = Instance(InstanceSettings(source=behind, failover=QUICK))
+        instance.start()
+        try:
+            start = instance.store.latest
+            fill(first, range(10))
+            before = changes_until(instance, "replicated.t", 10, start)
+            at = instance.store.latest
+            assert poll(lambda: is_there(second, 9))
+            address.move_to(second.port)
+            fill(second, range(10, 20))
+            assert poll(lambda: instance.store.latest.epoch == 1)
+            after = changes_until(instance, "replicated.t", 10, at)
+            assert row_ids(before + after) == list(range(20))
+            assert InstanceState.SWITCHING in entered(instance)
+        finally:
+            instance.stop()
+
+
+@pytest.mark.parametrize("kind", ["mariadb"])
+def test_it_starts_with_the_standby_when_the_source_is_down(private_server: Callable[..., Any], kind: str) -> None:
+    first, second = pair(private_server, kind)
+    table(first)
+    assert poll(lambda: has(second, "SHOW TABLES FROM replicated LIKE 't'"))
+    first.kill()
+    with following(first, second) as instance:
+        start = instance.store.latest
+        fill(second, range(3))
+        assert row_ids(changes_until(instance, "replicated.t", 3, start)) == [0, 1, 2]
+        assert instance.source_log.source.port == second.port
+    second.kill()
+    with pytest.raises(SourceConnectionError, match=f"cannot reach a database at {first.host}:{first.port}"):
+        Instance(instance.settings).start()
+
+
+@pytest.mark.parametrize("kind", ["mariadb"])
+def test_there_is_a_floor_between_switches(private_server: Callable[..., Any], kind: str) -> None:
+    first, second = pair(private_server, kind)
+    table(first)
+    with following(first, second, failover=QUICK.model_copy(update={"floor_s": 600})) as instance:
+        fill(first, range(3))
+        assert poll(lambda: is_there(second, 2) and instance.store.latest.timestamp > 0)
+        first.kill()
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        first.start()
+        second.kill()
+        assert poll(lambda: instance.state is InstanceState.RECONNECTING)
+        assert not poll(lambda: instance.counters.switches > 1, 3)
+        second.start()
+        assert poll(lambda: instance.state is InstanceState.FOLLOWING)
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_the_place_moves_also_when_nothing_is_wanted(
+    private_server: Callable[..., Any], kind: str, tmp_path: Path
+) -> None:
+    """A quiet table's cursor must not age out of the log."""
+    server: DatabaseServer = private_server(kind)
+    execute(server, "CREATE DATABASE replicated")
+    table(server)
+    execute(server, "CREATE TABLE replicated.quiet (id INT PRIMARY KEY)")
+    wanted = {"allow": ["replicated.quiet"]}
+    with following(server, filter=wanted, data_dir=tmp_path) as instance:
+        instance.clients.subscribe(1, "", Start.latest())
+        before = instance.store.latest
+        fill(server, range(10))
+        assert poll(lambda: instance.store.latest.gtids == end_of(server).gtids)
+        size = instance.counters.events
+        assert instance.counters.kept_events < size / 2
+        execute(server, "FLUSH BINARY LOGS")
+        assert poll(lambda: instance.store.latest.file_number > before.file_number)
+
+        def has_acked_all() -> bool:
+            got = instance.clients.get(1, BatchSize(100), 0.2)
+            if got is not None:
+                assert not any(block.tables for block in got[1].blocks), "no row of another table comes"
+                instance.clients.ack(1, got[0])
+            return instance.store.acked.file_number > before.file_number
+
+        assert poll(has_acked_all)
+        assert poll(lambda: is_purged(server))
+        execute(server, "INSERT INTO replicated.quiet VALUES (1)")
+        assert poll(lambda: instance.clients.get(1, BatchSize(100), 0.2) is not None)
+    with following(server, filter=wanted, data_dir=tmp_path) as instance:
+        assert instance.state is InstanceState.FOLLOWING

@@ -171,7 +171,8 @@ class Capture:
                     self.settled.set()
                 if isinstance(block, Block):
                     parts.counters.saw(block)
-                    if not self._put(block):
+                    # A server that is asked by GTIDs sends the head of the file that the place is in.
+                    if not self._put(block if block.start >= start else block.between(start, block.end)):
                         return
                 else:
                     parts.counters.signs_of_life += 1
@@ -200,6 +201,8 @@ class Capture:
     def _put(self, block: Block) -> bool:
         """False when it is not to wait any longer."""
         parts = self._parts
+        if not len(block):
+            return True
         for name, stage in parts.stages:
             with parts.counters.timed(name):
                 block = stage(block)

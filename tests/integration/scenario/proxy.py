@@ -34,6 +34,12 @@ class Network:
         for one in (self._listener, *self._sockets):
             _close(one)
 
+    def move_to(self, port: int) -> None:
+        """Another server is behind it now, and all connections end."""
+        self._target = port
+        for one in self._sockets:
+            _close(one)
+
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
