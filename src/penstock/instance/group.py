@@ -18,8 +18,9 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.config import GroupSettings
 from penstock.errors import ConfigurationError, MetaError, PenstockError
-from penstock.instance.instance import Instance, InstanceState
+from penstock.instance.instance import Instance
 from penstock.instance.lane import Lane, Member
+from penstock.instance.state import InstanceState
 from penstock.instance.timeline import Plan, plan
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, Start
@@ -29,6 +30,15 @@ log = logging.getLogger(__name__)
 _TURN_S = 0.01  # between two looks at the members
 _TRIES = 20  # to get what was looked at
 _OF_ALL = {"first", "latest", "time"}
+_FROM_THE_WORST = (
+    InstanceState.FAILED,
+    InstanceState.STOPPED,
+    InstanceState.STARTING,
+    InstanceState.PAUSED,
+    InstanceState.RECONNECTING,
+    InstanceState.SWITCHING,
+    InstanceState.BLOCKED,
+)
 
 Part = tuple[str, list[Block]]
 """Of one member."""
@@ -91,8 +101,7 @@ class Group:
     def state(self) -> InstanceState:
         """That of the member which is worst off."""
         states = {member.state for member in self.members.values()}
-        worst = (InstanceState.FAILED, InstanceState.STOPPED, InstanceState.STARTING, InstanceState.RECONNECTING)
-        return next((state for state in worst if state in states), InstanceState.FOLLOWING)
+        return next((state for state in _FROM_THE_WORST if state in states), InstanceState.FOLLOWING)
 
     @property
     def failure(self) -> PenstockError | None:
