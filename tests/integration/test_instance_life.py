@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from penstock.binlog.events.layout import Entry
-from penstock.errors import PositionLostError
+from penstock.config import FilterSettings
+from penstock.errors import PositionLostError, SchemaError
 from penstock.instance import Instance, InstanceState
 from penstock.model import GtidSet, Position
 from penstock.source import BinlogStream, connect, current_position
@@ -209,3 +210,53 @@ def test_how_long_the_log_is_kept_is_watched(
         assert watchdog.check_retention() < 9.9999, "from the end of a file on its time runs"
         assert "the log is kept for 10.0 more hours from where it is needed" in caplog.text
         assert instance.status()["retention_hours_left"] < 10
+
+
+def test_a_filter_is_changed_while_it_runs(
+    server: DatabaseServer, table: str, database: Callable[[DatabaseServer], str]
+) -> None:
+    other = f"{database(server)}.other"
+    execute(server, f"CREATE TABLE {other} (id INT PRIMARY KEY)")
+    with running(server, filter={"allow": [table.replace(".", "\\.")]}) as instance:
+        start = instance.store.latest
+        execute(server, f"INSERT INTO {other} VALUES (1)")
+        insert(server, table, 1)
+        assert [row["id"] for row in changes_until(instance, table, 1, start)] == [1]
+        instance.reload_filter(FilterSettings(allow=(other,), deny=(table,)))
+        between = instance.store.latest
+        insert(server, table, 2)
+        execute(server, f"INSERT INTO {other} VALUES (2)")
+        assert [row["id"] for row in changes_until(instance, other, 1, start)] == [2], "the first was not wanted then"
+        assert instance.settings.filter.deny == (table,)
+        names = {
+            str(block.schema_of(number).name)
+            for block in instance.read(between, instance.store.latest)
+            for number in block.tables
+        }
+        assert names == {other}
+
+
+@pytest.mark.mysql80
+def test_one_bad_table_stops_alone(private_server: Callable[..., Any]) -> None:
+    """Its log does not say what it looks like, and neither does a statement that is understood."""
+    server: DatabaseServer = private_server("mysql80", options={"binlog_row_metadata": "MINIMAL"})
+    execute(
+        server,
+        "CREATE DATABASE d",
+        "CREATE TABLE d.good (id INT PRIMARY KEY, v TEXT)",
+        "CREATE TABLE d.bad (id INT PRIMARY KEY)",
+        "INSERT INTO d.bad VALUES (0)",
+    )
+    early = end_of(server)
+    execute(server, "INSERT INTO d.bad VALUES (1)", "ALTER TABLE d.bad ADD x INT", "INSERT INTO d.good VALUES (1, 'v')")
+    with running(server, start=str(early)) as instance:
+        assert [row["id"] for row in changes_until(instance, "d.good", 1, early)] == [1]
+        assert poll(lambda: "d.bad" in instance.status()["stopped_tables"])
+        why = instance.status()["stopped_tables"]["d.bad"]
+        assert "ALTER TABLE d.bad ADD x INT" in why
+        with pytest.raises(SchemaError, match=r"ALTER TABLE d\.bad ADD x INT"):
+            changes_until(instance, "d.bad", 1, early)
+        insert(server, "d.good", 2)
+        assert [row["id"] for row in changes_until(instance, "d.good", 2, early)] == [1, 2]
+        execute(server, "INSERT INTO d.bad VALUES (3, 3)")
+        assert poll(lambda: "d.bad" not in instance.status()["stopped_tables"]), "from here on it is known again"

@@ -245,9 +245,9 @@ class Capture:
         place = Places(source, epoch, parts.settings.failover.window_s).translated(start)
         if kinship is not Kinship.SAME:
             parts.lineage.rise(source.address, seen.server, by_gtids=by_gtids)
-        parts.store.go_on_at(place, parts.log.translated)
         if not by_gtids:
             parts.on_jump(place)  # statements may come twice
+        parts.store.go_on_at(place, parts.log.translated)
         log.warning(
             "going on in another log destination=%s source=%s before=%s now=%s by=%s",
             self._destination, source.address, start, place, "GTIDs" if by_gtids else "position",
@@ -342,8 +342,9 @@ class Capture:
                 log.error("changes are skipped destination=%s: %s", self._destination, gap)
         is_same = kinship is Kinship.SAME
         epoch = parts.lineage.epoch if is_same else parts.lineage.rise(source.address, seen.server, by_gtids=False)
-        parts.store.go_on_at(place := replace(seen.end, epoch=epoch))
+        place = replace(seen.end, epoch=epoch)
         parts.on_jump(place)
+        parts.store.go_on_at(place)
         return True
 
     def _is_gone(self, start: Position, seen: Seen, kinship: Kinship) -> bool:

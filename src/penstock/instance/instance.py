@@ -19,7 +19,7 @@ from penstock.instance.clients import Clients
 from penstock.instance.counters import Counters
 from penstock.instance.gap import gap_of
 from penstock.instance.lineage import Kinship, Lineage
-from penstock.instance.schema_import import import_tables, open_tables
+from penstock.instance.schema_import import import_patiently, open_tables
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
 from penstock.instance.tables import Tables
@@ -204,7 +204,7 @@ class Instance:
 
     def _read_tables(self, place: Position) -> None:
         """Anew, from the source."""
-        found = import_tables(self.source_log.source, place, verify=self.settings.verify_checksum)
+        found = import_patiently(self.source_log.source, place, verify=self.settings.verify_checksum)
         self._started(self._tables).restart(found.begin, found.first, found.later)
 
     def _answering(self) -> set[str]:

@@ -8,12 +8,14 @@ begins at that place, and only the statements that ran meanwhile are looked for.
 
 import logging
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from penstock.config import InstanceSettings, SourceSettings
+from penstock.errors import PenstockError
 from penstock.instance.ddl import changes_in
 from penstock.instance.tables import Tables
 from penstock.model import Position
@@ -30,6 +32,7 @@ from penstock.source.connection import translated
 
 log = logging.getLogger(__name__)
 
+_PAUSE_S = 0.2
 _SAME_SHAPE = {StatementKind.TRUNCATE_TABLE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW}
 
 
@@ -50,7 +53,7 @@ def open_tables(settings: InstanceSettings, source: SourceSettings, start: Posit
     later: list[tuple[Position, Catalogue]] = []
 
     def first() -> tuple[Position, Catalogue]:
-        imported = import_tables(source, start, verify=settings.verify_checksum)
+        imported = import_patiently(source, start, verify=settings.verify_checksum)
         later.extend([imported.later] if imported.later else [])
         return imported.begin, imported.first
 
@@ -64,6 +67,19 @@ def open_tables(settings: InstanceSettings, source: SourceSettings, start: Posit
         folder.cleanup()
         raise
     return Tables(history, next(iter(later), None), folder.cleanup)
+
+
+def import_patiently(source: SourceSettings, start: Position, *, verify: bool = True) -> Imported:
+    """A connection may break while many tables are read; then it is tried again, for as long as one may take."""
+    deadline = time.monotonic() + source.connect_timeout_s
+    while True:
+        try:
+            return import_tables(source, start, verify=verify)
+        except PenstockError as error:
+            if not error.transient or time.monotonic() > deadline:
+                raise
+            log.warning("tables are read again source=%s reason=%s", source.address, error)
+            time.sleep(_PAUSE_S)
 
 
 def import_tables(source: SourceSettings, start: Position, *, verify: bool = True) -> Imported:

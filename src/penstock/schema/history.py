@@ -142,6 +142,9 @@ class SchemaHistory:
             # `restart` took the tables from elsewhere.
             kind = kind_of(change.text, Dialect(before.server, change.session))
             return Applied(self.at(change.position), kind)
+        if at == len(places) and places is not self._places:
+            # After the last change of a file, and before the next one begins: there `restart` left something out.
+            return Applied(before, kind_of(change.text, Dialect(before.server, change.session)))
         applied = before.follow(change.text, change.database, change.session)
         if not is_known and applied.catalogue is not before:
             raise SchemaError(
