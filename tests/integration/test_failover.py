@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.config import FailoverSettings, InstanceSettings
-from penstock.errors import PositionLostError, SourceConnectionError
+from penstock.errors import ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.instance.gap import Gap
 from penstock.store import BatchSize, Start
@@ -394,3 +394,115 @@ def test_the_place_moves_also_when_nothing_is_wanted(
         assert poll(lambda: instance.clients.get(1, BatchSize(100), 0.2) is not None)
     with following(server, filter=wanted, data_dir=tmp_path) as instance:
         assert instance.state is InstanceState.FOLLOWING
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rotates", [True, False], ids=["rotated", "in one file"])
+def test_a_log_that_begins_anew_under_a_live_reader(
+    private_server: Callable[..., Any], kind: str, rotates: bool
+) -> None:
+    """The server goes on sending from the file it has deleted, and then from the next of the new ones."""
+    server: DatabaseServer = private_server(kind)
+    execute(server, "CREATE DATABASE replicated")
+    table(server)
+    with following(server) as instance:
+        start = instance.store.latest
+        fill(server, range(10))
+        assert row_ids(changes_until(instance, "replicated.t", 10, start)) == list(range(10))
+        watchdog: Any = instance._watchdog
+        execute(server, "RESET BINARY LOGS AND GTIDS" if kind == "mysql9" else "RESET MASTER")
+        fill(server, range(10, 11))
+        if rotates:
+            execute(server, "FLUSH BINARY LOGS")
+            fill(server, range(11, 13))
+        else:
+            watchdog.check_end()
+        assert poll(lambda: instance.state is InstanceState.FAILED)
+        assert "began anew" in str(instance.failure)
+        assert instance.store.latest.epoch == 0
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql57"])
+def test_a_standby_that_does_not_log_what_it_replicates_is_refused(
+    private_server: Callable[..., Any], kind: str
+) -> None:
+    first: DatabaseServer = private_server(kind)
+    second: DatabaseServer = private_server(kind, options={"server_id": 2, "log_slave_updates": "OFF"})
+    with pytest.raises(ConfigurationError, match="log_slave_updates is OFF: needed is ON"), following(first, second):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["mariadb"])
+def test_a_standby_that_went_its_own_way_is_followed_by_time(
+    private_server: Callable[..., Any], kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It never got the last transactions of the source, and has others under their numbers."""
+    first, second = pair(private_server, kind)
+    table(first)
+    with following(first, second, failover=QUICK.model_copy(update={"window_s": 4})) as instance:
+        start = instance.store.latest
+        fill(first, range(5))
+        assert poll(lambda: is_there(second, 4))
+        execute(second, "STOP SLAVE")
+        fill(first, range(5, 10))
+        assert row_ids(changes_until(instance, "replicated.t", 10, start)) == list(range(10))
+        at = instance.store.latest
+        first.kill()
+        fill(second, range(100, 120))
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        found = set[int]()
+
+        def has_all() -> bool:
+            found.update(row_ids(changes_until(instance, "replicated.t", len(found) + 1, at)))
+            return found >= set(range(100, 120))
+
+        assert poll(has_all), found
+        assert "compare the data" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["mysql57"])
+def test_a_time_in_the_future_is_not_trusted(private_server: Callable[..., Any], kind: str) -> None:
+    first, second = pair(private_server, kind, {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF"}, by_gtids=False)
+    table(first)
+    with following(first, second) as instance:
+        start = instance.store.latest
+        execute(first, "SET TIMESTAMP = UNIX_TIMESTAMP() + 86400", "INSERT INTO replicated.t VALUES (1, 'late')")
+        assert row_ids(changes_until(instance, "replicated.t", 1, start)) == [1]
+        at = instance.store.latest
+        assert poll(lambda: is_there(second, 1))
+        first.kill()
+        fill(second, range(10, 15))
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        found = set[int]()
+
+        def has_all() -> bool:
+            found.update(row_ids(changes_until(instance, "replicated.t", len(found) + 1, at)))
+            return found >= set(range(10, 15))
+
+        assert poll(has_all), found
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("store", ["memory", "file", "mixed"])
+def test_a_client_far_behind_loses_nothing_by_a_restart_after_a_switch(
+    private_server: Callable[..., Any], kind: str, store: str, tmp_path: Path
+) -> None:
+    """Nothing of the new log has come into the store before it stops."""
+    first, second = pair(private_server, kind)
+    table(first)
+    settings: dict[str, Any] = {"data_dir": tmp_path, "store": {"kind": store}}
+    with following(first, second, **settings) as instance:
+        for client in (1, 2):
+            instance.clients.subscribe(client, "", Start.latest())
+        fill(first, range(20))
+        client_ids(instance, 1, 19)
+        seen = client_ids(instance, 2, 1)
+        assert poll(lambda: is_there(second, 19))
+        first.kill()
+        assert poll(lambda: instance.source_log.epoch == 1)
+    with following(first, second, **settings) as instance:
+        fill(second, range(20, 25))
+        again = client_ids(instance, 2, 24)
+        assert again == list(range(again[0], 25))
+        assert again[0] <= seen[-1] + 1
+        assert client_ids(instance, 1, 24)[-5:] == list(range(20, 25))

@@ -1,5 +1,6 @@
 """An instance says what it does and why, begins where it is told to, and can be paused."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -260,3 +261,31 @@ def test_one_bad_table_stops_alone(private_server: Callable[..., Any]) -> None:
         assert [row["id"] for row in changes_until(instance, "d.good", 2, early)] == [1, 2]
         execute(server, "INSERT INTO d.bad VALUES (3, 3)")
         assert poll(lambda: "d.bad" not in instance.status()["stopped_tables"]), "from here on it is known again"
+
+
+def test_a_pause_at_any_moment_is_a_pause(server: DatabaseServer, table: str) -> None:
+    with running(server) as instance:
+        for round_ in range(10):
+            instance.pause()
+            instance.resume()
+            time.sleep(round_ / 500)
+            instance.pause(f"round {round_}")
+            assert poll(lambda: instance.state is InstanceState.PAUSED, 5), round_
+            before = instance.store.latest
+            insert(server, table, round_)
+            assert not poll(lambda before=before: instance.store.latest != before, 0.3)
+            instance.resume()
+            assert poll(lambda before=before: instance.store.latest > before)
+
+
+def test_it_can_be_started_again(server: DatabaseServer, table: str) -> None:
+    instance = instance_of(server)
+    for round_ in range(3):
+        instance.start()
+        start = instance.store.latest
+        insert(server, table, round_)
+        assert [row["id"] for row in changes_until(instance, table, 1, start)] == [round_]
+        names = {thread.name for thread in threading.enumerate()}
+        assert {"penstock-capture-default", "penstock-place-default"} <= names
+        instance.stop()
+        assert instance.state is InstanceState.STOPPED

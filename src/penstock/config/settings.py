@@ -146,6 +146,7 @@ class FailoverSettings(_Settings):
     )
 
 
+MOST_EPOCHS = 511  # that positions have room for
 _DESTINATION = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$"
 _MEMBER = r"[A-Za-z0-9_-]+"
 PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
@@ -173,7 +174,9 @@ class InstanceSettings(_Settings):
     retention_warning_h: float = Field(
         default=12, ge=0, description="warn when the source keeps what is still needed for less than this; 0: never"
     )
-    epoch: int = Field(default=0, ge=0, le=511, description="the least: it rises by itself when the log is another one")
+    epoch: int = Field(
+        default=0, ge=0, le=MOST_EPOCHS, description="the least: it rises by itself when the log is another one"
+    )
     filter: FilterSettings = FilterSettings()
     store: StoreSettings = StoreSettings()
     meta: MetaSettings = MetaSettings()

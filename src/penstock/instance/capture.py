@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,8 +23,8 @@ from penstock.instance.place import Places
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
 from penstock.instance.watchdog import answers
-from penstock.model import Position
-from penstock.source import BinlogStream
+from penstock.model import GtidSet, Position
+from penstock.source import BinlogStream, check_source, connect
 from penstock.source.look import Seen, mark_of
 from penstock.store import EventStore
 
@@ -72,6 +73,7 @@ class Capture:
         self._failures = 0  # since the log flowed last
         self._switched_at = -1e9
         self._lacking_since: float | None = None
+        self._put_at: float | None = None  # when something was put last
 
     # -- by anyone
 
@@ -117,7 +119,7 @@ class Capture:
                     self.fail(error)
                     return
                 pause_s = _FIRST_PAUSE_S if not self._failures else min(2 * pause_s, _LONGEST_PAUSE_S)
-                self._failures += 1
+                self._failures += isinstance(error, SourceConnectionError)
                 if not self._has_switched(error):
                     self._parts.counters.reconnects += 1
                     is_behind = isinstance(error, SourceBehindError)
@@ -162,7 +164,7 @@ class Capture:
                 block = next(blocks, stream)
                 self._count_time(began, stream.waited_s - waited_s)
                 waited_s = stream.waited_s
-                if block is stream:
+                if block is stream or not self._awake.is_set() or self._dead:
                     return
                 self._check_mark(stream)
                 if stream.is_flowing:
@@ -185,11 +187,17 @@ class Capture:
 
     def _check_mark(self, stream: BinlogStream) -> None:
         """Of each file, before anything of it is put."""
-        mark, address = stream.mark, self._parts.log.source.address
-        if not self._parts.lineage.is_known(mark):
-            raise SourceConnectionError(f"{stream.position.file} of {address} is another file of that name than before")
-        if mark is not None:
-            self._parts.lineage.note(mark)
+        mark, lineage, source = stream.mark, self._parts.lineage, self._parts.log.source
+        if mark is None or lineage.record.marks.get(mark.file) == mark:
+            return
+        if not lineage.is_known(mark):
+            raise PositionLostError(f"{mark.file} of {source.address} is another file of that name than before")
+        if not stream.is_continued:
+            # As after a RESET: the server goes on in a file that does not follow the one that it has deleted.
+            seen, before = self._parts.log.look(), self._parts.store.latest
+            if lineage.judge(seen, before, lambda file: mark_of(source, file)) is not Kinship.SAME:
+                raise PositionLostError(f"the log of {source.address} began anew while it was read")
+        lineage.note(mark)
 
     def _acknowledge(self, stream: BinlogStream) -> None:
         """With semi-sync, the commits that wait for what the store has, also after a crash."""
@@ -209,6 +217,7 @@ class Capture:
         if not len(block):
             return True
         parts.counters.kept_events += len(block)
+        self._put_at = time.time()
         with parts.counters.timed("store"):
             if parts.store.put(block, timeout_s=0):
                 return True
@@ -231,6 +240,8 @@ class Capture:
         parts, source = self._parts, self._parts.log.source
         seen = parts.log.look()
         kinship = parts.lineage.judge(seen, start, lambda file: mark_of(source, file))
+        if self._stopping.is_set():
+            raise SourceConnectionError(f"instance '{self._destination}' was stopped")
         if kinship is Kinship.SAME and start.epoch == parts.lineage.epoch:
             self._check_there(start, seen)
             parts.lineage.adopt(source.address, seen.server)
@@ -240,9 +251,11 @@ class Capture:
             raise PositionLostError(
                 f"the log of {source.address} began anew, or lost its end: what came after {start} may be lost"
             )
-        by_gtids = self._can_use_gtids(start, seen, source)
+        gtids = self._usable_gtids(start, seen, source)
+        by_gtids = gtids is not None
         epoch = parts.lineage.epoch + (kinship is not Kinship.SAME)
-        place = Places(source, epoch, parts.settings.failover.window_s).translated(start)
+        places = Places(source, epoch, parts.settings.failover.window_s)
+        place = places.after(gtids) if gtids is not None else places.by_time(start, not_after=self._put_at)
         if kinship is not Kinship.SAME:
             parts.lineage.rise(source.address, seen.server, by_gtids=by_gtids)
         if not by_gtids:
@@ -263,14 +276,16 @@ class Capture:
                 f"{start.file} ends at {size}: the server has lost the end of its log, as in a crash"
             )
 
-    def _can_use_gtids(self, start: Position, seen: Seen, source: SourceSettings) -> bool:
-        """A standby may lack for a while what was captured already: then it is waited for."""
+    def _usable_gtids(self, start: Position, seen: Seen, source: SourceSettings) -> GtidSet | None:
+        """After which to go on; None when time must do. A standby may lack for a while what was captured already: then
+        it is waited for."""
         if start.gtids is None or not start.gtids.ranges or seen.end.gtids is None:
-            return False
+            return None
         lacking = start.gtids.minus(seen.end.gtids)
         if not lacking.ranges:
             self._lacking_since = None
-            return True
+            is_taken = not start.gtids.is_mariadb or self._takes_gtids(start, source)
+            return start.gtids if is_taken else None
         now = time.monotonic()
         self._lacking_since = self._lacking_since or now
         if now - self._lacking_since < self._parts.settings.failover.window_s:
@@ -280,7 +295,20 @@ class Capture:
             self._destination, source.address, lacking.text,
         )  # fmt: skip
         self._lacking_since = None
-        return not start.gtids.is_mariadb  # MariaDB refuses GTIDs that it does not have
+        # MariaDB refuses GTIDs that it does not have. Those that MySQL lacks are not waited for any more.
+        return None if start.gtids.is_mariadb else start.gtids.minus(lacking)
+
+    def _takes_gtids(self, start: Position, source: SourceSettings) -> bool:
+        """A MariaDB whose numbers have passed ours may have got there by transactions of its own."""
+        try:
+            with BinlogStream(source, start, by_gtids=True, verify=False) as stream:
+                return any(stream.is_flowing for _ in stream)
+        except PositionLostError as error:
+            log.error(  # noqa: TRY400 - the reason is in its text
+                "the log is not that of the source destination=%s source=%s: %s; going on by time: compare the data",
+                self._destination, source.address, error,
+            )  # fmt: skip
+            return False
 
     # -- switching
 
@@ -294,6 +322,8 @@ class Capture:
         (other,) = others
         try:
             answers(other, failover.query, failover.interval_s)
+            with closing(connect(other)) as connection:
+                check_source(connection, other, is_standby=True)
         except PenstockError as problem:
             log.warning("no switch destination=%s reason=%s; and %s", self._destination, error, problem)
             return False
@@ -323,8 +353,9 @@ class Capture:
         if not self._is_gone(start, seen, kinship):
             self.fail(error)
             return False
-        gap = gap_of(source, start, seen, str(error))
-        if gap.is_empty and kinship is Kinship.SAME and start.epoch == parts.lineage.epoch:
+        is_same = kinship is Kinship.SAME and start.epoch == parts.lineage.epoch
+        gap = gap_of(source, start if is_same else replace(start, gtids=None), seen, str(error))
+        if gap.is_empty and is_same:
             log.info("nothing is missing destination=%s: %s", self._destination, gap)
             parts.store.go_on_at(replace(seen.oldest, epoch=start.epoch, gtids=start.gtids, timestamp=start.timestamp))
             return True
@@ -340,9 +371,13 @@ class Capture:
                 self._repair(gap)
             case _:
                 log.error("changes are skipped destination=%s: %s", self._destination, gap)
-        is_same = kinship is Kinship.SAME
-        epoch = parts.lineage.epoch if is_same else parts.lineage.rise(source.address, seen.server, by_gtids=False)
-        place = replace(seen.end, epoch=epoch)
+        epoch = (
+            parts.lineage.epoch
+            if kinship is Kinship.SAME
+            else parts.lineage.rise(source.address, seen.server, by_gtids=False)
+        )
+        # Of a log that began anew all is new.
+        place = replace(seen.end if kinship is not Kinship.ANEW else seen.oldest, epoch=epoch)
         parts.on_jump(place)
         parts.store.go_on_at(place)
         return True

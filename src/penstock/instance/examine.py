@@ -16,7 +16,7 @@ def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[F
     for settings in instances:
         for source in settings.sources:
             if source.address not in found:
-                found[source.address] = list(examine(source))
+                found[source.address] = list(examine(source, is_standby=source is settings.standby))
         if settings.start is not None and not _cannot_be_read(found[settings.source.address]):
             found[settings.source.address].append(_start(settings.source, settings.start))
     return found

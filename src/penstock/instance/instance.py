@@ -11,8 +11,16 @@ from typing import Any, TypeVar
 
 from penstock.binlog.events.block import Block
 from penstock.config import FilterSettings, InstanceSettings
-from penstock.errors import FencedError, MetaError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.errors import (
+    ConfigurationError,
+    FencedError,
+    MetaError,
+    PenstockError,
+    PositionLostError,
+    SourceConnectionError,
+)
 from penstock.filter import BlockFilter
+from penstock.inspect.place import parse_place
 from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
 from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
@@ -99,7 +107,10 @@ class Instance:
     # -- life
 
     def start(self) -> None:
+        """Also again, after a stop."""
         self.states.enter(InstanceState.STARTING)
+        self._stopping.clear()
+        self._refused, self._threads = None, []
         try:
             self._open()
         except BaseException as error:
@@ -165,6 +176,10 @@ class Instance:
 
     def _open(self) -> None:
         settings = self.settings
+        if settings.start not in {None, "first", "latest"}:
+            parse_place(settings.start or "", datetime.now(UTC))  # a mistake is said also where cursors count
+        if settings.on_purged == "repair" and self._repair is None:
+            raise ConfigurationError(f"on_purged: repair of '{settings.destination}' has nothing that could repair")
         alive = self._answering()
         self._books = open_bookkeeping(settings)
         meta = self._books.meta
@@ -190,6 +205,9 @@ class Instance:
             self._check_reached(store, meta, seen)
             if settings.on_purged == "stop":
                 self._check_purged(store, meta, seen)
+        if kinship is Kinship.SAME and store.latest.epoch < lineage.epoch:
+            # The source was switched before, and nothing of the new log has come into the store yet.
+            store.go_on_at(source_log.translated(store.discard_incomplete()))
         self._clients = Clients(store, meta, source=self._address, check_cursor=self._check_cursor)
         self._clients.start()
         self._tables = open_tables(settings, source_log.source, store.latest)
@@ -198,9 +216,8 @@ class Instance:
         stages = (("tables", self._tables.follow), ("filter", self._filter.apply))
         parts = Parts(settings, source_log, lineage, store, self.states, self.counters, stages, self._read_tables)
         self._capture = Capture(parts, jitter=self._jitter, repair=self._repair)
-        self._watchdog = Watchdog(
-            settings, source_log, lambda: store.acked, self._capture.give_up_on, self._tables.compact
-        )
+        places = (lambda: store.acked), (lambda: store.latest)
+        self._watchdog = Watchdog(settings, source_log, *places, self._capture.give_up_on, self._tables.compact)
 
     def _read_tables(self, place: Position) -> None:
         """Anew, from the source."""
@@ -214,7 +231,7 @@ class Instance:
         for source in self.settings.sources:
             try:
                 with closing(connect(source)) as connection:
-                    check_source(connection, source)
+                    check_source(connection, source, is_standby=source is self.settings.standby)
                 alive.add(source.address)
             except SourceConnectionError as error:
                 problem = problem or error
@@ -304,7 +321,10 @@ class Instance:
                 f"what lies between {start} and {end} is of the log before the source was switched, and only a part of"
                 " it is still here: a Spark query begins anew with a new checkpoint"
             )
-        yield from self.source_log.read_log(start, end) if held is None else held
+        if held is None:
+            found = self.source_log
+            held = found.read_log(found.translated(start), found.translated(end))
+        yield from held
 
     def ack(self, end: Position) -> None:
         """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 
+from penstock.config.settings import MOST_EPOCHS
+from penstock.errors import ConfigurationError
 from penstock.meta import SourceRecord, SourceRecords
 from penstock.model import FileMark, Position
 from penstock.source.look import Seen
@@ -92,6 +94,8 @@ class Lineage:
     def rise(self, address: str, server: str, *, by_gtids: bool) -> int:
         """Begin the next epoch, with another log; it is kept before this returns."""
         epoch = self.record.epoch + 1
+        if epoch > MOST_EPOCHS:
+            raise ConfigurationError(f"there is no epoch after {MOST_EPOCHS}: begin anew, as another destination")
         self._save(SourceRecord(epoch, address, server, {}, by_gtids))
         log.warning("epoch %d begins source=%s server=%s", epoch, address, server or "without uuid")
         return epoch

@@ -1,6 +1,7 @@
 """Where in a source's log something is: a time, a GTID, a place of another log. At most two files are read for it."""
 
 import logging
+import time
 from dataclasses import replace
 from datetime import datetime
 
@@ -137,8 +138,13 @@ class Places:
             )
         if position.gtids is not None and position.gtids.ranges and self._server.end().gtids is not None:
             return self.after(position.gtids)
+        return self.by_time(position)
+
+    def by_time(self, position: Position, *, not_after: float | None = None) -> Position:
+        """A while before it, or before it was captured, whichever is earlier: a server's clock may be anything."""
         if position.timestamp:
-            return self.find(Start.at_time(round((position.timestamp - self._window_s) * 1_000_000)))
+            seconds = min(position.timestamp, not_after or time.time())
+            return self.find(Start.at_time(round((seconds - self._window_s) * 1_000_000)))
         raise PositionLostError(
             f"{position} is of the log that was followed before that of {self._source.address}, and neither its GTIDs"
             " nor its time are known: say where to go on with `penstock position set`, a Spark query begins anew with a"

@@ -83,9 +83,9 @@ class SourceLog:
             self._streams.discard(stream)
 
     def read_log(self, start: Position, end: Position) -> Iterator[Block]:
-        """Places of an earlier log are looked for in this one: what comes is of its epoch."""
         epoch = self.epoch
-        start, end = self.translated(start), self.translated(end)
+        if {start.epoch, end.epoch} != {epoch}:
+            raise SourceConnectionError(f"the source of '{self._settings.destination}' is being switched")
         wanted = BlockFilter(self._settings.filter)
         with self.opened(start) as stream:
             for block in stream:

@@ -19,6 +19,7 @@ from penstock.source.look import mark_of
 log = logging.getLogger(__name__)
 
 _RETENTION_EVERY_S = 60.0
+_END_EVERY_S = 10.0
 
 
 def answers(source: SourceSettings, query: str, timeout_s: float) -> None:
@@ -39,11 +40,12 @@ class Watchdog:
         settings: InstanceSettings,
         source_log: SourceLog,
         needed: Callable[[], Position],
+        latest: Callable[[], Position],
         on_dead: Callable[[str], None],
         on_oldest: Callable[[Position], None],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._settings, self._log, self._needed = settings, source_log, needed
+        self._settings, self._log, self._needed, self._latest = settings, source_log, needed, latest
         self._on_dead, self._on_oldest = on_dead, on_oldest
         self._clock = clock
         self._stopping = threading.Event()
@@ -60,14 +62,17 @@ class Watchdog:
             self._thread.join(10)
 
     def _run(self) -> None:
-        failover, failures, retention_at = self._settings.failover, 0, 0.0
+        failover, failures, retention_at, end_at = self._settings.failover, 0, 0.0, 0.0
         has_standby = self._settings.standby is not None
-        while not self._stopping.wait(failover.interval_s if has_standby else _RETENTION_EVERY_S):
+        while not self._stopping.wait(failover.interval_s if has_standby else _END_EVERY_S):
             source = self._log.source
             try:
                 if has_standby:
                     answers(source, failover.query, failover.interval_s)
                 failures = 0
+                if time.monotonic() - end_at >= _END_EVERY_S:
+                    end_at = time.monotonic()
+                    self.check_end()
                 if time.monotonic() - retention_at >= _RETENTION_EVERY_S:
                     retention_at = time.monotonic()
                     self.check_retention()
@@ -80,6 +85,14 @@ class Watchdog:
                 if failures >= failover.retries:
                     failures = 0
                     self._on_dead(f"{source.address} did not answer {failover.retries} times: {error}")
+
+    def check_end(self) -> None:
+        """A log that ends before what was captured of it began anew, and its server may not have said so: it waits
+        until the new one is as long."""
+        known = self._latest()
+        end = self._log.places.placed(self._log.look().end)
+        if known.epoch == self._log.epoch and end < known:
+            self._on_dead(f"the log of {self._log.source.address} ends at {end}, and {known} was captured")
 
     def check_retention(self) -> float | None:
         """How many hours the source still keeps what is needed next."""

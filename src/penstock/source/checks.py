@@ -25,7 +25,12 @@ _NAMES = (
     "gtid_mode",
     "encrypt_binlog",
     "binlog_encryption",
+    "log_replica_updates",
+    "log_slave_updates",
 )
+
+
+_REPLICATED = ("log_replica_updates", "log_slave_updates")
 
 
 class Verdict(Enum):
@@ -51,7 +56,7 @@ def variables_of(connection: "Connection[Cursor]", settings: SourceSettings) -> 
         return {str(name).lower(): str(value) for name, value in cursor.fetchall()}
 
 
-def findings(variables: Mapping[str, str]) -> Iterator[Finding]:
+def findings(variables: Mapping[str, str], *, is_standby: bool = False) -> Iterator[Finding]:
     """What the server's variables say, in the order in which one would mend it."""
     version = variables.get("version", "")
     is_mariadb = "mariadb" in version.lower()
@@ -72,6 +77,10 @@ def findings(variables: Mapping[str, str]) -> Iterator[Finding]:
         "columns get their names from the statements that made the tables, and a table stops where one is not"
         " understood; SET GLOBAL binlog_row_metadata = 'FULL' (there from MariaDB 10.5 and MySQL 8.0.1 on)",
     )
+    if is_standby:
+        # Else what it has from the source is not in its own log.
+        name = next((name for name in _REPLICATED if name in variables), _REPLICATED[0])
+        yield _needed(variables, name, "ON", f"start the server with --{name.replace('_', '-')}")
     if "binlog_order_commits" in variables:
         # Documents are read back in the trust that engines commit in the order of the log; only MySQL can turn it off.
         yield _needed(variables, "binlog_order_commits", "ON", "SET GLOBAL binlog_order_commits = ON")

@@ -13,7 +13,7 @@ from penstock.source.preflight import current_position, oldest_position
 from penstock.source.stream import BinlogStream
 
 
-def examine(settings: SourceSettings) -> Iterator[Finding]:
+def examine(settings: SourceSettings, *, is_standby: bool = False) -> Iterator[Finding]:
     """Ends with the first thing without which nothing more can be known."""
     try:
         connection = connect(settings)
@@ -24,7 +24,7 @@ def examine(settings: SourceSettings) -> Iterator[Finding]:
         yield Finding("login", Verdict.OK, f"{settings.user} at {settings.address}")
         yield _encryption(connection)
         variables = variables_of(connection, settings)
-        yield from findings(variables)
+        yield from findings(variables, is_standby=is_standby)
         if variables.get("log_bin", "").upper() == "ON":
             yield _extent(connection, settings)
         yield _select(connection, settings)

@@ -12,9 +12,10 @@ from penstock.source.checks import Verdict, findings, variables_of
 from penstock.source.connection import translated
 
 
-def check_source(connection: "Connection[Cursor]", settings: SourceSettings) -> None:
+def check_source(connection: "Connection[Cursor]", settings: SourceSettings, *, is_standby: bool = False) -> None:
     """Raise one line that names every setting to change."""
-    wrong = [one for one in findings(variables_of(connection, settings)) if one.verdict is Verdict.FAIL]
+    found = findings(variables_of(connection, settings), is_standby=is_standby)
+    wrong = [one for one in found if one.verdict is Verdict.FAIL]
     if wrong:
         raise ConfigurationError(f"the log of {settings.address} cannot be captured: {'; '.join(map(str, wrong))}")
 

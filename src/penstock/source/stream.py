@@ -101,6 +101,11 @@ class BinlogStream:
         return self._reader.mark
 
     @property
+    def is_continued(self) -> bool:
+        """The file that is read was named by the end of the one before it; a crash of the server leaves none."""
+        return self._reader.is_continued
+
+    @property
     def semi_sync(self) -> bool:
         """Commits at the source wait for `acknowledge`."""
         return self._unwrapper.is_semi_sync

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from penstock.binlog.events.block import Block
-from penstock.errors import PositionLostError
+from penstock.errors import PositionLostError, SourceConnectionError
 from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.client import Client, Place
@@ -23,11 +23,6 @@ NOT_IN_STORE = -1  # as a sequence
 
 class LogReader(Protocol):
     """What the source implements."""
-
-    @property
-    def epoch(self) -> int:
-        """Of the log that there is now."""
-        ...
 
     def translated(self, position: Position) -> Position:
         """A place of an earlier epoch, in the log that there is now. Raises PositionLostError."""
@@ -62,6 +57,10 @@ def begin(
     if log is not None and place.position == origin.position and start.kind not in {"first", "latest"}:
         wanted = start.position or log.find(start)
         place = origin_for(wanted)
+        if start.position is None and wanted.epoch > place.position.epoch:
+            raise SourceConnectionError(
+                "the source is being switched: what the store has of the new log is not known yet"
+            )
         if wanted < place.position:
             return Client(name, place, place, place, catch_up=CatchUp(log, wanted), is_far=True)
     is_ahead = start.kind == "cursor" and start.position is not None and start.position > place.position
@@ -155,11 +154,9 @@ class CatchUp:
     def is_all_acked(self) -> bool:
         return not self._waiting
 
-    def moved(self) -> "CatchUp | None":
+    def moved(self) -> "CatchUp":
         """After a switch of the source: from the last boundary that is acked, in the new log. What was got already can
         still be acked, and comes again."""
-        if self.boundary.epoch == self._log.epoch:
-            return None
         moved = CatchUp(self._log, self._log.translated(self.boundary))
         moved._waiting.extend(self._waiting)
         return moved

@@ -207,10 +207,11 @@ class EventStore:
 
     def _in_this_log(self, start: Start | None) -> Start | None:
         """A place of a log before, that the store does not have, is looked for in the log that there is now."""
-        if self._log is None or start is None or start.position is None or start.position.epoch >= self._log.epoch:
+        if self._log is None or start is None or start.position is None:
             return start
         with self._gate:
-            if self._books.covers(start.position):
+            # The store's own epoch counts: the log may be ahead of it for a moment, while the source is switched.
+            if start.position.epoch >= self._books.put.position.epoch or self._books.covers(start.position):
                 return start
         return replace(start, position=self._log.translated(start.position))
 
@@ -281,7 +282,9 @@ class EventStore:
             catch_up = client.catch_up
             if catch_up is None:
                 return None
-        if (moved := catch_up.moved()) is not None:
+            is_of_another = catch_up.boundary.epoch != self._books.put.position.epoch
+        if is_of_another:
+            moved = catch_up.moved()
             # The source was switched. From here on all comes from the new log, up to where the store goes on with it.
             with self._gate:
                 if client.catch_up is catch_up:

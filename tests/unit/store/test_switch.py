@@ -53,14 +53,13 @@ class Log:
         return late[0] if late else blocks[-1].end
 
     def read_log(self, start: Position, end: Position) -> Iterator[Block]:
-        start, end = self.translated(start), self.translated(end)
+        if {start.epoch, end.epoch} != {self.epoch}:
+            raise SourceConnectionError("the source is being switched")
         self.reads.append((start, end))
         for block in B if self.epoch else A:
             part = block.between(start, end)
             if len(part):
                 yield part
-            if block.epoch != self.epoch:
-                raise SourceConnectionError("switched while it was read")
 
 
 @dataclass
@@ -71,7 +70,10 @@ class Consumer:
     seen: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])  # epoch and transaction, acked ones
 
     def take(self, size: int) -> bool:
-        batch = self.store.get(self.name, BatchSize(size))
+        try:
+            batch = self.store.get(self.name, BatchSize(size))
+        except SourceConnectionError:
+            return False
         if batch is None:
             return False
         for block in batch.blocks:
@@ -101,14 +103,19 @@ class Run:
 
     def put(self) -> None:
         if self.at < COUNT:
+            self.switch() if self.log.epoch else None
             self.store.put((B if self.log.epoch else A)[self.at])
             self.at += 1
         while batch := self.store.get("freeing", BatchSize(3)):
             self.store.ack("freeing", batch.end)
 
+    def rise(self) -> None:
+        """The source is another one, and the store does not know it yet."""
+        self.log.epoch = 1
+
     def switch(self) -> None:
-        if not self.log.epoch:
-            self.log.epoch = 1
+        self.rise()
+        if not self.store.latest.epoch:
             self.store.go_on_at(self.log.translated(self.store.latest), self.log.translated)
 
     def join(self, start: int) -> None:
@@ -125,6 +132,7 @@ class Run:
 _STEP = st.one_of(
     st.just(("put",)),
     st.just(("put",)),
+    st.just(("rise",)),
     st.just(("switch",)),
     st.tuples(st.just("join"), st.integers(0, COUNT - 1)),
     st.tuples(st.just("take"), st.integers(0, 3), st.integers(1, 9)),

@@ -89,6 +89,8 @@ class BlockReader:
         self._fragments = Fragments()
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
         self.mark: FileMark | None = None  # of the file that is read, known with it
+        self.is_continued = True  # the file before it says that it goes on there
+        self._has_rotated = True
 
     @property
     def position(self) -> Position:
@@ -257,13 +259,16 @@ class BlockReader:
             self._state.slots[CHECKSUM_BYTES] = found.checksum
             self._verify(event)
             self.server_version = found.server_version
-            self.mark = FileMark(self._file, found.began, found.server_id)
+            mark = FileMark(self._file, found.began, found.server_id)
+            if mark != self.mark:
+                self.mark, self.is_continued, self._has_rotated = mark, self._has_rotated, False
             offset = int.from_bytes(event[END_AT : END_AT + 4], "little")
             if offset:
                 self._state.seek(offset)
         else:
             self._verify(event)
             self._follow_rotation(event)
+            self._has_rotated = self._has_rotated or not _is_made_up(event)
         self._forget_tables()
         self._fragments.forget()
         self._state.slots[ALERT] = 0
