@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import pymysql
 import pytest
 
 from penstock.binlog.events.layout import Entry
@@ -289,3 +290,46 @@ def test_it_can_be_started_again(server: DatabaseServer, table: str) -> None:
         assert {"penstock-capture-default", "penstock-place-default"} <= names
         instance.stop()
         assert instance.state is InstanceState.STOPPED
+
+
+def test_a_change_that_comes_as_a_statement_is_reported(
+    server: DatabaseServer, table: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running(server) as instance:
+        execute(server, "SET SESSION binlog_format = 'STATEMENT'", f"INSERT INTO {table} VALUES (1, 'unseen')")
+        assert poll(lambda: instance.status()["changes_as_statements"]["count"] == 1)
+        assert "unseen" in instance.status()["changes_as_statements"]["last"]
+        assert "what it changed is not captured, compare the data" in caplog.text
+
+
+@pytest.mark.mariadb
+def test_an_alter_in_two_phases_counts_once(private_server: Callable[..., Any]) -> None:
+    server: DatabaseServer = private_server("mariadb", options={"binlog_row_metadata": "NO_LOG"})
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, a INT, b INT)")
+    execute(server, "SET GLOBAL binlog_alter_two_phase = ON")
+    with running(server) as instance:
+        start = instance.store.latest
+        execute(
+            server,
+            "INSERT INTO d.t VALUES (1, 10, 20)",
+            "ALTER TABLE d.t CHANGE a b INT, CHANGE b a INT",
+            "INSERT INTO d.t (id, a, b) VALUES (2, 10, 20)",
+            "ALTER TABLE d.t ADD COLUMN c INT",
+            "INSERT INTO d.t (id, a, b, c) VALUES (3, 10, 20, 30)",
+        )
+        with pytest.raises(pymysql.err.MySQLError):
+            execute(server, "ALTER TABLE d.t ADD UNIQUE (a)")
+        execute(server, "INSERT INTO d.t (id, a, b, c) VALUES (4, 10, 20, 30)")
+
+        def maps() -> list[dict[str, int]]:
+            found = list[dict[str, int]]()
+            for block in instance.read(start, instance.store.latest):
+                for number in block.tables:
+                    found.append({column.name: 0 for column in block.schema_of(number).columns})
+            return found
+
+        assert poll(lambda: len(maps()) >= 3 and "c" in maps()[-1])
+        assert instance.status()["stopped_tables"] == {}
+        names = [list(one) for one in maps()]
+        assert names[0] == ["id", "a", "b"]
+        assert names[-1] == ["id", "b", "a", "c"]

@@ -6,7 +6,8 @@ import numpy as np
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Statement
-from penstock.binlog.events.query import query_at
+from penstock.binlog.events.layout import EventType
+from penstock.binlog.events.query import body_at, query_at
 from penstock.binlog.values.charset import TEXT, charset_of
 from penstock.filter.kinds import are_statements
 from penstock.schema.change import Change
@@ -14,16 +15,45 @@ from penstock.schema.collation import default_collation
 from penstock.schema.ddl import StatementKind, kind_of
 from penstock.schema.dialect import Dialect, Server, Session, SqlMode
 
+# MariaDB's GTID event: number 8 | domain 4 | flags 1 | commit id 8, if flagged 2 | XID, if flagged 0xc0 | more flags
+_FLAGS_AT, _HAS_COMMIT_ID, _HAS_XID = 12, 2, 0xC0
+_BEGINS_ALTER, _ROLLS_ALTER_BACK = 2, 8
 
-def changes_in(block: Block, server: Server) -> Iterator[tuple[StatementKind, Change]]:
-    """In their order. Each is at the place where it ends."""
-    for event in np.flatnonzero(are_statements(block)).tolist():
-        query = query_at(block, event)
-        session = _session(query, server)
-        kind = kind_of(query.text, Dialect(server, session))
-        if kind.changes_tables:
-            server_id = int(block.column("server_id")[event])
-            yield kind, Change(block.end_of(event), query.text, query.database, session, server_id)
+
+class Statements:
+    """Of the blocks of one stream, in their order."""
+
+    def __init__(self) -> None:
+        self._gtid = b""  # that of a statement which comes in the next block
+
+    def of(self, block: Block, server: Server) -> Iterator[tuple[StatementKind, Change]]:
+        """That change tables, or what is in them. Each is at the place where it ends."""
+        statements, kinds = np.flatnonzero(are_statements(block)).tolist(), block.column("kind")
+        gtids = np.flatnonzero(kinds == EventType.MARIADB_GTID) if statements else np.empty(0, np.int64)
+        for event in statements:
+            before = int(np.searchsorted(gtids, event))
+            if _is_unfinished(body_at(block, int(gtids[before - 1])) if before else self._gtid):
+                continue
+            query = query_at(block, event)
+            session = _session(query, server)
+            kind = kind_of(query.text, Dialect(server, session))
+            if kind.changes_tables or kind is StatementKind.DATA:
+                server_id = int(block.column("server_id")[event])
+                yield kind, Change(block.end_of(event), query.text, query.database, session, server_id)
+        if len(block):
+            self._gtid = body_at(block, len(block) - 1) if kinds[-1] == EventType.MARIADB_GTID else b""
+
+
+def _is_unfinished(gtid: bytes) -> bool:
+    """With binlog_alter_two_phase an ALTER is in the log when it begins, and again when it ends, or is rolled back."""
+    if len(gtid) <= _FLAGS_AT:
+        return False
+    flags, at = gtid[_FLAGS_AT], _FLAGS_AT + 1
+    if flags & _HAS_COMMIT_ID:
+        at += 8
+    if flags & _HAS_XID and at + 6 <= len(gtid):
+        at += 6 + gtid[at + 4] + gtid[at + 5]
+    return at < len(gtid) and bool(gtid[at] & (_BEGINS_ALTER | _ROLLS_ALTER_BACK))
 
 
 def _session(query: Statement, server: Server) -> Session:

@@ -374,6 +374,7 @@ class Instance:
             }
         if self._tables is not None:
             about["stopped_tables"] = {str(name): why for name, why in self._tables.stopped.items()}
+            about["changes_as_statements"] = {"count": self._tables.unseen, "last": self._tables.last_unseen}
             about["differences"] = {str(name): what for name, what in self._tables.differences.items()}
         if self._watchdog is not None:
             about["retention_hours_left"] = self._watchdog.hours_left

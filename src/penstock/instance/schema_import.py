@@ -16,7 +16,7 @@ from pathlib import Path
 
 from penstock.config import InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
-from penstock.instance.ddl import changes_in
+from penstock.instance.ddl import Statements
 from penstock.instance.tables import Tables
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
@@ -33,7 +33,9 @@ from penstock.source.connection import translated
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.2
-_SAME_SHAPE = {StatementKind.TRUNCATE_TABLE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW}
+_SAME_SHAPE = {
+    StatementKind.TRUNCATE_TABLE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW, StatementKind.DATA,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,11 @@ def _statements(
     """Of the log between two places that change tables."""
     if start >= end:
         return
+    statements = Statements()
     with BinlogStream(source, start, verify=verify) as stream:
         for block in stream:
             if block is not None:
-                for kind, change in changes_in(block.between(start, end), server):
+                for kind, change in statements.of(block.between(start, end), server):
                     if kind not in _SAME_SHAPE:
                         yield kind, change
             if (block.end if block is not None else stream.position) >= end:

@@ -140,6 +140,9 @@ def _fields(table: Table, clauses: Sequence[Clause], dialect: Dialect) -> list[_
         name = change.new if change else field.name
         slots.append(_Slot(replace(field, name=name, is_visible=visible), field))
     _place_columns(slots, table, clauses, dialect)
+    names = [fold(slot.field.name) for slot in slots]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise SchemaError(f"there is a column {twice} already")
     if table.is_versioned and not any(slot.field.is_row_end for slot in slots):
         slots += [_Slot(field, table.field(field.name)) for field in HIDDEN]
     return slots

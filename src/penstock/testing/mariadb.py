@@ -102,7 +102,14 @@ class MariaDB(DatabaseServer):
         before = b"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = NULL, @skip_auth_anonymous = 1;\n"
         after = b"\nDELETE FROM global_priv WHERE Host <> 'localhost';\n"
         statements = before + b"\n".join(scripts) + after
-        options = [f"--datadir={data}", "--bootstrap", "--innodb-log-file-size=32M", "--innodb-buffer-pool-size=32M"]
+        # A server that starts deletes the temporary tables in its folder for these, whosoever they are.
+        options = [
+            f"--datadir={data}",
+            f"--tmpdir={self.folder / 'tmp'}",
+            "--bootstrap",
+            "--innodb-log-file-size=32M",
+            "--innodb-buffer-pool-size=32M",
+        ]
         with self.log.open("ab") as log:
             done = subprocess.run(  # noqa: S603 - the program that was just found or unpacked
                 [*self.command(), *options],
