@@ -1,5 +1,6 @@
 """A source dies, moves, or begins its log anew: capture goes on, in a later epoch, without a gap."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,9 +11,10 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.config import FailoverSettings, InstanceSettings
-from penstock.errors import ConfigurationError, PositionLostError, SourceConnectionError
+from penstock.errors import ConfigurationError, PositionLostError, SchemaError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.instance.gap import Gap
+from penstock.model import Position
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, poll, source_of
@@ -506,3 +508,51 @@ def test_a_client_far_behind_loses_nothing_by_a_restart_after_a_switch(
         assert again == list(range(again[0], 25))
         assert again[0] <= seen[-1] + 1
         assert client_ids(instance, 1, 24)[-5:] == list(range(20, 25))
+
+
+SWAP = "ALTER TABLE replicated.t DROP COLUMN a, ADD COLUMN a INT AFTER b"
+
+
+def rows_of(instance: Instance, start: Position, count: int) -> list[tuple[int, int, int]]:
+    return [(row["id"], row["a"], row["b"]) for row in changes_until(instance, "replicated.t", count, start)]
+
+
+def test_statements_that_ran_while_it_was_down_are_known(private_server: Callable[..., Any], tmp_path: Path) -> None:
+    """Its log does not name columns, and it begins behind them."""
+    server: DatabaseServer = private_server("mysql57")
+    execute(server, "CREATE DATABASE replicated", "CREATE TABLE replicated.t (id INT PRIMARY KEY, a INT, b INT)")
+    with following(server, data_dir=tmp_path) as instance:
+        start = instance.store.latest
+        execute(server, "INSERT INTO replicated.t (id, a, b) VALUES (1, 10, 20)")
+        assert rows_of(instance, start, 1) == [(1, 10, 20)]
+    execute(server, SWAP, "INSERT INTO replicated.t (id, a, b) VALUES (2, 10, 20)", "FLUSH BINARY LOGS")
+    with following(server, data_dir=tmp_path) as instance:
+        start = instance.store.latest
+        execute(server, "INSERT INTO replicated.t (id, a, b) VALUES (3, 10, 20)")
+        assert rows_of(instance, start, 1) == [(3, 10, 20)]
+        assert instance.status()["stopped_tables"] == {}
+
+
+def test_names_are_right_on_both_sides_of_a_switch(private_server: Callable[..., Any], tmp_path: Path) -> None:
+    """A cursor of the log before it, and a statement after the cursor, in a log that does not name columns."""
+    first, second = pair(private_server, "mysql57")
+    execute(first, "CREATE TABLE replicated.t (id INT PRIMARY KEY, a INT, b INT)")
+    with following(first, second, data_dir=tmp_path) as instance:
+        instance.clients.subscribe(1, "", Start.latest())
+        start = instance.store.latest
+        execute(first, "INSERT INTO replicated.t (id, a, b) VALUES (1, 10, 20)", SWAP)
+        execute(first, "INSERT INTO replicated.t (id, a, b) VALUES (2, 10, 20)")
+        assert poll(lambda: is_there(second, 2) and instance.store.latest.gtids == end_of(first).gtids)
+        first.kill()
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        at = instance.store.latest
+        execute(second, "INSERT INTO replicated.t (id, a, b) VALUES (3, 10, 20)")
+        assert rows_of(instance, at, 1) == [(3, 10, 20)], "the statements before the switch count on"
+        assert rows_of(instance, start, 3) == [(1, 10, 20), (2, 10, 20), (3, 10, 20)], "from the store"
+    with following(first, second, data_dir=tmp_path) as instance:
+        execute(second, "INSERT INTO replicated.t (id, a, b) VALUES (4, 10, 20)")
+        assert poll(lambda: instance.store.latest.gtids == end_of(second).gtids)
+        found = list[tuple[int, int, int]]()
+        with contextlib.suppress(SchemaError):
+            found += rows_of(instance, instance.store.first, 4)
+        assert all(row[1:] == (10, 20) for row in found), "right, or not known"

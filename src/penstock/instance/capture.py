@@ -55,7 +55,8 @@ class Parts:
     states: StateBook
     counters: Counters
     stages: tuple[tuple[str, Stage], ...] = ()
-    on_jump: Callable[[Position], None] = lambda _: None  # what comes next does not follow from what came
+    on_jump: Callable[[Position | None, Position], None] = lambda _before, _place: None
+    """What comes next, at a place, follows from all before another one, or from nothing that came."""
 
 
 class Capture:
@@ -258,8 +259,7 @@ class Capture:
         place = places.after(gtids) if gtids is not None else places.by_time(start, not_after=self._put_at)
         if kinship is not Kinship.SAME:
             parts.lineage.rise(source.address, seen.server, by_gtids=by_gtids)
-        if not by_gtids:
-            parts.on_jump(place)  # statements may come twice
+        parts.on_jump(start if by_gtids else None, place)  # by time, statements may come twice
         parts.store.go_on_at(place, parts.log.translated)
         log.warning(
             "going on in another log destination=%s source=%s before=%s now=%s by=%s",
@@ -378,7 +378,7 @@ class Capture:
         )
         # Of a log that began anew all is new.
         place = replace(seen.end if kinship is not Kinship.ANEW else seen.oldest, epoch=epoch)
-        parts.on_jump(place)
+        parts.on_jump(None, place)
         parts.store.go_on_at(place)
         return True
 

@@ -27,7 +27,7 @@ from penstock.instance.clients import Clients
 from penstock.instance.counters import Counters
 from penstock.instance.gap import gap_of
 from penstock.instance.lineage import Kinship, Lineage
-from penstock.instance.schema_import import import_patiently, open_tables
+from penstock.instance.schema_import import import_patiently, open_tables, record_between
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
 from penstock.instance.tables import Tables
@@ -212,17 +212,33 @@ class Instance:
         self._clients.start()
         self._tables = open_tables(settings, source_log.source, store.latest)
         source_log.complete = self._tables.complete
+        self._check_tables(store.latest, seen)
         self._filter = BlockFilter(settings.filter)
         stages = (("tables", self._tables.follow), ("filter", self._filter.apply))
-        parts = Parts(settings, source_log, lineage, store, self.states, self.counters, stages, self._read_tables)
+        parts = Parts(settings, source_log, lineage, store, self.states, self.counters, stages, self._go_on_with_tables)
         self._capture = Capture(parts, jitter=self._jitter, repair=self._repair)
         places = (lambda: store.acked), (lambda: store.latest)
         self._watchdog = Watchdog(settings, source_log, *places, self._capture.give_up_on, self._tables.compact)
 
-    def _read_tables(self, place: Position) -> None:
-        """Anew, from the source."""
+    def _check_tables(self, start: Position, seen: Seen) -> None:
+        """What is known of them must lead up to where capture goes on."""
+        tables, lineage, source = self._started(self._tables), self._started(self._lineage), self.source_log.source
+        followed = [file for file in lineage.record.marks if file in seen.sizes]
+        is_unknown = bool(lineage.record.marks) and not followed and tables.continues(start)
+        if tables.epoch < start.epoch or is_unknown:
+            self._go_on_with_tables(None, start)
+        elif followed and start.epoch == lineage.epoch:
+            begin = Position(followed[-1], 4, epoch=start.epoch)
+            record_between(tables, source, begin, start, verify=self.settings.verify_checksum)
+
+    def _go_on_with_tables(self, after: Position | None, place: Position) -> None:
+        """In another log: with those that there were `after` a place, or read anew from the source."""
+        tables = self._started(self._tables)
+        if after is not None and tables.continues(after):
+            tables.go_on_at(place)
+            return
         found = import_patiently(self.source_log.source, place, verify=self.settings.verify_checksum)
-        self._started(self._tables).restart(found.begin, found.first, found.later)
+        tables.restart(found.begin, found.first, found.later)
 
     def _answering(self) -> set[str]:
         """Addresses of the sources that can be captured; raises what is wrong with the first when none can."""

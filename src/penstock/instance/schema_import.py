@@ -71,6 +71,23 @@ def open_tables(settings: InstanceSettings, source: SourceSettings, start: Posit
     return Tables(history, next(iter(later), None), folder.cleanup)
 
 
+def record_between(
+    tables: Tables, source: SourceSettings, followed: Position, start: Position, *, verify: bool
+) -> None:
+    """The statements of a part of the log that was not followed, as while the instance was down and began later. Logs
+    that name their columns need none."""
+    if start <= followed or _has_names(source):
+        return
+    for kind, change in _statements(source, followed, start, tables.server, verify=verify):
+        tables.record(kind, change)
+
+
+def _has_names(source: SourceSettings) -> bool:
+    with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        return "FULL" in (cursor.fetchone() or ())
+
+
 def import_patiently(source: SourceSettings, start: Position, *, verify: bool = True) -> Imported:
     """A connection may break while many tables are read; then it is tried again, for as long as one may take."""
     deadline = time.monotonic() + source.connect_timeout_s

@@ -23,7 +23,7 @@ from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import Change
 from penstock.schema.complete import completed_body, difference
 from penstock.schema.ddl import DdlError, StatementKind, parse
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
 from penstock.schema.shape import Table
 
@@ -93,6 +93,32 @@ class Tables:
         with self._lock:
             self._later = later
             self._history.restart(place, catalogue)
+
+    def continues(self, start: Position) -> bool:
+        """Whether it says what the tables are at a place up to which the log was followed."""
+        with self._lock:
+            return self._later is None and self._history.last <= start
+
+    def go_on_at(self, place: Position) -> None:
+        """The same tables, in the log of another epoch."""
+        with self._lock:
+            self._history.restart(place, self._history.catalogue)
+
+    @property
+    def epoch(self) -> int:
+        """Of the log that it is of."""
+        with self._lock:
+            return self._history.begin_of(self._history.last).epoch
+
+    @property
+    def server(self) -> Server:
+        with self._lock:
+            return self._history.catalogue.server
+
+    def record(self, kind: StatementKind, change: Change) -> None:
+        """A statement of a part of the log that nobody followed."""
+        with self._lock:
+            self._record(kind, change)
 
     def compact(self, lowest: Position) -> None:
         """Forget what nobody needs who reads from there on."""
@@ -206,6 +232,8 @@ class Tables:
 
     def _catalogue_at(self, place: Position) -> Catalogue:
         history = self._history
+        if history.begin_of(place).epoch != place.epoch:
+            raise SchemaError(f"what the tables were at {place}, before the source was switched, is not known")
         return history.catalogue if place >= history.last else history.at(place)
 
 

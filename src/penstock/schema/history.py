@@ -85,6 +85,12 @@ class SchemaHistory:
         """After the last change."""
         return self._catalogues[-1]
 
+    def begin_of(self, position: Position) -> Position:
+        """Where the part of the history begins that says what the tables were there."""
+        if position >= self._places[0]:
+            return self._places[0]
+        return next((begin for begin in map(self._begins, reversed(self._numbers)) if begin <= position), self.first)
+
     def at(self, position: Position) -> Catalogue:
         """The tables at a place: all changes that end there or before it have been made."""
         places, catalogues, _ = self._around(position)
