@@ -91,7 +91,6 @@ def test_no_database_there(busy_port: int) -> None:
         ({"binlog_format": "STATEMENT"}, ("binlog_format is STATEMENT", "SET GLOBAL binlog_format = 'ROW'")),
         ({"binlog_format": "MIXED"}, ("binlog_format is MIXED", "SET GLOBAL binlog_format = 'ROW'")),
         ({"log_bin": None}, ("log_bin is OFF", "--log-bin")),
-        ({"binlog_row_metadata": "NO_LOG"}, ("binlog_row_metadata is NO_LOG", "SET GLOBAL binlog_row_metadata")),
         ({"binlog_row_image": "MINIMAL"}, ("binlog_row_image is MINIMAL", "SET GLOBAL binlog_row_image")),
     ],
     ids=lambda value: "-".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else "",

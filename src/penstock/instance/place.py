@@ -104,7 +104,9 @@ class Places:
     def settled(self, position: Position) -> Position:
         """The place itself, or the last before it that lies between two transactions; with the GTIDs before it."""
         plain, has_gtids = replace(position, epoch=0), self._server.end().gtids is not None
-        is_between = ServerLog(self._server, plain, no_warning, follow=False).start == plain
+        # Where no event begins, only a checksum tells.
+        checked = LiveServer(self._source, verify=True)
+        is_between = ServerLog(checked, plain, no_warning, follow=False).start == plain
         if is_between and (position.gtids is not None or not has_gtids):
             return position
         found = self._last_before(plain, has_gtids=has_gtids)

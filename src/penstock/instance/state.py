@@ -57,8 +57,9 @@ class StateBook:
             self._seconds[before.state] += at - self._entered
             self._entered = at
             self._steps.append(Step(state, reason, self._now()))
-        is_news = before.state is not state
-        level = logging.ERROR if state is InstanceState.FAILED else logging.INFO if is_news else logging.DEBUG
+        level = logging.INFO if before.state is not state else logging.DEBUG
+        if state is InstanceState.FAILED:
+            level = logging.ERROR if before.state is not InstanceState.STARTING else logging.DEBUG  # `start` raises it
         log.log(level, "%s destination=%s before=%s reason=%s", state.value, self._name, before.state.value, reason)
         return True
 
