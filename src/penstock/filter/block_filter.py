@@ -115,9 +115,11 @@ class BlockFilter:
 
 def _are_all_wanted(block: Block, rules: FilterRules) -> bool:
     """As can be told without a look at each event: rows of wanted tables, and of each transaction some."""
-    entry = block.column("entry")
-    if rules.are_all or not rules.are_all_kinds or rules.unwanted_ids(block.tables) or (entry == Entry.DDL).any():
+    if rules.are_all or not rules.are_all_kinds or rules.unwanted_ids(block.tables):
         return rules.are_all
+    entry = block.column("entry")
+    if (entry == Entry.DDL).any() or are_statements(block).any():
+        return False
     mapped = block.column("table_id")[block.column("kind") == EventType.TABLE_MAP]
     if not np.isin(mapped, list(block.tables)).all():
         return False
