@@ -47,7 +47,7 @@ class FilterSettings(BaseModel):
     deny: Texts = Field(default=(r"mysql\.slave_.*",), description="of these, tables that do not")
     columns: tuple[ColumnSettings, ...] = Field(default=(), description="the first that matches a table counts")
     kinds: tuple[FilterKind, ...] = Field(
-        default=KINDS, description="what passes; dcl is users and grants, query other statements as text"
+        default=KINDS, min_length=1, description="what passes; dcl is users and grants, query other statements as text"
     )
 
     @field_validator("columns", mode="before")
