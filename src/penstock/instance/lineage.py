@@ -34,7 +34,8 @@ class Lineage:
         self._lock = threading.Lock()
         self._record = records.load()
         if self._record.epoch < floor:
-            self._record = replace(self._record, epoch=floor)
+            # By hand: whoever raises it says that GTIDs still mean the same, or begins without cursors.
+            self._record = replace(self._record, epoch=floor, by_gtids=True)
 
     @property
     def record(self) -> SourceRecord:

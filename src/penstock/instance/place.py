@@ -17,7 +17,7 @@ from penstock.inspect.live_server import LiveServer
 from penstock.inspect.place import Moment, parse_place
 from penstock.inspect.server_log import ServerLog, previous_gtids
 from penstock.model import GtidSet, Position
-from penstock.source.look import look_at
+from penstock.source.look import look_at, mark_of
 from penstock.store import Start
 from penstock.store.client import Place
 from penstock.store.held import Entries, Held
@@ -29,7 +29,9 @@ log = logging.getLogger(__name__)
 class Places:
     """In the log that a source has now, of this epoch. What it finds lies between two transactions."""
 
-    def __init__(self, source: SourceSettings, epoch: int, window_s: float) -> None:
+    def __init__(self, source: SourceSettings, epoch: int, window_s: float, *, by_gtids: bool = True) -> None:
+        """Without `by_gtids` this log has given the GTIDs of the one before to other transactions, or may have."""
+        self._by_gtids = by_gtids
         self._source, self._epoch, self._window_s = source, epoch, window_s
         # Headers are looked at, and no checksums: what is found is read again.
         self._server = LiveServer(source, verify=False)
@@ -138,15 +140,22 @@ class Places:
                 f"{position} is of a log that comes after that of {self._source.address}, which is of epoch"
                 f" {self._epoch}: what was kept of the epochs is older than this place"
             )
-        if position.gtids is not None and position.gtids.ranges and self._server.end().gtids is not None:
+        has_gtids = self._by_gtids and position.gtids is not None and bool(position.gtids.ranges)
+        if has_gtids and position.gtids is not None and self._server.end().gtids is not None:
             return self.after(position.gtids)
         return self.by_time(position)
 
     def by_time(self, position: Position, *, not_after: float | None = None) -> Position:
         """A while before it, or before it was captured, whichever is earlier: a server's clock may be anything."""
         if position.timestamp:
-            seconds = min(position.timestamp, not_after or time.time())
-            return self.find(Start.at_time(round((seconds - self._window_s) * 1_000_000)))
+            seconds = min(position.timestamp, not_after or time.time()) - self._window_s
+            oldest = look_at(self._source).oldest
+            if oldest.file_number > 1 and mark_of(self._source, oldest.file).began > seconds:
+                raise PositionLostError(
+                    f"the log of {self._source.address} begins at {oldest}, after the time of {position}: what came"
+                    " between the two is gone"
+                )
+            return self.find(Start.at_time(round(seconds * 1_000_000)))
         raise PositionLostError(
             f"{position} is of the log that was followed before that of {self._source.address}, and neither its GTIDs"
             " nor its time are known: say where to go on with `penstock position set`, a Spark query begins anew with a"

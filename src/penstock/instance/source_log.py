@@ -106,7 +106,8 @@ class SourceLog:
 
     @property
     def places(self) -> Places:
-        return Places(self.source, self.epoch, self._settings.failover.window_s)
+        record, window_s = self._lineage.record, self._settings.failover.window_s
+        return Places(self.source, record.epoch, window_s, by_gtids=record.by_gtids)
 
     def find(self, start: Start) -> Position:
         return self.places.find(start)

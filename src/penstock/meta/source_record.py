@@ -25,7 +25,7 @@ class SourceRecord:
     address: str = ""  # at which the log was read last
     server: str = ""  # its uuid; MariaDB has none
     marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])  # by file, in their order
-    by_gtids: bool = False  # this epoch was found by GTIDs, in a log that may have another order
+    by_gtids: bool = False  # GTIDs of the epoch before mean the same in this one, whose order may be another
 
     def with_mark(self, mark: FileMark) -> "SourceRecord":
         marks = {name: known for name, known in self.marks.items() if name != mark.file} | {mark.file: mark}
