@@ -111,6 +111,7 @@ class Instance:
         self.states.enter(InstanceState.STARTING)
         self._stopping.clear()
         self._refused, self._threads = None, []
+        self._forget_parts()
         try:
             self._open()
         except BaseException as error:
@@ -129,6 +130,11 @@ class Instance:
         if self.failure is not None:
             self.stop()
             raise self.failure
+
+    def _forget_parts(self) -> None:
+        """Of what ran before nothing counts: a start that fails must not keep its places."""
+        self._books = self._store = self._clients = self._capture = None
+        self._log = self._lineage = self._watchdog = self._tables = self._filter = None
 
     def pause(self, reason: str = "by hand") -> None:
         """The log is not read; what the store has is served."""
