@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from penstock.binlog.events.block import Block
 from penstock.config import InstanceSettings, SourceSettings
@@ -38,10 +37,8 @@ _OVER = frozenset({InstanceState.STOPPED, InstanceState.FAILED})
 Repair = Callable[[Gap], None]
 
 
-class Stage(Protocol):
-    """What is done with a block before it is put."""
-
-    def __call__(self, block: Block) -> Block: ...
+Stage = Callable[[Block], Block]
+"""What is done with a block before it is put."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class Watchdog:
             self._thread.join(10)
 
     def _run(self) -> None:
-        failover, failures, retention_at, end_at = self._settings.failover, 0, 0.0, 0.0
+        failover, failures, retention_at, end_at, problem = self._settings.failover, 0, 0.0, 0.0, ""
         has_standby = self._settings.standby is not None
         while not self._stopping.wait(failover.interval_s if has_standby else _END_EVERY_S):
             source = self._log.source
@@ -77,8 +77,14 @@ class Watchdog:
                     retention_at = time.monotonic()
                     self.check_retention()
             except PenstockError as error:
-                if not error.transient or not has_standby or source is not self._log.source:
-                    log.debug("the source was not looked at: %s", error)
+                if source is not self._log.source:
+                    continue  # it was left meanwhile
+                if not error.transient or not has_standby:
+                    if str(error) != problem:
+                        log.warning(
+                            "the source was not looked at destination=%s: %s", self._settings.destination, error
+                        )
+                    problem = str(error)
                     continue
                 failures += 1
                 log.warning("no answer source=%s failures=%d reason=%s", source.address, failures, error)

@@ -11,7 +11,3 @@ class FileMark:
     file: str
     began: int  # seconds since 1970
     server_id: int
-
-    def is_of(self, other: "FileMark") -> bool:
-        """Whether both were written by one server, as far as its number tells."""
-        return self.server_id == other.server_id

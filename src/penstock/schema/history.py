@@ -126,11 +126,14 @@ class SchemaHistory:
     def compact(self, lowest: Position) -> int:
         """Delete the files that nobody needs who begins at `lowest` or later. Gives how many."""
         gone = [number for number in self._numbers[:-1] if self._begins(number + 1) <= lowest]
-        for number in gone:
-            self._path(number).unlink()
-            self._numbers.remove(number)
-        if gone:
-            sync_folder(self.folder)
+        try:
+            for number in gone:
+                self._path(number).unlink()
+                self._numbers.remove(number)
+            if gone:
+                sync_folder(self.folder)
+        except OSError as error:
+            raise SchemaError(f"old files in {self.folder} cannot be removed: {error.strerror}") from None
         return len(gone)
 
     def _again(self, change: Change) -> Applied:

@@ -9,7 +9,8 @@
     info    {destination, tables, start, end}                     → endpoints: parts of the range to be read apart
     get     ticket of such an endpoint                            → blocks: events as batches, the rest as metadata
 
-Positions are {file, offset}. An error carries the name of its class, so that the client raises the same one.
+Positions are {epoch, file, offset} and, where they are known, the GTIDs before them. An error carries the name of its
+class, so that the client raises the same one.
 """
 
 import json
