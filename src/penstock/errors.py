@@ -46,6 +46,10 @@ class PositionLostError(PenstockError):
     """A position is no longer in the source's log."""
 
 
+class LogHoleError(PositionLostError):
+    """Files of a log are missing between two that are there."""
+
+
 class ProtocolError(PenstockError):
     """A peer sent what the protocol does not allow."""
 

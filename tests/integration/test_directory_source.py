@@ -1,24 +1,24 @@
 """A folder into which the files of a server's log come, piece by piece, while the server still writes them."""
 
-import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.config import DirectorySettings
-from penstock.instance.directory_log import DirectoryLog
+from penstock.instance.place import Places
 from penstock.model import Position
 from penstock.source.directory import DirectoryStream
+from penstock.source.folder_origin import FolderOrigin
+from penstock.source.server_origin import ServerOrigin
 from penstock.store import Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
+from tests.capture import execute, poll, source_of
 from tests.integration.scenario.captured import end_of
+from tests.integration.scenario.folder import copied, working
 from tests.integration.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
-from tests.integration.scenario.workload import Workload
 
 KINDS = ("mariadb", "mysql9")
 
@@ -26,40 +26,6 @@ KINDS = ("mariadb", "mysql9")
 @pytest.fixture(params=KINDS)
 def server(request: pytest.FixtureRequest, private_server: Callable[..., Any]) -> DatabaseServer:
     return private_server(request.param, options={"max_allowed_packet": "64M"})
-
-
-@contextmanager
-def copied(server: DatabaseServer, folder: Path) -> Iterator[None]:
-    """As it grows, in pieces of any size; a file is whole before the next one begins."""
-    pieces, stopping = random.Random(random.randrange(1 << 32)), threading.Event()
-
-    def copy() -> None:
-        while not stopping.wait(0.002):
-            for path in log_files(server.data):
-                target = folder / path.name
-                have = target.stat().st_size if target.exists() else 0
-                missing = path.stat().st_size - have
-                if missing:
-                    with path.open("rb") as source, target.open("ab", buffering=0) as copy:
-                        source.seek(have)
-                        copy.write(source.read(pieces.choice((1, 100, 5_000, 300_000, 1 << 24))))
-                    break
-
-    thread = threading.Thread(target=copy, name="copier", daemon=True)
-    thread.start()
-    yield
-    stopping.set()
-    thread.join()
-
-
-@contextmanager
-def working(server: DatabaseServer) -> Iterator[Workload]:
-    workload = Workload(server, random.randrange(1 << 32))
-    workload.start()
-    try:
-        yield workload
-    finally:
-        workload.stop()
 
 
 def followed(folder: Path, start: Position, goal: Callable[[], Position | None]) -> list[Event]:
@@ -106,13 +72,19 @@ def test_places_are_those_of_the_server(server: DatabaseServer) -> None:
     execute(server, "SET SESSION timestamp = 1900000000", "INSERT INTO d.a (n) VALUES (1)")
     middle = end_of(server)
     execute(server, "FLUSH BINARY LOGS", "INSERT INTO d.a (n) VALUES (2)")
-    log, end = DirectoryLog(DirectorySettings(path=str(server.data))), end_of(server)
-    assert log.oldest() == Position(log_files(server.data)[0].name, 4)
-    assert log.end() == end
-    assert log.end().gtids == end.gtids
+    origin, end = FolderOrigin(DirectorySettings(path=str(server.data))), end_of(server)
+    log, live = Places(origin, 0, 0), ServerOrigin(source_of(server))
+    assert origin.look().oldest == Position(log_files(server.data)[0].name, 4)
+    assert origin.sizes().keys() == live.sizes().keys()
+    for file in origin.sizes():
+        assert origin.mark_of(file) == live.mark_of(file)
+        assert origin.previous_gtids(file) == live.previous_gtids(file)
+    assert poll(lambda: origin.end() == end_of(server))  # MariaDB adds words of its own some time after
+    assert origin.end().gtids == end.gtids
     assert end.gtids is not None
     assert middle.gtids is not None
     (last,) = middle.gtids.ranges.items() if not middle.gtids.is_mariadb else [("", ((0, 0),))]
     gtid = middle.gtids.text if middle.gtids.is_mariadb else f"{last[0]}:{last[1][-1][1]}"
-    assert log.find(Start.after_gtid(gtid)) == middle
-    assert log.find(Start.after_gtid(gtid)).gtids == middle.gtids
+    found, theirs = (places.find(Start.after_gtid(gtid)) for places in (log, Places(live, 0, 0)))
+    assert found == theirs
+    assert found.gtids == theirs.gtids == middle.gtids

@@ -110,11 +110,11 @@ class _Work:
             raise ConfigurationError(
                 "say where to begin with --since (a position, a time, a GTID), or --follow from now on"
             )
-        from penstock.inspect.live_server import LiveServer  # noqa: PLC0415 - files need no driver
-        from penstock.inspect.server_log import ServerLog  # noqa: PLC0415
+        from penstock.inspect.server_log import ServerLog  # noqa: PLC0415 - files need no driver
+        from penstock.source.server_origin import ServerOrigin  # noqa: PLC0415
 
-        server = LiveServer(request.server, verify=request.has_checks)
-        return ServerLog(server, self._since, self._progress_safe_warn, follow=request.follow)
+        server, how = ServerOrigin(request.server), {"follow": request.follow, "verify": request.has_checks}
+        return ServerLog(server, self._since, self._progress_safe_warn, **how)
 
     def _progress_safe_warn(self, what: str) -> None:
         self._progress.clear()

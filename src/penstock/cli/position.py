@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from penstock.cli.instance_options import instance_of
-from penstock.config import InstanceSettings
+from penstock.config import InstanceSettings, SourceSettings
 from penstock.errors import ConfigurationError, PenstockError
 
 if TYPE_CHECKING:
@@ -145,7 +145,9 @@ def _record(records: "list[ClientRecord]", client: int) -> "ClientRecord | None"
 def _extent(settings: InstanceSettings) -> "tuple[Extent | None, str]":
     from penstock.instance.cursors import extent  # noqa: PLC0415
 
-    source = settings.source.model_copy(update={"connect_timeout_s": min(3, settings.source.connect_timeout_s)})
+    source = settings.source
+    if isinstance(source, SourceSettings):
+        source = source.model_copy(update={"connect_timeout_s": min(3, source.connect_timeout_s)})
     try:
         return extent(settings.model_copy(update={"source": source})), ""
     except PenstockError as error:

@@ -6,9 +6,20 @@ A secret is never in an error or a repr: it is a SecretStr, and `${env:NAME}` ke
 import ipaddress
 import re
 from pathlib import Path
-from typing import Any, Literal, Self, TypeGuard, cast
+from typing import Annotated, Any, Literal, Self, TypeGuard, cast
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, SecretStr, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SecretStr,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from penstock.config.filter_settings import FilterSettings
 from penstock.config.yaml_file import load_yaml
@@ -56,6 +67,11 @@ class SourceSettings(_Settings):
     def address(self) -> str:
         return f"{self.host}:{self.port}"
 
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """As cursors are kept with it."""
+        return self.host, self.port
+
 
 class DirectorySettings(_Settings):
     """A folder with the files of a log, as a source."""
@@ -71,6 +87,29 @@ class DirectorySettings(_Settings):
     @property
     def address(self) -> str:
         return self.path
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        return self.path, 0
+
+    @property
+    def server_id(self) -> None:
+        """A folder has no replicas, and no commits that wait."""
+
+    @property
+    def semi_sync(self) -> bool:
+        return False
+
+
+def _kind_of_source(value: object) -> str:
+    is_folder = "path" in value if _is_mapping(value) else isinstance(value, DirectorySettings)
+    return "(folder)" if is_folder else "(server)"
+
+
+AnySource = Annotated[
+    Annotated[SourceSettings, Tag("(server)")] | Annotated[DirectorySettings, Tag("(folder)")],
+    Discriminator(_kind_of_source),
+]
 
 
 class StoreSettings(_Settings):
@@ -156,7 +195,9 @@ class InstanceSettings(_Settings):
     """One capture pipeline; `destination` is its name."""
 
     destination: str = Field(default="default", pattern=_DESTINATION)
-    source: SourceSettings = SourceSettings()
+    source: AnySource = Field(
+        default=SourceSettings(), description="a server; or with `path` a folder with the files of its log"
+    )
     standby: SourceSettings | None = Field(
         default=None, description="followed when the source is dead; what it does not say is as at the source"
     )
@@ -209,12 +250,17 @@ class InstanceSettings(_Settings):
                 f"instance {self.destination} acknowledges what is on the disk (semi_sync), and its store syncs by"
                 f" {self.store.sync}: leave sync out, or say batch"
             )
+        if self.standby is not None and isinstance(self.source, DirectorySettings):
+            raise ValueError(
+                f"instance {self.destination} reads the files in {self.source.path}, and a folder has no standby: an"
+                " instance of its own can capture from that server"
+            )
         if self.standby is not None and self.standby.address == self.source.address:
             raise ValueError(f"instance {self.destination} has its own source, {self.source.address}, as a standby")
         return self
 
     @property
-    def sources(self) -> tuple[SourceSettings, ...]:
+    def sources(self) -> tuple[SourceSettings | DirectorySettings, ...]:
         return (self.source,) if self.standby is None else (self.source, self.standby)
 
     @property

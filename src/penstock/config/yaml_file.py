@@ -47,7 +47,8 @@ def _validated(kind: type[T], raw: Any, path: Path) -> T:
         return kind.model_validate(raw)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        # What kind of thing something was taken for is in parentheses: that is no key of the file.
+        key = ".".join(part for part in map(str, first["loc"]) if not part.startswith("(")) or "the file"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise ConfigurationError(f"{path}: {key}: {first['msg']}{more}") from None
 

@@ -1,14 +1,14 @@
-"""What looking into a server's own log asks of the server."""
+"""What looking into a log asks of who has it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from typing import Protocol
 
 from penstock.binlog.events.block import Block
 from penstock.config import SourceSettings
-from penstock.model import Position, TableName, TableSchema
+from penstock.model import GtidSet, Position, TableName, TableSchema
 from penstock.schema import live_schema
-from penstock.source import BinlogStream, connect, current_position
+from penstock.source import connect
 from penstock.source.connection import translated
 
 
@@ -22,33 +22,19 @@ class Stream(Protocol):
 
 
 class Server(Protocol):
+    """Who has the log: a server, or a folder of its files. As an origin has it, see there."""
+
     address: str
 
-    def rows(self, sql: str) -> Sequence[tuple[object, ...]]: ...
+    def sizes(self) -> dict[str, int]: ...
 
-    def end(self) -> Position:
-        """Of the log, now."""
-        ...
+    def end(self) -> Position: ...
 
-    def stream(self, start: Position) -> AbstractContextManager[Stream]: ...
+    def previous_gtids(self, file: str) -> GtidSet: ...
 
+    def now_us(self) -> int: ...
 
-class LiveServer:
-    def __init__(self, settings: SourceSettings, *, verify: bool) -> None:
-        self.address = settings.address
-        self._settings, self._verify = settings, verify
-
-    def rows(self, sql: str) -> Sequence[tuple[object, ...]]:
-        with closing(connect(self._settings)) as connection, translated(self._settings), connection.cursor() as cursor:
-            cursor.execute(sql)
-            return cursor.fetchall()
-
-    def end(self) -> Position:
-        with closing(connect(self._settings)) as connection:
-            return current_position(connection, self._settings)
-
-    def stream(self, start: Position) -> BinlogStream:
-        return BinlogStream(self._settings, start, verify=self._verify)
+    def stream(self, start: Position, *, verify: bool) -> AbstractContextManager[Stream]: ...
 
 
 def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:

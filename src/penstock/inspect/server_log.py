@@ -1,6 +1,6 @@
-"""A server's own log, read as a replica reads it."""
+"""A log, read from who has it: a server as its replicas do, or a folder of its files."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -29,23 +29,23 @@ _FIRST_EVENTS = [
 
 
 class ServerLog:
-    """A server's own log, from a place to its present end, or on and on. It begins between two transactions, at the
-    place or before it."""
+    """From a place to the log's present end, or on and on. It begins between two transactions, at the place or before
+    it."""
 
-    def __init__(self, server: Server, since: Place | None, warn: Warn, *, follow: bool) -> None:
+    def __init__(self, server: Server, since: Place | None, warn: Warn, *, follow: bool, verify: bool = True) -> None:
         self._server = server
         self._warn = warn
-        self._follow = follow
+        self._follow, self._verify = follow, verify
         self.done = self.total = 0
         self.end = server.end()
-        self._sizes = {str(row[0]): int(str(row[1])) for row in server.rows("SHOW BINARY LOGS")}
+        self._sizes = server.sizes()
         self.files = list(self._sizes)
         self.start = self._find(since)
 
     def __iter__(self) -> Iterator[Block]:
         if self.start >= self.end and not self._follow:
             return
-        with self._server.stream(self._asked_for(self.start)) as stream:
+        with self._server.stream(self._asked_for(self.start), verify=self._verify) as stream:
             for block in stream:
                 if block is not None and (rest := self._after_start(block)):
                     yield rest
@@ -76,7 +76,7 @@ class ServerLog:
             case Position():
                 return self._checked(since)
             case Moment():
-                if since.us >= _now_us(self._server.rows):
+                if since.us >= self._server.now_us():
                     return self.end
                 at = _last(len(self.files), lambda i: since.is_after(self._opened_s(self.files[i])))
                 # A file is opened at the time at which a statement began, while others still committed before it.
@@ -126,7 +126,7 @@ class ServerLog:
 
     def _reaches(self, file: str, since: Moment) -> bool:
         """Whether a file has a transaction of this time or later."""
-        with self._server.stream(Position(file, len(MAGIC))) as stream:
+        with self._server.stream(Position(file, len(MAGIC)), verify=self._verify) as stream:
             for block in stream:
                 if block is not None and block.file == file and since.is_reached(block):
                     return True
@@ -135,14 +135,14 @@ class ServerLog:
         return False
 
     def _first_block(self, position: Position) -> Block | None:
-        with self._server.stream(position) as stream:
+        with self._server.stream(position, verify=self._verify) as stream:
             for block in stream:
                 if block is not None or stream.position >= self.end:
                     return block
         return None
 
     def _previous(self, file: str) -> GtidSet:
-        return previous_gtids(self._server, file)
+        return self._server.previous_gtids(file)
 
 
 def _exactly(gtid: GtidSet) -> GtidSet:
@@ -150,14 +150,6 @@ def _exactly(gtid: GtidSet) -> GtidSet:
     if not gtid.is_mariadb:
         return gtid
     return replace(gtid, ranges={domain: ((last, last),) for domain, ((_, last),) in gtid.ranges.items()})
-
-
-def previous_gtids(server: Server, file: str) -> GtidSet:
-    """What was committed before a file was opened, as its first events say."""
-    for row in server.rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
-        if str(row[2]) in {"Previous_gtids", "Gtid_list"}:
-            return replace(GtidSet.parse(str(row[5]).strip("[]")), is_mariadb=str(row[2]) == "Gtid_list")
-    raise BinlogError(f"{file} of {server.address} does not say which GTIDs it begins with")
 
 
 def _last(count: int, holds: Callable[[int], bool]) -> int:
@@ -170,8 +162,3 @@ def _last(count: int, holds: Callable[[int], bool]) -> int:
         else:
             high = middle
     return low
-
-
-def _now_us(rows: Callable[[str], Sequence[tuple[object, ...]]]) -> int:
-    ((now,),) = rows("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
-    return int(str(now))

@@ -9,22 +9,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 from penstock.binlog.events.block import Block
-from penstock.config import InstanceSettings, SourceSettings
-from penstock.errors import PenstockError, PositionLostError, SourceBehindError, SourceConnectionError
+from penstock.config import InstanceSettings
+from penstock.errors import LogHoleError, PenstockError, PositionLostError, SourceBehindError, SourceConnectionError
 from penstock.instance.counters import Counters
 from penstock.instance.gap import Gap, gap_of
 from penstock.instance.lineage import Kinship, Lineage
 from penstock.instance.place import Places
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
-from penstock.instance.watchdog import answers
 from penstock.model import GtidSet, Position
-from penstock.source import BinlogStream, check_source, connect
-from penstock.source.look import Seen, mark_of
+from penstock.source import LogStream, Origin, Seen, origin_of
 from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
@@ -183,21 +180,21 @@ class Capture:
         seconds["source"] += waited_s
         seconds["index"] += self._parts.counters.clock() - began - waited_s
 
-    def _check_mark(self, stream: BinlogStream) -> None:
+    def _check_mark(self, stream: LogStream) -> None:
         """Of each file, before anything of it is put."""
-        mark, lineage, source = stream.mark, self._parts.lineage, self._parts.log.source
+        mark, lineage, source = stream.mark, self._parts.lineage, self._parts.log.origin
         if mark is None or lineage.record.marks.get(mark.file) == mark:
             return
         if not lineage.is_known(mark):
             raise PositionLostError(f"{mark.file} of {source.address} is another file of that name than before")
         if not stream.is_continued:
             # As after a RESET: the server goes on in a file that does not follow the one that it has deleted.
-            seen, before = self._parts.log.look(), self._parts.store.latest
-            if lineage.judge(seen, before, lambda file: mark_of(source, file)) is not Kinship.SAME:
+            seen, before = source.look(), self._parts.store.latest
+            if lineage.judge(seen, before, source.mark_of) is not Kinship.SAME:
                 raise PositionLostError(f"the log of {source.address} began anew while it was read")
         lineage.note(mark)
 
-    def _acknowledge(self, stream: BinlogStream) -> None:
+    def _acknowledge(self, stream: LogStream) -> None:
         """With semi-sync, the commits that wait for what the store has, also after a crash."""
         if stream.semi_sync and stream.wants_ack:
             kept = self._parts.store.wait_until_safe(_SAFE_S)
@@ -235,22 +232,22 @@ class Capture:
 
     def _found(self, start: Position) -> tuple[Position, bool]:
         """Where to go on, and whether by its GTIDs: in the log that was followed, or in the one that has its place."""
-        parts, source = self._parts, self._parts.log.source
-        seen = parts.log.look()
-        kinship = parts.lineage.judge(seen, start, lambda file: mark_of(source, file))
+        parts, source = self._parts, self._parts.log.origin
+        seen = source.look()
+        kinship = parts.lineage.judge(seen, start, source.mark_of)
         if self._stopping.is_set():
             raise SourceConnectionError(f"instance '{self._destination}' was stopped")
         if kinship is Kinship.SAME and start.epoch == parts.lineage.epoch:
             self._check_there(start, seen)
             parts.lineage.adopt(source.address, seen.server)
-            return start, parts.lineage.record.by_gtids and start.gtids is not None
+            return start, source.takes_gtids and parts.lineage.record.by_gtids and start.gtids is not None
         self._enter(InstanceState.SWITCHING, f"{source.address} has {kinship.value}")
         if kinship is Kinship.ANEW:
             raise PositionLostError(
                 f"the log of {source.address} began anew, or lost its end: what came after {start} may be lost"
             )
         gtids = self._usable_gtids(start, seen, source)
-        by_gtids = gtids is not None
+        by_gtids = gtids is not None and source.takes_gtids
         epoch = parts.lineage.epoch + (kinship is not Kinship.SAME)
         places = Places(source, epoch, parts.settings.failover.window_s)
         place = places.after(gtids) if gtids is not None else places.by_time(start, not_after=self._put_at)
@@ -273,7 +270,7 @@ class Capture:
                 f"{start.file} ends at {size}: the server has lost the end of its log, as in a crash"
             )
 
-    def _usable_gtids(self, start: Position, seen: Seen, source: SourceSettings) -> GtidSet | None:
+    def _usable_gtids(self, start: Position, seen: Seen, source: Origin) -> GtidSet | None:
         """After which to go on; None when time must do. A standby may lack for a while what was captured already: then
         it is waited for."""
         if start.gtids is None or not start.gtids.ranges or seen.end.gtids is None:
@@ -281,7 +278,7 @@ class Capture:
         lacking = start.gtids.minus(seen.end.gtids)
         if not lacking.ranges:
             self._lacking_since = None
-            is_taken = not start.gtids.is_mariadb or self._takes_gtids(start, source)
+            is_taken = not start.gtids.is_mariadb or not source.takes_gtids or self._takes_gtids(start, source)
             return start.gtids if is_taken else None
         now = time.monotonic()
         self._lacking_since = self._lacking_since or now
@@ -295,10 +292,10 @@ class Capture:
         # MariaDB refuses GTIDs that it does not have. Those that MySQL lacks are not waited for any more.
         return None if start.gtids.is_mariadb else start.gtids.minus(lacking)
 
-    def _takes_gtids(self, start: Position, source: SourceSettings) -> bool:
+    def _takes_gtids(self, start: Position, source: Origin) -> bool:
         """A MariaDB whose numbers have passed ours may have got there by transactions of its own."""
         try:
-            with BinlogStream(source, start, by_gtids=True, verify=False) as stream:
+            with source.stream(start, by_gtids=True, verify=False) as stream:
                 return any(stream.is_flowing for _ in stream)
         except PositionLostError as error:
             log.error(  # noqa: TRY400 - the reason is in its text
@@ -318,9 +315,9 @@ class Capture:
             return False
         (other,) = others
         try:
-            answers(other, failover.query, failover.interval_s)
-            with closing(connect(other)) as connection:
-                check_source(connection, other, is_standby=True)
+            origin = origin_of(other)
+            origin.answers(failover.query, failover.interval_s)
+            origin.check(is_standby=True)
         except PenstockError as problem:
             log.warning("no switch destination=%s reason=%s; and %s", self._destination, error, problem)
             return False
@@ -344,9 +341,11 @@ class Capture:
             return False
 
     def _get_over_gap(self, error: PositionLostError) -> bool:
-        parts, source = self._parts, self._parts.log.source
-        start, seen = parts.store.latest, parts.log.look()
-        kinship = parts.lineage.judge(seen, start, lambda file: mark_of(source, file))
+        parts, source = self._parts, self._parts.log.origin
+        start, seen = parts.store.latest, source.look()
+        kinship = parts.lineage.judge(seen, start, source.mark_of)
+        if isinstance(error, LogHoleError):
+            seen = seen.after(start.file)
         if not self._is_gone(start, seen, kinship):
             self.fail(error)
             return False

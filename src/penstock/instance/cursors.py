@@ -100,5 +100,4 @@ def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
 
 
 def cursor_at(settings: InstanceSettings, position: Position) -> Cursor:
-    source = settings.source
-    return Cursor(position, source=(source.host, source.port))
+    return Cursor(position, source=settings.source.endpoint)

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from penstock.config import InstanceSettings, SourceSettings
+from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
 from penstock.instance.place import Places
+from penstock.source import origin_of
 from penstock.source.checks import Finding, Verdict
 from penstock.source.examine import examine
+from penstock.source.examine_folder import examine_folder
 
 
 def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[Finding]]:
@@ -16,7 +18,10 @@ def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[F
     for settings in instances:
         for source in settings.sources:
             if source.address not in found:
-                found[source.address] = list(examine(source, is_standby=source is settings.standby))
+                if isinstance(source, DirectorySettings):
+                    found[source.address] = list(examine_folder(source))
+                else:
+                    found[source.address] = list(examine(source, is_standby=source is settings.standby))
         if settings.start is not None and not _cannot_be_read(found[settings.source.address]):
             found[settings.source.address].append(_start(settings.source, settings.start))
     return found
@@ -26,9 +31,9 @@ def _cannot_be_read(findings: list[Finding]) -> bool:
     return not any(one.what == "reading the log" and one.verdict is Verdict.OK for one in findings)
 
 
-def _start(source: SourceSettings, text: str) -> Finding:
-    places = Places(source, 0, 0)
+def _start(source: SourceSettings | DirectorySettings, text: str) -> Finding:
     try:
+        places = Places(origin_of(source), 0, 0)
         place = places.settled(places.configured(text, datetime.now(UTC)))
     except PenstockError as error:
         return Finding(f"start at {text}", Verdict.FAIL, "not in the log", str(error))

@@ -4,12 +4,9 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.config import SourceSettings
 from penstock.errors import PenstockError
-from penstock.inspect.live_server import LiveServer
-from penstock.inspect.server_log import previous_gtids
 from penstock.model import GtidSet, Position
-from penstock.source.look import Seen, mark_of
+from penstock.source import Origin, Seen
 
 log = logging.getLogger(__name__)
 
@@ -42,17 +39,17 @@ class Gap:
         return "; ".join(parts) + (f" ({self.reason})" if self.reason else "")
 
 
-def gap_of(source: SourceSettings, start: Position, seen: Seen, reason: str = "") -> Gap:
-    """As much as the server says."""
+def gap_of(origin: Origin, start: Position, seen: Seen, reason: str = "") -> Gap:
+    """As much as is said there."""
     began, gone = 0, None
     try:
-        began = mark_of(source, seen.files[0]).began
+        began = origin.mark_of(seen.files[0]).began
         if seen.end.gtids is not None and start.gtids is not None:
-            before = seen.purged or previous_gtids(LiveServer(source, verify=False), seen.files[0])
+            before = seen.purged or origin.previous_gtids(seen.files[0])
             gone = before.minus(start.gtids)
     except PenstockError as error:
         log.debug("not all is known of a gap: %s", error)
-    return Gap(source.address, start, seen.oldest, began, gone, reason)
+    return Gap(origin.address, start, seen.oldest, began, gone, reason)
 
 
 def _shown(gtids: GtidSet) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from penstock.binlog.events.block import Block
-from penstock.config import FilterSettings, InstanceSettings
+from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
 from penstock.errors import (
     ConfigurationError,
     FencedError,
@@ -35,9 +35,8 @@ from penstock.instance.watchdog import Watchdog
 from penstock.meta import Cursor, KeptMeta, MemoryMeta
 from penstock.model import Position, TableName, TableSchema
 from penstock.schema import live_schema
-from penstock.source import check_source, connect
+from penstock.source import Seen, connect, origin_of
 from penstock.source.connection import translated
-from penstock.source.look import Seen, mark_of
 from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
@@ -126,7 +125,7 @@ class Instance:
             self._threads.append(thread)
             thread.start()
         self._started(self._watchdog).start()
-        capture.settled.wait(self.settings.source.connect_timeout_s)
+        capture.settled.wait(self.source_log.origin.patience_s)
         if self.failure is not None:
             self.stop()
             raise self.failure
@@ -198,7 +197,7 @@ class Instance:
             source_log.source = next(one for one in settings.sources if one.address in alive)
         seen = source_log.look()
         place = self._place(self._books)
-        kinship = lineage.judge(seen, place or seen.end, lambda file: mark_of(source_log.source, file))
+        kinship = lineage.judge(seen, place or seen.end, source_log.origin.mark_of)
         if kinship is not Kinship.SAME and place is None:
             lineage.rise(source_log.source.address, seen.server, by_gtids=False)  # there is nothing to go on from
             kinship = Kinship.SAME
@@ -252,8 +251,7 @@ class Instance:
         problem: PenstockError | None = None
         for source in self.settings.sources:
             try:
-                with closing(connect(source)) as connection:
-                    check_source(connection, source, is_standby=source is self.settings.standby)
+                origin_of(source).check(is_standby=source is self.settings.standby)
                 alive.add(source.address)
             except SourceConnectionError as error:
                 problem = problem or error
@@ -295,13 +293,13 @@ class Instance:
 
     def _check_purged(self, store: EventStore, meta: MemoryMeta, seen: Seen) -> None:
         """What the source no longer has stops the clients that need it, and nobody else."""
-        source, oldest = self.source_log.source, self.source_log.places.placed(seen.oldest)
+        oldest = self.source_log.places.placed(seen.oldest)
         if store.latest >= oldest:
             return
         cursors = meta.cursors()
         later = [cursor.position for cursor in cursors.values() if cursor.position >= oldest]
         lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
-        problem = gap_of(source, store.latest, seen)
+        problem = gap_of(self.source_log.origin, store.latest, seen)
         if problem.is_empty:
             return  # capture gets over it
         if not later:
@@ -362,6 +360,8 @@ class Instance:
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
         source = self.source_log.source
+        if isinstance(source, DirectorySettings):
+            return [self._started(self._tables).describe(table) for table in tables]
         with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
             has_labels = "FULL" in (cursor.fetchone() or ())
@@ -405,8 +405,7 @@ class Instance:
     # -- keeping the place
 
     def _address(self) -> tuple[str, int]:
-        source = self.source_log.source
-        return source.host, source.port
+        return self.source_log.source.endpoint
 
     def _replaced(self, error: PenstockError) -> None:
         """Another server has this destination now."""

@@ -14,7 +14,7 @@ from penstock.config.settings import MOST_EPOCHS
 from penstock.errors import ConfigurationError
 from penstock.meta import SourceRecord, SourceRecords
 from penstock.model import FileMark, Position
-from penstock.source.look import Seen
+from penstock.source import Seen
 
 log = logging.getLogger(__name__)
 

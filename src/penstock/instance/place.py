@@ -10,14 +10,12 @@ import numpy as np
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import MAGIC
-from penstock.config import SourceSettings
 from penstock.errors import PositionLostError
 from penstock.inspect.gtid_mask import are_in, truths
-from penstock.inspect.live_server import LiveServer
 from penstock.inspect.place import Moment, parse_place
-from penstock.inspect.server_log import ServerLog, previous_gtids
+from penstock.inspect.server_log import ServerLog
 from penstock.model import GtidSet, Position
-from penstock.source.look import look_at, mark_of
+from penstock.source import Origin
 from penstock.store import Start
 from penstock.store.client import Place
 from penstock.store.held import Entries, Held
@@ -29,20 +27,17 @@ log = logging.getLogger(__name__)
 class Places:
     """In the log that a source has now, of this epoch. What it finds lies between two transactions."""
 
-    def __init__(self, source: SourceSettings, epoch: int, window_s: float, *, by_gtids: bool = True) -> None:
+    def __init__(self, origin: Origin, epoch: int, window_s: float, *, by_gtids: bool = True) -> None:
         """Without `by_gtids` this log has given the GTIDs of the one before to other transactions, or may have."""
-        self._by_gtids = by_gtids
-        self._source, self._epoch, self._window_s = source, epoch, window_s
-        # Headers are looked at, and no checksums: what is found is read again.
-        self._server = LiveServer(source, verify=False)
+        self._origin, self._epoch, self._window_s, self._by_gtids = origin, epoch, window_s, by_gtids
 
     def configured(self, text: str | None, now: datetime) -> Position:
         """As people write it: `first`, `latest`, a position, a time, or GTIDs, after which it is; by default where the
         log ends."""
         if text is None or text == "latest":
-            return self.placed(look_at(self._source).end)
+            return self.placed(self._origin.look().end)
         if text == "first":
-            return self.placed(look_at(self._source).oldest)
+            return self.placed(self._origin.look().oldest)
         place = parse_place(text, now)
         if isinstance(place, Position):
             return self.placed(place)
@@ -54,19 +49,19 @@ class Places:
 
     def _check_had(self, gtids: GtidSet) -> None:
         """To begin after what was never there would be to begin anywhere."""
-        had = self._server.end().gtids
+        had = self._origin.end().gtids
         if had is None:
-            raise PositionLostError(f"{self._source.address} has no GTIDs: write a position or a time instead")
+            raise PositionLostError(f"{self._origin.address} has no GTIDs: write a position or a time instead")
         lacking = gtids.minus(had)
         if lacking.ranges:
             raise PositionLostError(
-                f"{self._source.address} never had {gtids.text}: it has {had.text or 'none'}; is it another server's?"
+                f"{self._origin.address} never had {gtids.text}: it has {had.text or 'none'}; is it another server's?"
             )
 
     def find(self, start: Start) -> Position:
         """By a GTID or a time: the file by its first events, then the transaction in it."""
         since = GtidSet.parse(start.gtid) if start.kind == "gtid" else Moment(start.time_us)
-        searched = ServerLog(self._server, since, no_warning, follow=False)
+        searched = self._searched(since)
         last = searched.start
         for block in searched:
             entries = Entries.of(block)
@@ -78,20 +73,20 @@ class Places:
             ends = block.boundaries
             last = block.boundary_after(int(ends[-1])) if ends.size else last
         if start.kind == "gtid":
-            raise PositionLostError(f"the log of {self._source.address} has no transaction {start.gtid}")
+            raise PositionLostError(f"the log of {self._origin.address} has no transaction {start.gtid}")
         return self.placed(last)
 
     def after(self, executed: GtidSet) -> Position:
         """Before the first transaction that is not in the set."""
-        seen = look_at(self._source)
-        before = previous_gtids(self._server, seen.files[0]) if seen.purged is None else seen.purged
+        seen = self._origin.look()
+        before = self._origin.previous_gtids(seen.files[0]) if seen.purged is None else seen.purged
         if not executed.includes(before):
             gone = before.minus(executed)
             raise PositionLostError(
-                f"{self._source.address} no longer has all transactions after {executed.text}: its log begins at"
+                f"{self._origin.address} no longer has all transactions after {executed.text}: its log begins at"
                 f" {seen.oldest}, and {gone.text} came before"
             )
-        searched = ServerLog(self._server, executed, no_warning, follow=False)
+        searched = self._searched(executed)
         last = searched.start
         for block in searched:
             ends = block.boundaries
@@ -105,10 +100,9 @@ class Places:
 
     def settled(self, position: Position) -> Position:
         """The place itself, or the last before it that lies between two transactions; with the GTIDs before it."""
-        plain, has_gtids = replace(position, epoch=0), self._server.end().gtids is not None
+        plain, has_gtids = replace(position, epoch=0), self._origin.end().gtids is not None
         # Where no event begins, only a checksum tells.
-        checked = LiveServer(self._source, verify=True)
-        is_between = ServerLog(checked, plain, no_warning, follow=False).start == plain
+        is_between = self._searched(plain, verify=True).start == plain
         if is_between and (position.gtids is not None or not has_gtids):
             return position
         found = self._last_before(plain, has_gtids=has_gtids)
@@ -121,9 +115,9 @@ class Places:
         """Its file is read up to there."""
         first = last = Position(position.file, len(MAGIC))
         if last == position:
-            gtids = previous_gtids(self._server, position.file) if has_gtids else None
+            gtids = self._origin.previous_gtids(position.file) if has_gtids else None
             return replace(last, gtids=gtids)
-        for block in ServerLog(self._server, first, no_warning, follow=False):
+        for block in self._searched(first):
             part = block.between(first, position)
             if len(part) and part.boundaries.size:
                 last = part.boundary_after(int(part.boundaries[-1]))
@@ -137,11 +131,11 @@ class Places:
             return position
         if position.epoch > self._epoch:
             raise PositionLostError(
-                f"{position} is of a log that comes after that of {self._source.address}, which is of epoch"
+                f"{position} is of a log that comes after that of {self._origin.address}, which is of epoch"
                 f" {self._epoch}: what was kept of the epochs is older than this place"
             )
         has_gtids = self._by_gtids and position.gtids is not None and bool(position.gtids.ranges)
-        if has_gtids and position.gtids is not None and self._server.end().gtids is not None:
+        if has_gtids and position.gtids is not None and self._origin.end().gtids is not None:
             return self.after(position.gtids)
         return self.by_time(position)
 
@@ -149,18 +143,22 @@ class Places:
         """A while before it, or before it was captured, whichever is earlier: a server's clock may be anything."""
         if position.timestamp:
             seconds = min(position.timestamp, not_after or time.time()) - self._window_s
-            oldest = look_at(self._source).oldest
-            if oldest.file_number > 1 and mark_of(self._source, oldest.file).began > seconds:
+            oldest = self._origin.look().oldest
+            if oldest.file_number > 1 and self._origin.mark_of(oldest.file).began > seconds:
                 raise PositionLostError(
-                    f"the log of {self._source.address} begins at {oldest}, after the time of {position}: what came"
+                    f"the log of {self._origin.address} begins at {oldest}, after the time of {position}: what came"
                     " between the two is gone"
                 )
             return self.find(Start.at_time(round(seconds * 1_000_000)))
         raise PositionLostError(
-            f"{position} is of the log that was followed before that of {self._source.address}, and neither its GTIDs"
+            f"{position} is of the log that was followed before that of {self._origin.address}, and neither its GTIDs"
             " nor its time are known: say where to go on with `penstock position set`, a Spark query begins anew with a"
             " new checkpoint"
         )
+
+    def _searched(self, since: Position | GtidSet | Moment, *, verify: bool = False) -> ServerLog:
+        """Headers are looked at, and by default no checksums: what is found is read again."""
+        return ServerLog(self._origin, since, no_warning, follow=False, verify=verify)
 
     def placed(self, position: Position) -> Position:
         """As the server gives it, and in our order."""

@@ -3,7 +3,8 @@
 The catalogue is read now, and the log is followed from an older place. A table that a statement between the two has
 changed was another one at the start, so it is not known there. How it was read counts from the place on at which it was
 read, unless it was changed meanwhile. Where the log has full metadata nobody needs what was before: the history then
-begins at that place, and only the statements that ran meanwhile are looked for.
+begins at that place, and only the statements that ran meanwhile are looked for. A folder of files has no catalogue:
+there the history begins empty.
 """
 
 import logging
@@ -14,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.config import InstanceSettings, SourceSettings
+from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
 from penstock.instance.ddl import Statements
 from penstock.instance.tables import Tables
@@ -27,12 +28,17 @@ from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDat
 from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
 from penstock.schema.live_catalogue import read_catalogue
-from penstock.source import BinlogStream, connect, current_position
+from penstock.source import connect, current_position, origin_of
 from penstock.source.connection import translated
+from penstock.source.folder_origin import FolderOrigin
 
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.2
+_FOLDER_HINT = (
+    "a folder of log files has no catalogue to ask: begin before the statements that made the database and the table,"
+    " or write the log with binlog_row_metadata = FULL"
+)
 _SAME_SHAPE = {
     StatementKind.TRUNCATE_TABLE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW, StatementKind.DATA,
 }  # fmt: skip
@@ -47,7 +53,7 @@ class Imported:
     later: tuple[Position, Catalogue] | None = None
 
 
-def open_tables(settings: InstanceSettings, source: SourceSettings, start: Position) -> Tables:
+def open_tables(settings: InstanceSettings, source: SourceSettings | DirectorySettings, start: Position) -> Tables:
     """With the history of the instance's folder, or a new one; without a folder it is gone with the process.
 
     The log will be followed from `start`, or later if the history says so.
@@ -59,20 +65,21 @@ def open_tables(settings: InstanceSettings, source: SourceSettings, start: Posit
         later.extend([imported.later] if imported.later else [])
         return imported.begin, imported.first
 
+    hint = _FOLDER_HINT if isinstance(source, DirectorySettings) else ""
     if settings.data_dir is not None:
         history = SchemaHistory(settings.data_dir / settings.destination / "schema", first)
-        return Tables(history, next(iter(later), None))
+        return Tables(history, next(iter(later), None), hint=hint)
     folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
     try:
         history = SchemaHistory(Path(folder.name), first)
     except BaseException:
         folder.cleanup()
         raise
-    return Tables(history, next(iter(later), None), folder.cleanup)
+    return Tables(history, next(iter(later), None), folder.cleanup, hint=hint)
 
 
 def record_between(
-    tables: Tables, source: SourceSettings, followed: Position, start: Position, *, verify: bool
+    tables: Tables, source: SourceSettings | DirectorySettings, followed: Position, start: Position, *, verify: bool
 ) -> None:
     """The statements of a part of the log that was not followed, as while the instance was down and began later. Logs
     that name their columns need none."""
@@ -82,15 +89,17 @@ def record_between(
         tables.record(kind, change)
 
 
-def _has_names(source: SourceSettings) -> bool:
+def _has_names(source: SourceSettings | DirectorySettings) -> bool:
+    if isinstance(source, DirectorySettings):
+        return False
     with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
         cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
         return "FULL" in (cursor.fetchone() or ())
 
 
-def import_patiently(source: SourceSettings, start: Position, *, verify: bool = True) -> Imported:
+def import_patiently(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
     """A connection may break while many tables are read; then it is tried again, for as long as one may take."""
-    deadline = time.monotonic() + source.connect_timeout_s
+    deadline = time.monotonic() + origin_of(source).patience_s
     while True:
         try:
             return import_tables(source, start, verify=verify)
@@ -101,7 +110,9 @@ def import_patiently(source: SourceSettings, start: Position, *, verify: bool = 
             time.sleep(_PAUSE_S)
 
 
-def import_tables(source: SourceSettings, start: Position, *, verify: bool = True) -> Imported:
+def import_tables(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
+    if isinstance(source, DirectorySettings):
+        return Imported(start, Catalogue(_server_of(FolderOrigin(source), start.file)))
     with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
         before = replace(current_position(connection, source), epoch=start.epoch)
         cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
@@ -117,14 +128,20 @@ def import_tables(source: SourceSettings, start: Position, *, verify: bool = Tru
     return Imported(start, _without(catalogue, several), (after, proven) if several else None)
 
 
+def _server_of(origin: FolderOrigin, file: str) -> Server:
+    """That wrote the file, or if it is gone the oldest that is there."""
+    sizes = origin.sizes()
+    return Server.of(origin.head_of(file if file in sizes else next(iter(sizes))).server_version)
+
+
 def _statements(
-    source: SourceSettings, start: Position, end: Position, server: Server, *, verify: bool
+    source: SourceSettings | DirectorySettings, start: Position, end: Position, server: Server, *, verify: bool
 ) -> Iterator[tuple[StatementKind, Change]]:
     """Of the log between two places that change tables."""
     if start >= end:
         return
     statements = Statements()
-    with BinlogStream(source, start, verify=verify) as stream:
+    with origin_of(source).stream(start, verify=verify) as stream:
         for block in stream:
             if block is not None:
                 for kind, change in statements.of(block.between(start, end), server):

@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from penstock.binlog.events.block import Block
-from penstock.config import InstanceSettings, SourceSettings
+from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PositionLostError, ServerIdTakenError, SourceConnectionError
 from penstock.filter import BlockFilter
 from penstock.instance.lineage import Lineage
 from penstock.instance.place import Places
 from penstock.model import Position
-from penstock.source import BinlogStream
-from penstock.source.look import Seen, look_at
+from penstock.source import LogStream, Origin, Seen, origin_of
 from penstock.source.stream import draw_server_id
 from penstock.store import Start
 
@@ -29,7 +28,8 @@ class SourceLog:
     def __init__(self, settings: InstanceSettings, lineage: Lineage) -> None:
         self._settings, self._lineage = settings, lineage
         self.source = next((one for one in settings.sources if one.address == lineage.record.address), settings.source)
-        self._streams: set[BinlogStream] = set()
+        self._origins = {one.address: origin_of(one) for one in settings.sources}
+        self._streams: set[LogStream] = set()
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go
         self._server_id = settings.source.server_id or draw_server_id()  # of who follows the log; others draw their own
@@ -40,7 +40,12 @@ class SourceLog:
         """What is read from now on is filtered by these."""
         self._settings = settings
 
-    def switch_to(self, source: SourceSettings) -> None:
+    @property
+    def origin(self) -> Origin:
+        """Where the log is read from."""
+        return self._origins[self.source.address]
+
+    def switch_to(self, source: SourceSettings | DirectorySettings) -> None:
         """Another server has the log."""
         self.source = source
         self.interrupt()
@@ -55,7 +60,7 @@ class SourceLog:
             stream.stop()
 
     @contextmanager
-    def followed(self, start: Position, *, by_gtids: bool = False) -> Generator[BinlogStream, None, None]:
+    def followed(self, start: Position, *, by_gtids: bool = False) -> Generator[LogStream, None, None]:
         """The stream of capture: there is one at a time."""
         try:
             with self.opened(start, self._server_id, by_gtids=by_gtids, semi_sync=self.source.semi_sync) as stream:
@@ -69,10 +74,10 @@ class SourceLog:
     @contextmanager
     def opened(
         self, start: Position, server_id: int | None = None, *, by_gtids: bool = False, semi_sync: bool = False
-    ) -> Generator[BinlogStream, None, None]:
+    ) -> Generator[LogStream, None, None]:
         """A stream that `stop` ends, whoever reads from it."""
         how = {"verify": self._settings.verify_checksum, "by_gtids": by_gtids, "semi_sync": semi_sync}
-        stream = BinlogStream(self.source, start, server_id=server_id, **how)
+        stream = self.origin.stream(start, server_id=server_id, **how)
         self._streams.add(stream)
         try:
             with stream:
@@ -107,7 +112,7 @@ class SourceLog:
     @property
     def places(self) -> Places:
         record, window_s = self._lineage.record, self._settings.failover.window_s
-        return Places(self.source, record.epoch, window_s, by_gtids=record.by_gtids)
+        return Places(self.origin, record.epoch, window_s, by_gtids=record.by_gtids)
 
     def find(self, start: Start) -> Position:
         return self.places.find(start)
@@ -122,7 +127,7 @@ class SourceLog:
         return self.places.translated(position)
 
     def look(self) -> Seen:
-        return look_at(self.source)
+        return self.origin.look()
 
     def oldest(self) -> Position:
         """Where it begins."""

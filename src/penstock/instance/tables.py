@@ -17,7 +17,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import parse_table_map, table_name
 from penstock.errors import BinlogError, SchemaError
 from penstock.instance.ddl import Statements
-from penstock.model import Position, TableName
+from penstock.model import Position, TableName, TableSchema
 from penstock.model.table import is_nameless
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import Change
@@ -53,11 +53,14 @@ class Tables:
         history: SchemaHistory,
         later: tuple[Position, Catalogue] | None = None,
         on_close: Callable[[], None] = lambda: None,
+        *,
+        hint: str = "",
     ) -> None:
-        """`later` is a place that is still to come, and what the tables are there, whatever leads to it."""
+        """`later` is a place that is still to come, and what the tables are there, whatever leads to it. `hint` is for
+        who misses a table that the history does not have."""
         self._history = history
         self._later = later
-        self._on_close = on_close
+        self._on_close, self._hint = on_close, hint
         self._lock = threading.Lock()  # of all below, and of the history
         self._shapes: dict[bytes, tuple[Table, str, _Shape]] = {}  # by table map: the history's table, server version
         self._differences: dict[TableName, str] = {}
@@ -65,6 +68,7 @@ class Tables:
         self._statements = Statements()
         self._unseen = 0
         self.last_unseen = ""
+        self._seen: dict[TableName, tuple[bytes, str]] = {}  # the last table map, server version
 
     def close(self) -> None:
         with self._lock:
@@ -87,6 +91,18 @@ class Tables:
     def unseen(self) -> int:
         """Changes that the log has as statements, not as rows: nobody gets them."""
         return self._unseen
+
+    def describe(self, name: TableName) -> TableSchema:
+        """As the last rows that were followed have it, or the DDL since."""
+        with self._lock:
+            if name in self._stopped:
+                raise SchemaError(self._stopped[name])
+            if (seen := self._seen.get(name)) is not None:
+                return parse_table_map(*seen)
+            if (found := self._history.catalogue.find(name)) is not None:
+                return found.schema
+            first = self._history.first
+        raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
 
     def restart(self, place: Position, catalogue: Catalogue, later: tuple[Position, Catalogue] | None = None) -> None:
         """Go on there with these tables: those of another server, or read anew."""
@@ -181,7 +197,10 @@ class Tables:
         if applied.problem:
             names = ", ".join(map(str, sorted(applied.unknown)))
             log.warning("statement not followed position=%s tables=%s reason=%s", place, names, applied.problem)
+        for name in applied.altered | applied.created | applied.unknown | {new for _, new in applied.renamed}:
+            self._seen.pop(name, None)
         for name in applied.dropped | {old for old, _ in applied.renamed}:
+            self._seen.pop(name, None)
             self._stopped.pop(name, None)
             self._differences.pop(name, None)
 
@@ -194,7 +213,10 @@ class Tables:
             if shape.problem:
                 problems[number] = shape.problem
             if is_followed:
-                self._note(table_name(body), shape, first)
+                name = table_name(body)
+                self._note(name, shape, first)
+                if self._is_present(name, last):
+                    self._seen[name] = shape.body, block.server_version
         if tables == block.tables and problems == block.problems:
             return block
         return replace(block, tables=tables, problems=problems)
@@ -218,7 +240,7 @@ class Tables:
         try:
             before, after = (self._catalogue_at(place).known(name) for place in (first, last))
         except SchemaError as error:
-            return _Shape(body, str(error) if _lacks_names(body, version) else "")
+            return _Shape(body, self._with_hint(error) if _lacks_names(body, version) else "")
         if before is not after and before != after and _lacks_names(body, version):
             return _Shape(
                 body, f"table {name} was altered between {first} and {last}, and these rows have one table map"
@@ -229,6 +251,19 @@ class Tables:
                 self._shapes.clear()
             known = self._shapes[body] = before, version, _compared(body, before, version)
         return known[2]
+
+    def _with_hint(self, error: SchemaError) -> str:
+        return f"{error}; {self._hint}" if self._hint else str(error)
+
+    def _is_present(self, name: TableName, place: Position) -> bool:
+        """Whether a table is still what it was there."""
+        history = self._history
+        if place >= history.last:
+            return True
+        try:
+            return history.at(place).find(name) == history.catalogue.find(name)
+        except SchemaError:
+            return False
 
     def _catalogue_at(self, place: Position) -> Catalogue:
         history = self._history

@@ -4,31 +4,16 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
-from typing import Any
 
-from penstock.config import InstanceSettings, SourceSettings
+from penstock.config import InstanceSettings
 from penstock.errors import PenstockError
 from penstock.instance.source_log import SourceLog
 from penstock.model import Position
-from penstock.source import connect
-from penstock.source.checks import retention_s, variables_of
-from penstock.source.connection import translated
-from penstock.source.look import mark_of
 
 log = logging.getLogger(__name__)
 
 _RETENTION_EVERY_S = 60.0
 _END_EVERY_S = 10.0
-
-
-def answers(source: SourceSettings, query: str, timeout_s: float) -> None:
-    """Raises why it does not."""
-    timeout = max(1, round(timeout_s))
-    limits: dict[str, Any] = {"connect_timeout": timeout, "read_timeout": timeout, "write_timeout": timeout}
-    with closing(connect(source, **limits)) as connection, translated(source), connection.cursor() as cursor:
-        cursor.execute(query)
-        cursor.fetchall()
 
 
 class Watchdog:
@@ -68,7 +53,7 @@ class Watchdog:
             source = self._log.source
             try:
                 if has_standby:
-                    answers(source, failover.query, failover.interval_s)
+                    self._log.origin.answers(failover.query, failover.interval_s)
                 failures = 0
                 if time.monotonic() - end_at >= _END_EVERY_S:
                     end_at = time.monotonic()
@@ -102,17 +87,16 @@ class Watchdog:
 
     def check_retention(self) -> float | None:
         """How many hours the source still keeps what is needed next."""
-        source, needed = self._log.source, self._needed()
+        origin, needed = self._log.origin, self._needed()
         seen = self._log.look()
         self._on_oldest(self._log.places.placed(seen.oldest))
-        with closing(connect(source)) as connection:
-            kept_s = retention_s(variables_of(connection, source))
+        kept_s = origin.kept_s()
         if not kept_s or needed.epoch != self._log.epoch:
             self.hours_left = None
             return None
         later = [name for name in seen.files if Position(name, 0).file_number > needed.file_number]
         # A file's age counts from its last change: from when the next one began.
-        ended_s = mark_of(source, later[0]).began if later else self._clock()
+        ended_s = origin.mark_of(later[0]).began if later else self._clock()
         self.hours_left = max(0.0, (ended_s + kept_s - self._clock()) / 3600)
         self._warn(self.hours_left, needed)
         return self.hours_left

@@ -2,6 +2,8 @@
 
 from penstock.source.connection import connect
 from penstock.source.directory import DirectoryStream
+from penstock.source.origin import LogStream, Origin, Seen
+from penstock.source.origins import origin_of
 from penstock.source.preflight import check_source, current_position, oldest_position
 from penstock.source.query import RowQuery
 from penstock.source.stream import BinlogStream
@@ -9,9 +11,13 @@ from penstock.source.stream import BinlogStream
 __all__ = [
     "BinlogStream",
     "DirectoryStream",
+    "LogStream",
+    "Origin",
     "RowQuery",
+    "Seen",
     "check_source",
     "connect",
     "current_position",
     "oldest_position",
+    "origin_of",
 ]

@@ -6,6 +6,7 @@ file; when that is there, nothing more is added to the one before. Bytes are rea
 
 import logging
 import threading
+import time
 import zlib
 from collections.abc import Generator, Iterator
 from dataclasses import replace
@@ -19,8 +20,9 @@ from penstock.binlog.events.layout import CHECKSUM, END_AT, FLAGS_AT, HEADER, IN
 from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.binlog.events.reader import BlockReader
 from penstock.config import DirectorySettings
-from penstock.errors import BinlogError, PositionLostError
-from penstock.model import Position
+from penstock.errors import BinlogError, LogHoleError, PositionLostError, SourceConnectionError
+from penstock.model import FileMark, Position
+from penstock.source.file_head import read_bytes, read_mark
 from penstock.source.folder import Folder, log_files, open_folder
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class DirectoryStream:
         self._stopping = threading.Event()
         self._last: Block | None = None
         self._is_flowing = False
+        self.waited_s = 0.0  # for bytes to come
         self._begin(start)
 
     def _begin(self, position: Position) -> None:
@@ -66,6 +69,28 @@ class DirectoryStream:
     @property
     def position(self) -> Position:
         return self._reader.position
+
+    @property
+    def mark(self) -> FileMark | None:
+        """Of the file that is read."""
+        return self._reader.mark
+
+    @property
+    def is_continued(self) -> bool:
+        """Files follow one another by their numbers."""
+        return True
+
+    @property
+    def semi_sync(self) -> bool:
+        """Nobody waits for who reads files."""
+        return False
+
+    @property
+    def wants_ack(self) -> bool:
+        return False
+
+    def acknowledge(self, kept: Position) -> None:
+        """There is nobody to tell."""
 
     def __enter__(self) -> Self:
         names = log_files(self._folder, self._base)
@@ -106,7 +131,11 @@ class DirectoryStream:
             if not self._follow:
                 return None
             yield None
-            self._stopping.wait(self._settings.poll_s)
+            began = time.perf_counter()
+            is_over = self._stopping.wait(self._settings.poll_s)
+            self.waited_s += time.perf_counter() - began
+            if not is_over:
+                self._check_same()
         return None
 
     def _blocks(self, size: int, *, flush: bool = False, keep_loose: bool = True) -> Iterator[Block]:
@@ -122,15 +151,25 @@ class DirectoryStream:
             self._is_open = self._open()
             if not self._is_open:
                 return 0
-        size = self._folder.read_into(
-            self._file.file, self._offset, self._reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data
-        )
+        began, room = time.perf_counter(), self._reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data
+        size = self._folder.read_into(self._file.file, self._offset, room)
+        self.waited_s += time.perf_counter() - began
         self._offset += size
         return size
 
+    def _check_same(self) -> None:
+        """A file that is being written grows; another one may have taken its name."""
+        known, file = self._reader.mark, self._file.file
+        if known is None or (size := self._folder.size(file)) == self._offset:
+            return
+        if size < self._offset or read_mark(self._folder, file) != known:
+            raise SourceConnectionError(
+                f"{self._settings.address}/{file} is another file of that name than before, or was cut off"
+            )
+
     def _open(self) -> bool:
         """Whether the head of the file is there. A reader that begins inside is told first how events are written."""
-        head = self._bytes(0, len(MAGIC) + HEADER)
+        head = read_bytes(self._folder, self._file.file, 0, len(MAGIC) + HEADER)
         if len(head) >= len(MAGIC):
             check_magic(head[: len(MAGIC)], f"{self._settings.address}/{self._file.file}")
         if len(head) < len(MAGIC) + HEADER:
@@ -143,7 +182,7 @@ class DirectoryStream:
             raise PositionLostError(
                 f"{self._file} is after the end of its file in {self._settings.address}: it was cut off, or is another"
             )
-        event = self._bytes(len(MAGIC), min(size, _LARGEST_FORMAT))
+        event = read_bytes(self._folder, self._file.file, len(MAGIC), min(size, _LARGEST_FORMAT))
         try:
             made_up = _made_up(event)
         except EventProblemError as problem:
@@ -151,10 +190,6 @@ class DirectoryStream:
         self._reader.room(len(made_up))[: len(made_up)].data[:] = made_up
         self._reader.filled(len(made_up))
         return True
-
-    def _bytes(self, offset: int, size: int) -> bytes:
-        found = memoryview(bytearray(size))
-        return bytes(found[: self._folder.read_into(self._file.file, offset, found)])
 
     def _next_file(self) -> str | None:
         number = self._file.file_number
@@ -164,7 +199,7 @@ class DirectoryStream:
         if Position(later[0], 0).file_number != number + 1:
             digits = len(self._file.file) - len(self._base) - 1
             missing = f"{self._base}.{number + 1:0{digits}}"
-            raise PositionLostError(
+            raise LogHoleError(
                 f"{self._settings.address} has no {missing}, and {later[0]} after it: without it changes would be left"
                 " out; bring it back, or choose a later start"
             )

@@ -5,7 +5,7 @@ A file is read at offsets and may grow meanwhile; nothing stays open between two
 
 import os
 import re
-from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -19,8 +19,8 @@ _LOG_FILE = re.compile(r"(.+)\.(\d{1,19})")
 class Folder(Protocol):
     address: str
 
-    def names(self) -> Sequence[str]:
-        """Of all that is in it."""
+    def sizes(self) -> dict[str, int]:
+        """Of all that is in it, by name."""
         ...
 
     def size(self, name: str) -> int: ...
@@ -37,11 +37,15 @@ class LocalFolder:
         if not path.is_dir():
             raise ConfigurationError(f"there is no folder {path}")
 
-    def names(self) -> Sequence[str]:
+    def sizes(self) -> dict[str, int]:
+        found: dict[str, int] = {}
         try:
-            return [path.name for path in self._path.iterdir()]
+            for path in self._path.iterdir():
+                with suppress(FileNotFoundError):  # it went meanwhile
+                    found[path.name] = path.stat().st_size
         except OSError as error:
-            raise self._trouble(error) from error
+            raise SourceConnectionError(f"{self.address} cannot be read: {error}") from error
+        return found
 
     def size(self, name: str) -> int:
         try:
@@ -76,8 +80,14 @@ def open_folder(path: str) -> Folder:
 
 def log_files(folder: Folder, base: str | None = None) -> list[str]:
     """In the order of their numbers; those of `base`, or of the only log that is there."""
+    return list(log_sizes(folder, base))
+
+
+def log_sizes(folder: Folder, base: str | None = None) -> dict[str, int]:
+    """The same, with their sizes."""
     found: dict[str, list[str]] = {}
-    for match in map(_LOG_FILE.fullmatch, folder.names()):
+    sizes = folder.sizes()
+    for match in map(_LOG_FILE.fullmatch, sizes):
         if match is not None:
             found.setdefault(str(match[1]), []).append(match[0])
     if base is None and len(found) > 1:
@@ -86,7 +96,7 @@ def log_files(folder: Folder, base: str | None = None) -> list[str]:
         raise ConfigurationError(
             f"{folder.address} has the files of several logs, {', '.join(sorted(found))}: say which with base"
         )
-    return sorted(found.get(base or next(iter(found), ""), ()), key=file_number)
+    return {name: sizes[name] for name in sorted(found.get(base or next(iter(found), ""), ()), key=file_number)}
 
 
 def _begins_as_log(folder: Folder, names: list[str]) -> bool:

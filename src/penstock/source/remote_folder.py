@@ -1,6 +1,6 @@
 """A folder behind a URL: HTTP, object storage, whatever fsspec knows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from penstock.errors import ConfigurationError, MissingExtraError, PositionLostError, SourceConnectionError
@@ -24,9 +24,14 @@ class RemoteFolder:
             raise ConfigurationError(f"{url} is no URL that can be read: {error}") from None
         self._sizes: dict[str, int] = {}  # as they were when last asked for
 
-    def names(self) -> Sequence[str]:
-        found: list[Any] = self._asked(lambda: self._files.ls(self._path, detail=False))
-        return [str(name).rstrip("/").rpartition("/")[2] for name in found]
+    def sizes(self) -> dict[str, int]:
+        try:
+            found: list[Any] = self._asked(lambda: self._files.ls(self._path, detail=True))
+        except PositionLostError:
+            return {}  # where there are no folders, one without files is none
+        several = {str(one["name"]).rstrip("/").rpartition("/")[2]: one for one in found if one["type"] != "directory"}
+        # HTTP lists names only.
+        return {name: self.size(name) if one["size"] is None else int(one["size"]) for name, one in several.items()}
 
     def size(self, name: str) -> int:
         self._sizes[name] = self._asked(lambda: int(self._files.info(self._url(name))["size"] or 0))

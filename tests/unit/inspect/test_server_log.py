@@ -1,6 +1,6 @@
 """Where reading a server's log begins, on a server that is a written log."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ from penstock.errors import BinlogError, PositionLostError
 from penstock.inspect.place import Moment
 from penstock.inspect.selection import Selection
 from penstock.inspect.server_log import ServerLog
-from penstock.model import Position
+from penstock.model import GtidSet, Position
 from tests.twins.feed import feed
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
@@ -41,14 +41,21 @@ class FakeServer:
     address: str = "db1:3306"
     asked: list[Position] = field(default_factory=list[Position])
 
-    def rows(self, sql: str) -> Sequence[tuple[object, ...]]:
-        return [(FILE, self.log.position)] if sql == "SHOW BINARY LOGS" else [(1_700_000_900_000_000,)]
+    def sizes(self) -> dict[str, int]:
+        return {FILE: self.log.position}
+
+    def now_us(self) -> int:
+        return 1_700_000_900_000_000
+
+    def previous_gtids(self, file: str) -> GtidSet:
+        raise AssertionError(f"nobody looks for GTIDs in {file}")
 
     def end(self) -> Position:
         return Position(FILE, self.log.position + self.gap)
 
     @contextmanager
-    def stream(self, start: Position) -> Iterator[FakeStream]:
+    def stream(self, start: Position, *, verify: bool) -> Iterator[FakeStream]:
+        assert verify
         assert start.offset <= 0xFFFFFFFF
         self.asked.append(start)
         first = start.offset - 4
@@ -161,17 +168,22 @@ class ManyFiles:
     asked: list[Position] = field(default_factory=list[Position])
     refusal: type[Exception] = PositionLostError
 
-    def rows(self, sql: str) -> Sequence[tuple[object, ...]]:
-        if sql == "SHOW BINARY LOGS":
-            return [(name, log.position) for name, log in self.logs.items()]
-        return [(1 << 60,)]
+    def sizes(self) -> dict[str, int]:
+        return {name: log.position for name, log in self.logs.items()}
+
+    def now_us(self) -> int:
+        return 1 << 60
+
+    def previous_gtids(self, file: str) -> GtidSet:
+        raise AssertionError(f"nobody looks for GTIDs in {file}")
 
     def end(self) -> Position:
         name, log = list(self.logs.items())[-1]
         return Position(name, log.position)
 
     @contextmanager
-    def stream(self, start: Position) -> Iterator[FakeStream]:
+    def stream(self, start: Position, *, verify: bool) -> Iterator[FakeStream]:
+        assert verify
         self.asked.append(start)
         names = [name for name in self.logs if name >= start.file]
         blocks: list[Block] = []

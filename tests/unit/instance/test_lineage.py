@@ -7,7 +7,7 @@ import pytest
 from penstock.instance.lineage import Kinship, Lineage
 from penstock.meta import MemoryRecords, SourceRecord
 from penstock.model import FileMark, GtidSet, Position
-from penstock.source.look import Seen
+from penstock.source import Seen
 
 ONE = "b4e7a3f0-0000-11f1-8000-000000000001"
 TWO = "b4e7a3f0-0000-11f1-8000-000000000002"

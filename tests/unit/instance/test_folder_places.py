@@ -1,13 +1,17 @@
 """Places in a folder of log files: its ends, a GTID, a time, and what lies between two of them."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from penstock.config import DirectorySettings
-from penstock.errors import ConfigurationError, PositionLostError
-from penstock.instance.directory_log import DirectoryLog
+from penstock.config import DirectorySettings, InstanceSettings
+from penstock.errors import BinlogError, PositionLostError, SourceConnectionError
+from penstock.instance.lineage import Lineage
+from penstock.instance.source_log import SourceLog
+from penstock.meta import MemoryRecords
 from penstock.model import GtidSet, Position
 from penstock.store import Start
 from tests.twins import event as ev
@@ -56,8 +60,13 @@ def logs(tmp_path: Path, is_mariadb: bool) -> list[LogWriter]:
     return found
 
 
-def log_of(folder: Path) -> DirectoryLog:
-    return DirectoryLog(DirectorySettings(path=str(folder)), epoch=2)
+def log_of(folder: Path) -> SourceLog:
+    records = MemoryRecords()
+    return SourceLog(InstanceSettings(source=DirectorySettings(path=str(folder), poll_s=0.001)), Lineage(records, 2))
+
+
+def configured(log: SourceLog, text: str) -> Position:
+    return log.places.settled(log.places.configured(text, datetime.now(UTC)))
 
 
 def text_of(gtids: GtidSet | None) -> str:
@@ -73,14 +82,14 @@ def executed(number: int, *, is_mariadb: bool) -> str:
 
 def test_its_ends(tmp_path: Path, logs: list[LogWriter], is_mariadb: bool) -> None:
     log = log_of(tmp_path)
-    oldest, end = log.oldest(), log.end()
+    oldest, end = configured(log, "first"), configured(log, "latest")
     assert (oldest, end) == (
         Position("binlog.000007", 4, epoch=2),
         Position("binlog.000009", logs[-1].position, epoch=2),
     )
     assert text_of(oldest.gtids) == ""
     assert text_of(end.gtids) == executed(3 * COUNT, is_mariadb=is_mariadb)
-    assert (log.find(Start.first()), log.find(Start.latest())) == (oldest, end)
+    assert (log.oldest(), log.end()) == (oldest, end)
 
 
 def test_the_end_is_before_what_is_not_whole(tmp_path: Path, logs: list[LogWriter]) -> None:
@@ -96,7 +105,7 @@ def test_after_each_gtid(tmp_path: Path, logs: list[LogWriter], is_mariadb: bool
         place = log.find(Start.after_gtid(f"5-1-{number}" if is_mariadb else f"{SOURCE}:{number}"))
         assert place == Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
         assert text_of(place.gtids) == executed(number, is_mariadb=is_mariadb)
-    with pytest.raises(PositionLostError, match="have no transaction"):
+    with pytest.raises(PositionLostError, match="has no transaction"):
         log.find(Start.after_gtid("5-1-99" if is_mariadb else f"{SOURCE}:99"))
 
 
@@ -118,8 +127,8 @@ def test_what_lies_between(tmp_path: Path, logs: list[LogWriter]) -> None:
         at for pair in pairwise(marks) for block in log.read_log(*pair) for at in block.column("position").tolist()
     ]
     assert pieces == whole
-    with pytest.raises(PositionLostError, match="is not there"):
-        list(log.read_log(marks[0], Position("binlog.000010", 4, epoch=2)))
+    with pytest.raises(PositionLostError, match="is ahead of the log"):
+        log.check_reached(Position("binlog.000010", 4, epoch=2))
 
 
 def test_a_log_without_gtids(tmp_path: Path) -> None:
@@ -128,13 +137,61 @@ def test_a_log_without_gtids(tmp_path: Path) -> None:
     log.add(ev.QUERY, ev.query(b"BEGIN"))
     log.add(ev.XID, ev.xid())
     written(log, tmp_path)
-    assert log_of(tmp_path).oldest().gtids is None
-    end = log_of(tmp_path).end()
-    assert end.gtids is None or not end.gtids.ranges
+    source = log_of(tmp_path)
+    assert configured(source, "first").gtids is None
+    assert (source.end().gtids, source.end().offset) == (None, log.position)
+    with pytest.raises(PositionLostError, match="has no GTIDs"):
+        configured(source, f"{SOURCE}:1")
+
+
+def test_a_set_of_gtids_is_a_place(tmp_path: Path, logs: list[LogWriter], is_mariadb: bool) -> None:
+    log = log_of(tmp_path)
+    for number in range(COUNT, 3 * COUNT + 1):
+        writer = logs[(number - 1) // COUNT]
+        place = log.places.after(GtidSet.parse(executed(number, is_mariadb=is_mariadb)))
+        found = Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
+        # Between the last transaction of a file and the first of the next there are two places.
+        later = Position(logs[number // COUNT].file, 4, epoch=2) if number % COUNT == 0 and number < 12 else found
+        assert found <= place <= max(found, replace(later, offset=1 << 10))
+        assert text_of(place.gtids) == executed(number, is_mariadb=is_mariadb)
+
+
+def test_the_end_moves_with_the_files(tmp_path: Path, logs: list[LogWriter]) -> None:
+    """What was looked at is not read again, and another file of that name is noticed."""
+    path = tmp_path / logs[-1].file
+    data = path.read_bytes()
+    log = log_of(tmp_path)
+    for boundary in logs[-1].boundaries[1:]:
+        path.write_bytes(data[:boundary])
+        assert log.end() == Position(logs[-1].file, boundary, epoch=2)
+    assert log.end().gtids == log_of(tmp_path).end().gtids
+    path.write_bytes(data[: logs[-1].boundaries[2]])
+    assert log.end() == Position(logs[-1].file, logs[-1].boundaries[2], epoch=2)
+    written(logs[0], tmp_path, logs[-1].file)
+    assert log.end() == Position(logs[-1].file, logs[0].position, epoch=2)
+
+
+@pytest.mark.parametrize("size", [0, 3, 4, 50, 130])
+def test_a_file_without_its_first_events_does_not_count_yet(tmp_path: Path, logs: list[LogWriter], size: int) -> None:
+    path = tmp_path / logs[-1].file
+    path.write_bytes(path.read_bytes()[:size])
+    log = log_of(tmp_path)
+    assert log.end() == Position(logs[-2].file, logs[-2].position, epoch=2)
+    assert log.look().files == [one.file for one in logs[:-1]]
+
+
+def test_marks_are_those_of_the_stream(tmp_path: Path, logs: list[LogWriter]) -> None:
+    log = log_of(tmp_path)
+    for writer in logs:
+        for offset in (4, writer.boundaries[2]):
+            with log.opened(Position(writer.file, offset, epoch=2)) as stream:
+                next(iter(stream))
+                assert stream.mark == log.origin.mark_of(writer.file)
 
 
 def test_what_cannot_be_found(tmp_path: Path) -> None:
-    with pytest.raises(PositionLostError, match="no log files"):
+    with pytest.raises(SourceConnectionError, match="no log files"):
         log_of(tmp_path).oldest()
-    with pytest.raises(ConfigurationError, match="nothing to find"):
-        log_of(tmp_path).find(Start.at(Position("binlog.000001", 4)))
+    (tmp_path / "binlog.000001").write_bytes(b"\xfd" + b"bin" + bytes(600))
+    with pytest.raises(BinlogError, match="is encrypted, and only its server has the key: capture from the server"):
+        log_of(tmp_path).oldest()

@@ -1,0 +1,46 @@
+"""All that one can find out of a folder of log files before capture starts, step by step, as far as one gets."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from penstock.config import DirectorySettings
+from penstock.errors import PenstockError
+from penstock.model.position import file_number
+from penstock.source.checks import Finding, Verdict
+from penstock.source.folder import log_sizes, open_folder
+from penstock.source.folder_origin import FolderOrigin
+
+
+def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
+    """Ends with the first thing without which nothing more can be known."""
+    try:
+        sizes = log_sizes(open_folder(settings.path), settings.base)
+    except PenstockError as error:
+        yield Finding("folder", Verdict.FAIL, "not readable", str(error))
+        return
+    if not sizes:
+        mend = f"copy the files of a log to {settings.address}; their names end with a number, as binlog.000007"
+        yield Finding("files", Verdict.FAIL, "none", mend)
+        return
+    yield Finding("files", Verdict.OK, f"{len(sizes)}, {sum(sizes.values()):,} bytes")
+    yield _holes(list(sizes))
+    origin = FolderOrigin(settings)
+    try:
+        present = origin.sizes()
+        heads = [origin.head_of(file) for file in present]
+        end = origin.end()
+    except PenstockError as error:
+        yield Finding("reading the log", Verdict.FAIL, "refused", str(error))
+        return
+    yield Finding("version", Verdict.OK, heads[-1].server_version)
+    gtids = f", after {end.gtids.text}" if end.gtids is not None and end.gtids.ranges else ""
+    yield Finding("reading the log", Verdict.OK, f"{next(iter(present))}:4 to {end}{gtids}")
+
+
+def _holes(files: list[str]) -> Finding:
+    several = [(one, other) for one, other in pairwise(files) if file_number(other) != file_number(one) + 1]
+    if not several:
+        return Finding("gaps between the files", Verdict.OK, "none")
+    text = "; ".join(f"between {one} and {other}" for one, other in several)
+    mend = "bring back what is missing, or begin after it: what is in it is not captured, and capture stops before it"
+    return Finding("gaps between the files", Verdict.FAIL, text, mend)

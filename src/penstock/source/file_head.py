@@ -1,0 +1,82 @@
+"""What a log file says of itself in its first events: whose it is, when it began, and after which GTIDs.
+
+magic 4 | FORMAT_DESCRIPTION | PREVIOUS_GTIDS or MariaDB's list of GTIDs. An encrypted one has a magic of its own, or
+MariaDB's word of it in place of the last.
+"""
+
+from dataclasses import dataclass, replace
+
+from penstock.binlog.events.bodies import Gtids, parse_body
+from penstock.binlog.events.file import check_magic
+from penstock.binlog.events.format import read_format
+from penstock.binlog.events.layout import ENCRYPTED_MAGIC, HEADER, MAGIC, SIZE_AT, TYPE_AT, EventType
+from penstock.binlog.events.problem import EventProblemError, broken
+from penstock.errors import BinlogError
+from penstock.model import FileMark, GtidSet, Position
+from penstock.source.folder import Folder
+
+_LARGEST = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    mark: FileMark
+    server_version: str
+    gtids: GtidSet | None  # of all transactions before it; None when it does not say
+
+
+def read_head(folder: Folder, file: str) -> FileHead | None:
+    """None when it is not all there yet."""
+    magic = read_bytes(folder, file, 0, len(MAGIC))
+    if magic == ENCRYPTED_MAGIC:
+        raise _encrypted(folder, file)
+    if len(magic) == len(MAGIC):
+        check_magic(magic, f"{folder.address}/{file}")
+    first = _event(folder, file, len(MAGIC))
+    second = _event(folder, file, len(MAGIC) + len(first)) if first else b""
+    if not second:
+        return None
+    try:
+        found = read_format(memoryview(first))
+    except EventProblemError as problem:
+        raise broken(first[TYPE_AT], problem.what, first, place=Position(file, len(MAGIC))) from None
+    kind = second[TYPE_AT]
+    if kind == EventType.MARIADB_START_ENCRYPTION:
+        raise _encrypted(folder, file)
+    gtids = None
+    if kind in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
+        body = parse_body(kind, second[HEADER : len(second) - found.checksum])
+        text = body.text if isinstance(body, Gtids) else ""
+        gtids = replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
+    return FileHead(FileMark(file, found.began, found.server_id), found.server_version, gtids)
+
+
+def read_mark(folder: Folder, file: str) -> FileMark:
+    """Of a file whose first event is there."""
+    header = read_bytes(folder, file, len(MAGIC), HEADER)
+    owner = header[TYPE_AT + 1 : TYPE_AT + 5]
+    return FileMark(file, int.from_bytes(header[:TYPE_AT], "little"), int.from_bytes(owner, "little"))
+
+
+def read_bytes(folder: Folder, file: str, offset: int, size: int) -> bytes:
+    """As many as there are."""
+    found = memoryview(bytearray(size))
+    return bytes(found[: folder.read_into(file, offset, found)])
+
+
+def _event(folder: Folder, file: str, offset: int) -> bytes:
+    """Empty when it is not all there."""
+    header = read_bytes(folder, file, offset, HEADER)
+    if len(header) < HEADER:
+        return b""
+    size = int.from_bytes(header[SIZE_AT : SIZE_AT + 4], "little")
+    if not HEADER <= size <= _LARGEST:
+        raise BinlogError(f"{folder.address}/{file}: no event of a log begins at {offset}: {header.hex(' ')}")
+    event = read_bytes(folder, file, offset, size)
+    return event if len(event) == size else b""
+
+
+def _encrypted(folder: Folder, file: str) -> BinlogError:
+    return BinlogError(
+        f"{folder.address}/{file} is encrypted, and only its server has the key: capture from the server instead"
+    )

@@ -1,0 +1,111 @@
+"""A folder with the files of a log as the origin of it. It has no SQL and no clock: all is in the files."""
+
+import threading
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.config import DirectorySettings
+from penstock.errors import BinlogError, PositionLostError, SourceConnectionError
+from penstock.model import FileMark, GtidSet, Position
+from penstock.source.directory import DirectoryStream
+from penstock.source.file_head import FileHead, read_head
+from penstock.source.folder import log_sizes, open_folder
+from penstock.source.origin import FIRST, Seen
+
+_NEVER_US = (1 << 63) - 1
+
+
+class FolderOrigin:
+    """A last file of which not even the first events are there does not count yet."""
+
+    takes_gtids = False
+    patience_s = 10.0
+
+    def __init__(self, settings: DirectorySettings) -> None:
+        self.address = settings.address
+        self._settings, self._folder = settings, open_folder(settings.path)
+        self._lock = threading.Lock()  # of the next two, which make it cheap to ask again
+        self._ended: tuple[FileMark, Position] | None = None
+        self._has_gtids = True  # the last transaction before that
+
+    def check(self, *, is_standby: bool = False) -> None:  # noqa: ARG002 - no folder is one
+        self.sizes()
+
+    def answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
+        self.check()
+
+    def kept_s(self) -> float:
+        return 0.0
+
+    def look(self) -> Seen:
+        sizes = self.sizes()
+        return Seen("", sizes, self._end(list(sizes)[-1]), None)
+
+    def sizes(self) -> dict[str, int]:
+        sizes = log_sizes(self._folder, self._settings.base)
+        while sizes and read_head(self._folder, last := list(sizes)[-1]) is None:
+            del sizes[last]
+        if not sizes:
+            raise SourceConnectionError(f"there are no log files in {self.address}")
+        return sizes
+
+    def end(self) -> Position:
+        return self._end(list(self.sizes())[-1])
+
+    def _end(self, file: str) -> Position:
+        """After the last whole transaction of the last file: from where it was when somebody asked before."""
+        with self._lock:
+            mark, last = self.mark_of(file), Position(file, FIRST)
+            if self._ended is not None and self._ended[0] == mark and self._ended[1].offset <= self._folder.size(file):
+                last = self._ended[1]
+            else:
+                self._has_gtids = True
+            with DirectoryStream(self._settings, last, verify=False, follow=False, folder=self._folder) as stream:
+                for block in stream:
+                    if block is None or block.file != file:
+                        break
+                    if block.boundaries.size:
+                        last = block.boundary_after(int(block.boundaries[-1]))
+                    self._has_gtids = _has_gtids(block, before=self._has_gtids)
+            self._ended = mark, last
+            return last if self._has_gtids else _without_gtids(last)
+
+    def mark_of(self, file: str) -> FileMark:
+        return self.head_of(file).mark
+
+    def previous_gtids(self, file: str) -> GtidSet:
+        gtids = self.head_of(file).gtids
+        if gtids is None:
+            raise BinlogError(f"{self.address}/{file} does not say which GTIDs it begins with")
+        return gtids
+
+    def head_of(self, file: str) -> FileHead:
+        head = read_head(self._folder, file)
+        if head is None:
+            raise PositionLostError(f"{self.address}/{file} has lost its first events: copy it again")
+        return head
+
+    def now_us(self) -> int:
+        return _NEVER_US
+
+    def stream(
+        self,
+        start: Position,
+        *,
+        verify: bool,
+        server_id: int | None = None,  # noqa: ARG002 - this and the others are for servers
+        by_gtids: bool = False,  # noqa: ARG002
+        semi_sync: bool = False,  # noqa: ARG002
+    ) -> DirectoryStream:
+        return DirectoryStream(self._settings, start, verify=verify, folder=self._folder)
+
+
+def _has_gtids(block: Block, *, before: bool) -> bool:
+    """Whether the last transaction of which something is in the block has one."""
+    entries = np.flatnonzero(block.column("entry"))
+    return bool(block.gtids[entries[-1], 0]) if entries.size else before
+
+
+def _without_gtids(position: Position) -> Position:
+    return Position(position.file, position.offset, position.timestamp, position.epoch)

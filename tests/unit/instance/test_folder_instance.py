@@ -1,0 +1,448 @@
+"""An instance whose source is a folder of log files: it follows, restarts, meets purged files and other logs."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+from penstock.client import FlightClient
+from penstock.config import InstanceSettings, load_server_settings
+from penstock.errors import ConfigurationError, PositionLostError, SchemaError, SourceConnectionError
+from penstock.instance import Instance, InstanceState
+from penstock.model import Position, TableName
+from penstock.server import FlightServer
+from penstock.store import BatchSize, Start
+from tests.capture import changes_until, poll
+from tests.twins import event as ev
+from tests.twins.log import SOURCE, LogWriter
+from tests.twins.row import INSERT, table_map
+from tests.twins.table_map_fields import without_fields
+from tests.unit.render.shop_log import PRODUCT, written
+
+CLIENT = 1001
+COUNT = 3  # rows of each file
+Made = Callable[..., LogWriter]
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def is_mariadb(request: pytest.FixtureRequest) -> bool:
+    return request.param == "mariadb"
+
+
+@pytest.fixture
+def file_of(is_mariadb: bool) -> Made:
+    """File 1 has rows 1, 2 and 3, file 2 has 4, 5 and 6, and so on."""
+
+    def make(number: int, *, began: int = 1_700_000_000, server_id: int = 1, shift: int = 0) -> LogWriter:
+        log = LogWriter(file=f"binlog.{number:06}", is_mariadb=is_mariadb, timestamp=began + number * 100).open()
+        log._number = last = COUNT * (number - 1) + shift
+        one = last.to_bytes(8, "little")
+        if is_mariadb:
+            triple = (5).to_bytes(4, "little") + (1).to_bytes(4, "little") + one
+            log.add(ev.MARIADB_GTID_LIST, (1).to_bytes(4, "little") + triple if last else bytes(4))
+        else:
+            ranges = (1).to_bytes(8, "little") * 2 + (last + 1).to_bytes(8, "little")
+            log.add(ev.PREVIOUS_GTIDS, (1).to_bytes(8, "little") + SOURCE.bytes + ranges if last else bytes(8))
+        for row in range(last + 1, last + 1 + COUNT):
+            log.timestamp += 1
+            log.begin()
+            log.map(7, PRODUCT)
+            log.rows(INSERT, 7, PRODUCT, [[row, "x", None]])
+            log.commit()
+        if server_id != 1:
+            log.data[:] = owned(bytes(log.data), server_id)
+        return log
+
+    return make
+
+
+def owned(data: bytes, server_id: int) -> bytes:
+    """The format event of another server; without its checksum nobody looks at that."""
+    raw = bytearray(data)
+    raw[5:9] = server_id.to_bytes(4, "little")
+    return bytes(raw)
+
+
+def put(folder: Path, *logs: LogWriter) -> None:
+    folder.mkdir(exist_ok=True)
+    for log in logs:
+        written(log, folder, log.file)
+
+
+def settings_of(folder: Path | str, **changes: Any) -> InstanceSettings:
+    return InstanceSettings.model_validate(
+        {"source": {"path": str(folder), "poll_s": 0.01}, "start": "first"} | changes
+    )
+
+
+@contextmanager
+def running(folder: Path | str, **changes: Any) -> Iterator[Instance]:
+    instance = Instance(settings_of(folder, **changes), jitter=lambda: 0)
+    instance.start()
+    try:
+        yield instance
+    finally:
+        instance.stop()
+
+
+def rows_of(instance: Instance, count: int) -> list[int]:
+    """That a client gets, and acks, until there are so many."""
+    instance.clients.subscribe(CLIENT, "", Start.first())
+    found = list[int]()
+
+    def get() -> bool:
+        got = instance.clients.get(CLIENT, BatchSize(2), 0.05)
+        if got is not None:
+            for block in got[1].blocks:
+                found.extend(ids_in(block))
+            instance.clients.ack(CLIENT, got[0])
+        return len(found) >= count
+
+    assert poll(get, 60), f"{found} of {count}, {instance.states.present}"
+    return found
+
+
+def ids_in(block: Any) -> list[int]:
+    from penstock.binlog.rows.changes import changes_of
+    from penstock.binlog.rows.fields import table_fields
+
+    batches = changes_of(block, PRODUCT.name, table_fields(PRODUCT))
+    return [row["id"] for batch in batches for row in batch.to_pylist()]
+
+
+def test_it_follows_files_and_bytes_and_goes_on_at_cursors(tmp_path: Path, file_of: Made) -> None:
+    folder, data = tmp_path / "logs", tmp_path / "data"
+    one, two, three = (file_of(number) for number in (1, 2, 3))
+    put(folder, one)
+    with running(folder, data_dir=data) as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+        assert instance.state is InstanceState.FOLLOWING
+        path = written(two, folder, two.file)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: two.boundaries[2] + 5])
+        assert rows_of(instance, 1) == [4]
+        assert instance.oldest() == Position(one.file, 4)
+    path.write_bytes(whole)
+    (folder / one.file).unlink()
+    put(folder, three)
+    with running(folder, data_dir=data) as instance:
+        assert rows_of(instance, 5) == [5, 6, 7, 8, 9]
+        assert instance.store.latest == Position(three.file, three.position)
+        assert instance.status()["source"] == str(folder)
+        assert instance.status()["retention_hours_left"] is None
+
+
+@pytest.mark.parametrize(
+    ("start", "rows"),
+    [
+        ("first", [1, 2, 3, 4, 5, 6]),
+        (None, []),
+        ("latest", []),
+        ("position", [5, 6]),
+        ("gtid", [3, 4, 5, 6]),
+        ("set", [3, 4, 5, 6]),
+        ("2023-11-14 22:16:42", [5, 6]),
+    ],
+)
+def test_it_begins_where_it_is_told(
+    tmp_path: Path, file_of: Made, is_mariadb: bool, start: str | None, rows: list[int]
+) -> None:
+    logs = [file_of(1), file_of(2)]
+    put(tmp_path, *logs)
+    texts = {
+        "position": f"{logs[1].file}:{logs[1].boundaries[1]}",
+        "gtid": "5-1-2" if is_mariadb else f"{SOURCE}:2",
+        "set": "5-1-2" if is_mariadb else f"{SOURCE}:1-2",
+    }
+    with running(tmp_path, start=texts.get(start or "", start)) as instance:
+        put(tmp_path, file_of(3))
+        assert rows_of(instance, len(rows) + 3) == [*rows, 7, 8, 9]
+
+
+def test_a_new_client_is_served_from_the_folder(tmp_path: Path, file_of: Made) -> None:
+    """What the store does not have any more, and what it never had."""
+    put(tmp_path, file_of(1), file_of(2))
+    with running(tmp_path, start="latest") as instance:
+        oldest = instance.oldest()
+        assert [row["id"] for row in changes_read(instance, oldest)] == [1, 2, 3, 4, 5, 6]
+        instance.clients.subscribe(CLIENT, "", Start.at(oldest))
+        found = list[int]()
+        while len(found) < 6:
+            got = instance.clients.get(CLIENT, BatchSize(100), 5)
+            assert got is not None
+            found += [row for block in got[1].blocks for row in ids_in(block)]
+            instance.clients.ack(CLIENT, got[0])
+        assert found == [1, 2, 3, 4, 5, 6]
+
+
+def changes_read(instance: Instance, start: Position) -> list[dict[str, Any]]:
+    put_rows = [row for block in instance.read(start, instance.store.latest) for row in ids_in(block)]
+    return [{"id": row} for row in put_rows]
+
+
+@pytest.mark.parametrize("policy", ["stop", "latest", "repair"])
+def test_purged_files_are_gone_by_policy(tmp_path: Path, file_of: Made, policy: str) -> None:
+    folder, data, gaps = tmp_path / "logs", tmp_path / "data", list[Any]()
+    logs = [file_of(number) for number in (1, 2, 3)]
+    put(folder, *logs[:2])
+    with running(folder, data_dir=data) as instance:
+        assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
+    put(folder, file_of(4))
+    for log in logs[:2]:
+        (folder / log.file).unlink()
+    instance = Instance(settings_of(folder, data_dir=data, on_purged=policy), jitter=lambda: 0, repair=gaps.append)
+    if policy == "stop":
+        with pytest.raises(PositionLostError, match=r"no longer has what follows .*: its log begins at binlog\.000004"):
+            instance.start()
+        return
+    instance.start()
+    try:
+        put(folder, file_of(5))
+        assert rows_of(instance, 3) == [13, 14, 15]
+        assert len(gaps) == (policy == "repair")
+    finally:
+        instance.stop()
+
+
+def test_a_purged_file_of_which_all_was_captured_is_no_gap(tmp_path: Path, file_of: Made) -> None:
+    put(tmp_path, file_of(1))
+    with running(tmp_path) as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+        instance.pause()
+        assert poll(lambda: instance.state is InstanceState.PAUSED)
+        put(tmp_path, file_of(2))
+        (tmp_path / "binlog.000001").unlink()
+        instance.resume()
+        assert rows_of(instance, 3) == [4, 5, 6]
+
+
+@pytest.mark.parametrize("policy", ["stop", "latest"])
+def test_a_hole_between_files_is_a_gap(tmp_path: Path, file_of: Made, policy: str) -> None:
+    put(tmp_path, file_of(1))
+    with running(tmp_path, on_purged=policy) as instance:
+        put(tmp_path, file_of(3))
+        if policy == "stop":
+            assert poll(lambda: instance.failure is not None)
+            text = r"has no binlog\.000002, and binlog\.000003 after it"
+            with pytest.raises(
+                PositionLostError, match=rf"begins at binlog\.000003:4; missing are files 1 to 2.*{text}"
+            ):
+                rows_of(instance, 4)
+        else:
+            assert poll(lambda: instance.store.latest.file == "binlog.000003")
+            put(tmp_path, file_of(4))
+            assert rows_of(instance, 6) == [1, 2, 3, 10, 11, 12]
+
+
+def test_another_log_in_the_folder_is_another_epoch(tmp_path: Path, file_of: Made) -> None:
+    """Of another server: it goes on by GTIDs."""
+    folder, data = tmp_path / "logs", tmp_path / "data"
+    put(folder, file_of(1))
+    with running(folder, data_dir=data) as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+    (folder / "binlog.000001").unlink()
+    put(folder, file_of(1, began=1_700_000_050, server_id=2), file_of(2, began=1_700_000_050, server_id=2))
+    with running(folder, data_dir=data, verify_checksum=False) as instance:
+        assert rows_of(instance, 3) == [4, 5, 6]
+        assert instance.store.latest.epoch == 1
+        assert instance.status()["epoch"] == 1
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+def test_a_log_that_began_anew_is_noticed(tmp_path: Path, file_of: Made, is_running: bool) -> None:
+    folder, data = tmp_path / "logs", tmp_path / "data"
+    put(folder, file_of(1))
+    anew = file_of(1, began=1_800_000_000)
+    with running(folder, data_dir=data, on_purged="latest") as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+        if is_running:
+            larger = file_of(1, began=1_800_000_000)
+            for _ in range(3):
+                larger.begin()
+                larger.commit()
+            written(larger, folder, ".new").replace(folder / "binlog.000001")
+            assert poll(lambda: instance.status()["epoch"] == 1), instance.states.present
+            put(folder, file_of(2, began=1_800_000_000))
+            assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
+    if not is_running:
+        put(folder, anew)
+        with running(folder, data_dir=data, on_purged="latest") as instance:
+            assert poll(lambda: instance.status()["epoch"] == 1)
+            put(folder, file_of(2, began=1_800_000_000))
+            assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_file_that_was_cut_off_stops_it(tmp_path: Path, file_of: Made) -> None:
+    log = file_of(1)
+    put(tmp_path, log)
+    with running(tmp_path) as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+        path = tmp_path / log.file
+        path.write_bytes(path.read_bytes()[: log.boundaries[2]])
+        assert poll(lambda: instance.failure is not None)
+        assert isinstance(instance.failure, PositionLostError)
+
+
+def test_a_folder_that_is_away_is_waited_for(tmp_path: Path, file_of: Made) -> None:
+    folder = tmp_path / "logs"
+    put(folder, file_of(1))
+    with running(folder) as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+        folder.rename(tmp_path / "away")
+        assert poll(lambda: instance.state is InstanceState.RECONNECTING)
+        (tmp_path / "away").rename(folder)
+        put(folder, file_of(2))
+        assert rows_of(instance, 3) == [4, 5, 6]
+
+
+def test_a_url_is_a_folder_too(tmp_path: Path, file_of: Made) -> None:
+    import fsspec
+
+    files, url = fsspec.filesystem("memory"), f"memory://logs{random.randrange(1 << 30)}"
+
+    def upload(*logs: LogWriter) -> None:
+        put(tmp_path, *logs)
+        for log in logs:
+            files.pipe(f"{url}/{log.file}", (tmp_path / log.file).read_bytes())
+
+    upload(file_of(1))
+    with running(url) as instance:
+        assert rows_of(instance, 3) == [1, 2, 3]
+        upload(file_of(2))
+        assert rows_of(instance, 3) == [4, 5, 6]
+        assert [row["id"] for row in changes_read(instance, instance.oldest())] == [1, 2, 3, 4, 5, 6]
+        files.rm(f"{url}/binlog.000001")
+        assert instance.oldest() == Position("binlog.000002", 4)
+
+
+def test_tables_are_described_as_the_log_has_them(tmp_path: Path, file_of: Made) -> None:
+    put(tmp_path, file_of(1))
+    with running(tmp_path, start="latest") as instance:
+        with pytest.raises(SchemaError, match=r"nothing of table shop\.product has been seen in the log since binlog"):
+            instance.describe([PRODUCT.name])
+        put(tmp_path, log := file_of(2))
+        assert rows_of(instance, 3) == [4, 5, 6]
+        (found,) = instance.describe([PRODUCT.name])
+        assert [(one.name, one.type) for one in found.columns] == [(one.name, one.type) for one in PRODUCT.columns]
+        log.statement("CREATE DATABASE other")
+        log.statement("CREATE TABLE other.t (a INT PRIMARY KEY)")
+        written(log, tmp_path, log.file)
+        assert poll(lambda: instance.store.latest.offset >= log.position)
+        (made,) = instance.describe([TableName("other", "t")])
+        assert ([one.name for one in made.columns], made.key) == (["a"], ("a",))
+        log.statement("ALTER TABLE other.t ADD b INT")
+        written(log, tmp_path, log.file)
+        assert poll(lambda: len(instance.describe([TableName("other", "t")])[0].columns) == 2)
+
+
+def test_a_table_without_names_stops_alone(tmp_path: Path, file_of: Made, is_mariadb: bool) -> None:
+    log = file_of(1)
+    log.statement("CREATE DATABASE other")
+    log.statement("CREATE TABLE other.product (id INT, name VARCHAR(50) CHARACTER SET utf8mb4, price DECIMAL(10, 2))")
+    bare = without_fields(table_map(9, PRODUCT, is_mariadb=is_mariadb), set(range(256)))
+    for body in (bare, bare.replace(b"\x04shop\0", b"\x05other\0").replace(bare[:6], (10).to_bytes(6, "little"))):
+        log.begin()
+        log.add(ev.TABLE_MAP, body)
+        log.rows(INSERT, int.from_bytes(body[:6], "little"), PRODUCT, [[7, "x", None]])
+        log.commit()
+    put(tmp_path, log)
+    with running(tmp_path) as instance:
+        assert poll(lambda: instance.store.latest.offset >= log.position)
+        (why,) = instance.status()["stopped_tables"].items()
+        assert why[0] == "shop.product"
+        assert "there is no table shop.product in the log's DDL; a folder of log files has no catalogue" in why[1]
+        with pytest.raises(SchemaError, match="begin before the statements that made the database"):
+            instance.describe([PRODUCT.name])
+        rows = changes_until(instance, "other.product", 1, instance.oldest())
+        assert [row["id"] for row in rows] == [7]
+
+
+def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
+    path = tmp_path / "penstock.yml"
+    source = f"{{path: {folder}, poll_s: 0.01}}"
+    instance = f"{{destination: shop, source: {source}, start: first{more}}}"
+    path.write_text(f"port: 0\ndata_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
+    return path
+
+
+def test_it_is_served_over_flight(tmp_path: Path, file_of: Made) -> None:
+    folder = tmp_path / "logs"
+    put(folder, file_of(1), file_of(2))
+    server = FlightServer(load_server_settings(config_of(tmp_path, folder)))
+    server.start()
+    try:
+        client = FlightClient(server.address, "shop")
+        oldest = client.oldest()
+        assert poll(lambda: client.latest(oldest, 1 << 20, 100).file == "binlog.000002")
+        end = client.latest(oldest, 1 << 20, 100)
+        tickets = client.parts([PRODUCT.name], oldest, end)
+        assert [row for ticket in tickets for block in client.read(ticket) for row in ids_in(block)] == [
+            1,
+            2,
+            3,
+            4,
+            5,
+            6,
+        ]
+    finally:
+        server.stop()
+
+
+def test_the_settings_say_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"reads the files in /x, and a folder has no standby"):
+        load_server_settings(config_of(tmp_path, Path("/x"), ", standby: {host: db2}"))
+    path = config_of(tmp_path, Path("/x"))
+    path.write_text(path.read_text().replace("path: /x", "hots: db1").replace(", poll_s: 0.01", ""))
+    with pytest.raises(ConfigurationError, match=r"instances\.0\.source\.hots: Extra inputs are not permitted"):
+        load_server_settings(path)
+    with pytest.raises(ConfigurationError, match=r"instances\.0\.source\.host: Extra inputs are not permitted"):
+        load_server_settings(config_of(tmp_path, Path("/x, host: db1")))
+    with pytest.raises(ConfigurationError, match="there is no folder"):
+        Instance(settings_of(tmp_path / "nothing")).start()
+    with pytest.raises(SourceConnectionError, match="there are no log files in"):
+        Instance(settings_of(tmp_path)).start()
+
+
+def test_check_looks_at_the_folder(tmp_path: Path, file_of: Made) -> None:
+    folder = tmp_path / "logs"
+    put(folder, file_of(1), file_of(2))
+    config = config_of(tmp_path, folder)
+    done = CliRunner().invoke(app, ["check", str(config)])
+    assert done.exit_code == 0, done.output
+    assert "reading the log         binlog.000001:4 to binlog.000002:" in done.output
+    assert "start at first          found at binlog.000001:4" in done.output
+    put(folder, file_of(4))
+    done = CliRunner().invoke(app, ["check", str(config)])
+    assert done.exit_code == 1
+    assert "between binlog.000002 and binlog.000004" in done.output
+    (folder / "binlog.000004").write_bytes(b"\xfdbin" + bytes(600))
+    done = CliRunner().invoke(app, ["check", str(config)])
+    assert done.exit_code == 1
+    assert "is encrypted, and only its server has the key" in done.output
+    for wrong in (tmp_path / "nothing", tmp_path):
+        done = CliRunner().invoke(app, ["check", str(config_of(tmp_path, wrong))])
+        assert (done.exit_code, "fail" in done.output) == (1, True)
+
+
+def test_cursors_are_shown_and_moved(tmp_path: Path, file_of: Made) -> None:
+    folder = tmp_path / "logs"
+    put(folder, file_of(1), file_of(2))
+    config = config_of(tmp_path, folder)
+    (settings,) = load_server_settings(config).instances
+    instance = Instance(settings)
+    instance.start()
+    assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
+    instance.stop()
+    shown = CliRunner().invoke(app, ["position", "show", str(config)])
+    assert "the source's log: binlog.000001:4 to binlog.000002:" in shown.output
+    moved = CliRunner().invoke(app, ["position", "set", str(config), str(CLIENT), "binlog.000002:4", "--yes"])
+    assert f"client {CLIENT} goes on at binlog.000002:4" in moved.output, moved.output
+    instance = Instance(settings)
+    instance.start()
+    assert rows_of(instance, 3) == [4, 5, 6]
+    instance.stop()
