@@ -15,7 +15,9 @@ EPOCH = 3
 START = Position("binlog.000001", 4)
 
 
-def feed(reader: BlockReader, data: bytes, sizes: Iterable[int] = (), *, flush: bool = True) -> Iterator[Block]:
+def feed(
+    reader: BlockReader, data: bytes, sizes: Iterable[int] = (), *, flush: bool = True, keep_loose: bool = False
+) -> Iterator[Block]:
     """Blocks, with these numbers of bytes at a time and then all the rest; flushed after each, or at the end."""
     pieces, at = iter(sizes), 0
     while at < len(data):
@@ -23,13 +25,22 @@ def feed(reader: BlockReader, data: bytes, sizes: Iterable[int] = (), *, flush: 
         reader.room(len(piece))[: len(piece)] = memoryview(piece)
         reader.filled(len(piece))
         at += len(piece)
-        yield from reader.blocks(flush=flush or at == len(data))
+        yield from reader.blocks(flush=flush or at == len(data), keep_loose=keep_loose)
 
 
-def read(log: LogWriter, sizes: Iterable[int] = (), *, block_bytes: int = 1 << 16, flush: bool = True) -> list[Block]:
+def read(
+    log: LogWriter,
+    sizes: Iterable[int] = (),
+    *,
+    block_bytes: int = 1 << 16,
+    flush: bool = True,
+    keep_loose: bool = False,
+) -> list[Block]:
+    """With `keep_loose` also what waited to the end for something to come."""
     reader = BlockReader(START, block_bytes=block_bytes)
     reader.expect_checksum(is_on=log.is_checksummed)
-    return list(feed(reader, bytes(log.data), sizes, flush=flush))
+    blocks = list(feed(reader, bytes(log.data), sizes, flush=flush, keep_loose=keep_loose))
+    return [*blocks, *reader.blocks(flush=True)]
 
 
 def rows_in(blocks: Iterable[Block], table: TableSchema, columns: list[str] | None = None) -> list[dict[str, Any]]:

@@ -18,6 +18,10 @@ class Event:
     tables: tuple[str, ...] = ()  # of rows and maps one; of a statement those that it changes
     is_boundary: bool = False
 
+    @property
+    def is_loose(self) -> bool:
+        return not self.is_boundary and self.role not in ROWS | {"mark"}
+
 
 @dataclass
 class Kept:
@@ -42,7 +46,7 @@ class Filter:
         verdicts = dict(zip(events, self.verdicts(events), strict=True))
         self.transaction = -1 if not events or events[-1].is_boundary else events[-1].transaction
         self.shown, self.held = True, []
-        if shown and not {HIDE, DROP} & {*verdicts.values()}:
+        if shown and not held and not {HIDE, DROP} & {*verdicts.values()}:
             return Kept([event.position for event in events], is_whole=True)
         shown = is_inside and shown
         kept, places = list[Event](), set[int]()
@@ -54,12 +58,13 @@ class Filter:
                 if verdicts[event] in (WANT, WITH) or (verdicts[event] == HIDE and event.is_boundary)
             ]
             is_wanted = shown or any(verdicts[event] == WANT for event in group)
-            if is_wanted:
-                kept += held + stays
-            elif transaction == self.transaction:
-                self.held = held + stays
+            last = len(stays)
             if transaction == self.transaction:
-                self.shown = is_wanted
+                # What only means something with what comes after it waits for that.
+                last = max((i for i, event in enumerate(stays, 1) if is_wanted and not event.is_loose), default=0)
+                self.shown, self.held = is_wanted, stays[last:] if last else held + stays
+            if is_wanted and last:
+                kept += held + stays[:last]
             places |= {event.position for event in group if verdicts[event] in (HIDE, DROP) or not is_wanted}
             shown, held = False, []
         boundaries = [event for event in events if event.is_boundary]

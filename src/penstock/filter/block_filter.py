@@ -3,7 +3,8 @@
 What stays, stays exact: rows and statements that are wanted, with all that frames them. A block that keeps anything
 keeps all its transaction boundaries, so that positions move and GTIDs count; one that keeps nothing is its last
 boundary alone. A boundary of which only the place is left has the entry OTHER. A transaction is not begun before
-something of it is wanted: until then its first events are held, also from one block to the next.
+something of it is wanted: until then its first events are held, also from one block to the next; and so are last events
+that mean something only with what comes after them.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +29,11 @@ class _Open:
 
     place: tuple[int, str, int]  # epoch, file, offset of its first event
     is_shown: bool  # something of it was kept
-    held: Block | None = None  # else its events so far that will be kept if something is
+    held: Block | None = None  # events of it that are kept as soon as something is that they belong to
+
+    @property
+    def is_plain(self) -> bool:
+        return self.is_shown and self.held is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +66,12 @@ class BlockFilter:
         if not len(block):
             return block
         is_open = not block.column("boundary")[-1]
-        if (before is None or before.is_shown) and _are_all_wanted(block, rules):
+        is_plain = before is None or before.is_plain
+        if is_plain and _are_all_wanted(block, rules):
             self._open = _Open(_place(block, -1), True) if is_open else None
             return block
         parts = _parts(block, rules)
-        if not (parts.unwanted | parts.hidden).any() and (before is None or before.is_shown):
+        if is_plain and not (parts.unwanted | parts.hidden).any():
             self._open = _Open(_place(block, -1), True) if is_open else None
             return block
         return self._filtered(block, parts, before, is_open=is_open)
@@ -86,14 +92,8 @@ class BlockFilter:
             is_shown[0] |= before.is_shown
         stays = ~parts.unwanted & ~(parts.hidden & ~boundary)
         keep = stays & is_shown[group]
-        self._open = None
-        if is_open:
-            held = None
-            if not is_shown[-1]:
-                held = block.take(np.flatnonzero(stays & (group == group[-1])))
-                if before is not None and starts.size == 1:
-                    held = _joined(before.held, held)
-            self._open = _Open(_place(block, -1), bool(is_shown[-1]), held)
+        waiting = _waiting(block, stays & (group == group[-1]), is_shown=is_shown[-1]) if is_open else np.empty(0, int)
+        keep[waiting] = False
         if keep.any():
             keep |= boundary
             executed = block.executed_before(0)
@@ -101,6 +101,13 @@ class BlockFilter:
             last = block.boundaries[-1:]
             keep[last] = True
             executed = block.executed_before(int(last[0]) if last.size else 0)
+        has_first = bool(is_shown[0] and keep[group == 0].any())
+        self._open = None
+        if is_open:
+            held = block.take(waiting) if waiting.size else None
+            if before is not None and before.held is not None and starts.size == 1 and not has_first:
+                held = before.held if held is None else held.after(before.held)
+            self._open = _Open(_place(block, -1), bool(is_shown[-1]), held)
         events = np.flatnonzero(keep)
         if not events.size:
             return block.slice(0, 0).with_tables({})
@@ -108,8 +115,8 @@ class BlockFilter:
         places = (boundary & (~is_shown[group] | parts.unwanted | parts.hidden))[events]
         if places.any():
             kept = kept.with_columns(entry=np.where(places, np.uint8(Entry.OTHER), kept.column("entry")))
-        if before is not None and before.held is not None and is_shown[0]:
-            kept = _joined(before.held, kept)
+        if before is not None and before.held is not None and has_first:
+            kept = kept.after(before.held)
         return replace(_with_used_tables(kept), executed=executed)
 
 
@@ -133,10 +140,12 @@ def _place(block: Block, event: int) -> tuple[int, str, int]:
     return block.epoch, block.file, int(block.column("transaction")[event])
 
 
-def _joined(before: Block | None, block: Block) -> Block:
-    if before is None or not len(before):
-        return block
-    return block.after(before) if len(block) else before
+def _waiting(block: Block, stays: Mask, *, is_shown: bool) -> NDArray[np.intp]:
+    """Of what stays of a transaction that goes on: all, or if it is shown what comes after the last that means
+    something."""
+    events = np.flatnonzero(stays)
+    means = np.flatnonzero(block.column("entry")[events])
+    return events[means[-1] + 1 :] if is_shown and means.size else events
 
 
 def _with_used_tables(block: Block) -> Block:

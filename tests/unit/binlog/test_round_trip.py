@@ -7,6 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.binlog.events.checksum import seal_of
+from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.reader import BlockReader
 from penstock.model import Column, Position, Sequence
 from tests.twins.feed import EPOCH, START, feed, read, rows_in, tables_of
@@ -50,24 +52,36 @@ def assert_same(found: list[dict[str, Any]], images: list[Image]) -> None:
 
 
 @examples(60)
-@given(logs(), st.lists(st.integers(1, 400), max_size=40))
-def test_values_come_out_as_they_went_in(log: LogWriter, sizes: list[int]) -> None:
-    blocks = read(log, sizes)
+@given(logs(), st.lists(st.integers(1, 400), max_size=40), st.booleans())
+def test_values_come_out_as_they_went_in(log: LogWriter, sizes: list[int], keep_loose: bool) -> None:
+    blocks = read(log, sizes, keep_loose=keep_loose)
     for name, table in tables_of(log).items():
         assert_same(rows_in(blocks, table), [image for image in log.images if image.table.name.table == name])
 
 
 @examples(40)
-@given(logs(), st.lists(st.integers(1, 200), max_size=60), st.integers(64, 2000), st.booleans())
+@given(logs(), st.lists(st.integers(1, 200), max_size=60), st.integers(64, 2000), st.booleans(), st.booleans())
 def test_blocks_do_not_depend_on_the_pieces_they_came_in(
-    log: LogWriter, sizes: list[int], block_bytes: int, flush: bool
+    log: LogWriter, sizes: list[int], block_bytes: int, flush: bool, keep_loose: bool
 ) -> None:
-    whole, pieces = read(log), read(log, sizes, block_bytes=block_bytes, flush=flush)
+    whole, pieces = read(log), read(log, sizes, block_bytes=block_bytes, flush=flush, keep_loose=keep_loose)
     for file in {block.file for block in whole}:
         one, many = (pa.Table.from_batches([b.events for b in found if b.file == file]) for found in (whole, pieces))
         assert one.equals(many)
     for block in pieces:
         assert block.end.offset - block.start.offset == sum(len(event) for event in block.events["event"].to_pylist())
+        assert block.seal == (seal_of(block.data, block.cells.bounds) if log.is_checksummed else None)
+        assert {*block.tables} == {*block.column("table_id")[block.column("entry") == Entry.ROWS].tolist()}
+
+
+@examples(60)
+@given(logs(files=1), st.lists(st.integers(1, 200), max_size=60), st.integers(64, 2000), st.booleans())
+def test_no_block_ends_with_what_belongs_to_the_next(
+    log: LogWriter, sizes: list[int], block_bytes: int, flush: bool
+) -> None:
+    blocks = read(log, sizes, block_bytes=block_bytes, flush=flush, keep_loose=True)
+    for block in blocks:
+        assert block.column("entry")[-1] or block.column("boundary")[-1]
 
 
 @examples(60)

@@ -239,11 +239,8 @@ class Block:
         executed: GtidSet | None = None,
     ) -> "Block":
         """Events 0 … count-1 of the reader's scratch arrays, which are copied; `data` is not."""
-        bounds = np.empty(count + 1, np.int32)
-        bounds[:count] = arrays.start[:count]
-        bounds[count] = arrays.start[count - 1] + arrays.size[count - 1]
         columns = {name: getattr(arrays, name)[:count] for name in _NUMBERS}
-        cells = Cells.of(columns, bounds, arrays.gtid[:count])
+        cells = Cells.of(columns, arrays.bounds(0, count), arrays.gtid[:count])
         return cls(file, server_version, tags, data, cells, tables, seal, epoch, executed)
 
 

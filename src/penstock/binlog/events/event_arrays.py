@@ -1,6 +1,6 @@
 """What the index says of each event, as a struct of arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,3 +53,20 @@ class EventArrays:
             commit_us=longs(),
             gtid=np.zeros((capacity, GTID_BYTES), np.uint8),
         )
+
+    def bounds(self, first: int, stop: int) -> NDArray[np.int32]:
+        """Where events begin, and where the last one ends, counted from the first."""
+        found = np.empty(stop - first + 1, np.int32)
+        found[:-1] = self.start[first:stop] - self.start[first]
+        found[-1] = self.start[stop - 1] + self.size[stop - 1] - self.start[first]
+        return found
+
+    def drop(self, first: int, count: int) -> None:
+        """Those before `first`, of so many; the others begin a block."""
+        if first == count:
+            return
+        begin = int(self.start[first])
+        for one in fields(self):
+            cells = getattr(self, one.name)
+            cells[: count - first] = cells[first:count]
+        self.start[: count - first] -= begin

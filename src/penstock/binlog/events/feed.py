@@ -34,10 +34,10 @@ class Feed:
         """The next one, which is whole; a view."""
         return self.data[self.at : self.at + self.event_size].data.toreadonly()
 
-    def take(self) -> NDArray[np.uint8]:
-        """What is indexed and in no piece yet."""
-        piece = self.data[self.run : self.at]
-        self.run = self.at
+    def take(self, rest: int = 0) -> NDArray[np.uint8]:
+        """What is indexed and in no piece yet, but for the last bytes."""
+        piece = self.data[self.run : self.at - rest]
+        self.run = self.at - rest
         return piece
 
     def move(self, size: int, more: int = 0) -> None:

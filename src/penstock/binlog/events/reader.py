@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Gtids, parse_body
+from penstock.binlog.events.checksum import seal_of
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.expand import COMPRESSED_KINDS, open_payload, plain_event
 from penstock.binlog.events.feed import Feed
@@ -81,6 +82,7 @@ class BlockReader:
         self._state = IndexState.start(verify=verify, lenient=lenient)
         self._state.seek(position.offset)
         self._arrays = EventArrays.of(_EVENTS)
+        self._keeps_loose = False
         self._count = 0  # events indexed and not yet in a block
         self._pieces: list[NDArray[np.uint8]] = []  # bytes of these events that are no longer in the feed's run
         self._sealed = 0  # how many bytes
@@ -122,18 +124,23 @@ class BlockReader:
         self._feed.fill += size
 
     def blocks(self, *, flush: bool, keep_loose: bool = False) -> Iterator[Block]:
-        """Whole blocks of what was filled in; with `flush` also the last, short one. With `keep_loose` events of which
-        none means anything to a consumer, such as a GTID alone, wait for the one that they belong to."""
+        """Whole blocks of what was filled in; with `flush` also the last, short one. With `keep_loose` no block ends
+        with events that mean nothing to a consumer, such as a GTID: they wait for the one that they belong to."""
+        self._keeps_loose = keep_loose
         yield from self._index(self._feed, depth=0)
         if not self._count or not (flush or self._pending >= self._block_bytes):
             return
-        if not (keep_loose and self._pending < _MOST_LOOSE * self._block_bytes and self._is_loose):
+        if self._pending >= _MOST_LOOSE * self._block_bytes or self._loose < self._count:
             yield self._cut(self._feed)
 
     @property
-    def _is_loose(self) -> bool:
+    def _loose(self) -> int:
+        """How many of the last events are to wait."""
+        if not self._keeps_loose:
+            return 0
         arrays, count = self._arrays, self._count
-        return not arrays.entry[:count].any() and not arrays.boundary[:count].any()
+        means = arrays.entry[:count] | arrays.boundary[:count]
+        return int(np.argmax(means[::-1] != 0)) if means.any() else count
 
     @property
     def _pending(self) -> int:
@@ -152,7 +159,7 @@ class BlockReader:
                 case Stop.FULL:
                     yield self._cut(feed)
                 case Stop.TAGS_FULL:
-                    yield from self._cut_any(feed)
+                    yield from self._cut_all(feed)
                     self._state.forget_tags()
                 case Stop.NEW_TABLE:
                     if self._is_redefined(feed):
@@ -170,28 +177,48 @@ class BlockReader:
                     table = int.from_bytes(event[HEADER : HEADER + 6], "little")
                     raise broken(event[TYPE_AT], PROBLEMS[why].format(table=table), event, place=self.position)
 
-    def _seal(self, feed: Feed) -> None:
-        """Take what is indexed out of the feed, as a piece of the block to come."""
-        piece = feed.take()
+    def _seal(self, feed: Feed, rest: int = 0) -> None:
+        """Take what is indexed, but for the last bytes, out of the feed, as a piece of the block to come."""
+        piece = feed.take(rest)
         if piece.size:
             self._pieces.append(piece)
             self._sealed += piece.size
 
     def _cut(self, feed: Feed) -> Block:
-        self._seal(feed)
-        arrays, count = self._arrays, self._count
+        """A block of what is indexed, but for loose events at its end; of all when there are no others."""
+        loose = self._loose
+        arrays, count = self._arrays, self._count if loose == self._count else self._count - loose
+        rest = self._taken(feed, int(arrays.size[count : self._count].sum()))
         used = np.unique(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS]).tolist()
         tables = {number: self._tables[number] for number in used}
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
         if self._executed is None:
             self._executed = self._gtids_before(data)
+        seal = self._state.take_seal()
+        if rest.size and seal is not None:
+            seal = seal_of(data, arrays.bounds(0, count))
+            self._state.give_seal(seal_of(rest, arrays.bounds(count, self._count)))
         block = Block.of_arrays(
             self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
-            self._state.take_seal(), self._epoch, self._executed,
+            seal, self._epoch, self._executed,
         )  # fmt: skip
         self._executed = block.executed_before(count)
-        self._count, self._pieces, self._sealed = 0, [], 0
+        arrays.drop(count, self._count)
+        self._count -= count
+        self._pieces = [rest] if rest.size and feed.run == feed.at else []
+        self._sealed = sum(piece.size for piece in self._pieces)
         return block
+
+    def _taken(self, feed: Feed, rest: int) -> NDArray[np.uint8]:
+        """Make pieces of all that is indexed but the last bytes, and give these: where they are in the feed they stay
+        there."""
+        if rest <= feed.at - feed.run:
+            self._seal(feed, rest)
+            return feed.data[feed.run : feed.at]
+        self._seal(feed)
+        data = np.concatenate(self._pieces)
+        self._pieces = [data[: data.size - rest]]
+        return data[data.size - rest :].copy()
 
     def _gtids_before(self, data: NDArray[np.uint8]) -> GtidSet | None:
         """The GTIDs before a file, which its first events say."""
@@ -213,10 +240,16 @@ class BlockReader:
         if self._count:
             yield self._cut(feed)
 
+    def _cut_all(self, feed: Feed) -> Iterator[Block]:
+        """Nothing is to wait for what comes."""
+        self._keeps_loose, before = False, self._keeps_loose
+        yield from self._cut_any(feed)
+        self._keeps_loose = before
+
     def _is_redefined(self, feed: Feed) -> bool:
         number = int.from_bytes(feed.event[HEADER : HEADER + 6], "little")
-        used = self._arrays.table_id[: self._count]
-        return number in self._tables and bool((used == number).any())
+        are_rows = self._arrays.entry[: self._count] == Entry.ROWS
+        return number in self._tables and bool((self._arrays.table_id[: self._count][are_rows] == number).any())
 
     def _learn_table(self, feed: Feed) -> None:
         body = table_map_body(feed.event, int(self._state.slots[CHECKSUM_BYTES]))
@@ -235,7 +268,7 @@ class BlockReader:
         start, span = self._place(feed, depth)
         try:
             if event[TYPE_AT] in (EventType.FORMAT_DESCRIPTION, EventType.ROTATE) and not depth:
-                yield from self._cut_any(feed)
+                yield from self._cut_all(feed)
                 self._open(event)
             else:
                 self._verify(event)

@@ -72,6 +72,10 @@ class IndexState:
         self.slots[SEAL] = _NO_SEAL
         return seal ^ _NO_SEAL if seal >= 0 else None
 
+    def give_seal(self, seal: int) -> None:
+        """Of events that count among the next."""
+        self.slots[SEAL] = seal ^ _NO_SEAL
+
     @property
     def tag_names(self) -> tuple[str, ...]:
         return tuple(tag[1 : 1 + tag[0]].tobytes().decode("ascii", "replace") for tag in self.tags[: self.slots[TAGS]])
