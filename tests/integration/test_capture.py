@@ -287,7 +287,7 @@ def test_a_server_id_that_another_takes_is_drawn_again(
     try:
         start = instance.store.latest
         execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
-        taken: Any = instance._log
+        taken: Any = instance.source_log
         with BinlogStream(source_of(mariadb), start, server_id=taken._server_id) as other:
             next(iter(other))
             assert poll(lambda: "is another's now: going on with" in caplog.text)

@@ -244,7 +244,7 @@ def test_an_epoch_raised_by_hand_goes_on_by_gtids(
             assert again == list(range(again[0], 40))
             assert seen[-1] - 3 < again[0] <= seen[-1] + 1, "all of the last transaction, and nothing more, comes again"
         assert instance.store.latest.epoch == 1
-        assert poll(lambda: (cursor := instance._books.meta.cursor(1)) is not None and cursor.position.epoch == 1)
+        assert poll(lambda: (cursor := instance.parts.books.meta.cursor(1)) is not None and cursor.position.epoch == 1)
     (tmp_path / "default" / "source.json").unlink()
     with pytest.raises(MetaError, match=r"client 1 is .*this log is of epoch 0: with `penstock position set`"):
         instance_of(mariadb, **settings).start()

@@ -430,7 +430,7 @@ def test_a_log_that_begins_anew_under_a_live_reader(
         start = instance.store.latest
         fill(server, range(10))
         assert row_ids(changes_until(instance, "replicated.t", 10, start)) == list(range(10))
-        watchdog: Any = instance._watchdog
+        watchdog: Any = instance.parts.watchdog
         time.sleep(1.1)  # as in `reset`
         execute(server, "RESET BINARY LOGS AND GTIDS" if kind == "mysql9" else "RESET MASTER")
         fill(server, range(10, 11))

@@ -202,7 +202,7 @@ def test_how_long_the_log_is_kept_is_watched(
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)")
     with running(server, retention_warning_h=9.9999) as instance:
         instance.clients.subscribe(1, "", Start.latest())
-        watchdog: Any = instance._watchdog
+        watchdog: Any = instance.parts.watchdog
         assert watchdog.check_retention() == pytest.approx(10, abs=0.01), "of the file that is written"
         insert(server, "d.t", 1)
         execute(server, "FLUSH BINARY LOGS")
