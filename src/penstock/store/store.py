@@ -16,25 +16,24 @@ from penstock.binlog.events.block import Block
 from penstock.errors import PenstockError, StoreError, StoreFullError
 from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
-from penstock.store.books import Books
 from penstock.store.catch_up import CatchUp, LogReader, begin
-from penstock.store.client import Client, ClientState, Place, TableFilter
-from penstock.store.cut import cut, end_after
+from penstock.store.client import Client, ClientState, TableFilter
+from penstock.store.cut import cut
 from penstock.store.gate import Gate
 from penstock.store.held import Entries
 from penstock.store.index import Snapshot
 from penstock.store.roster import Roster
 from penstock.store.shelf import BlockGoneError, Shelf
 from penstock.store.start import Start
+from penstock.store.stored_log import TRIES, StoredLog
 
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.5  # for room on the disk
-_TRIES = 100  # to get what others take away at the same time
 _ROUNDS = 3  # in which a client may reach the begin of the store and find that it has moved on
 
 
-class EventStore:
+class EventStore(StoredLog):
     """One thread puts; any thread adds clients, gets, acks and reads."""
 
     def __init__(
@@ -45,13 +44,9 @@ class EventStore:
         source_log: LogReader | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._shelf = shelf
+        super().__init__(shelf, start, Gate(clock))
         self._log = source_log
-        self._gate = Gate(clock)
-        shelf.wake = self._gate.wake
-        # Protected by _gate: everything below, and the shelf.
-        self._books = Books(shelf, start)
-        self._roster = Roster(shelf, self._books)
+        self._roster = Roster(shelf, self._books)  # as all below protected by the gate
         self._is_disk_full = False
 
     # -- capture's side
@@ -182,7 +177,7 @@ class EventStore:
             client.kept = (client.kept or client.safe) if is_kept_later else None
             return client.position
 
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             with self._gate:
                 known = self._roster.clients.get(name)
                 if known is not None:
@@ -202,7 +197,7 @@ class EventStore:
                     if known is not None or is_there or found.is_far:
                         return joined(known or found)
         raise StoreError(
-            f"client {name} cannot join: what it would begin with went {_TRIES} times while it was looked for"
+            f"client {name} cannot join: what it would begin with went {TRIES} times while it was looked for"
         )
 
     def _in_this_log(self, start: Start | None) -> Start | None:
@@ -259,7 +254,7 @@ class EventStore:
                 except BlockGoneError:
                     # Taken away again, or beyond the limits: the next look says which.
                     tries += 1
-                    if tries == _TRIES:
+                    if tries == TRIES:
                         raise
                     continue
                 with self._gate:
@@ -361,25 +356,7 @@ class EventStore:
             client.rewind()
             self._gate.notify()
 
-    # -- by position, for consumers that keep their own place
-
-    @property
-    def first(self) -> Position:
-        """The oldest position from which `read` can start; while it has only a part of one transaction, where that
-        begins."""
-        with self._gate:
-            return min(self._books.origin.position, self._books.boundary.position)
-
-    def first_for(self, position: Position) -> Position:
-        """The same in the log that a position is of."""
-        with self._gate:
-            return min(self._books.origin_for(position).position, self._books.boundary.position)
-
-    @property
-    def latest(self) -> Position:
-        """The last transaction boundary that was put."""
-        with self._gate:
-            return self._books.boundary.position
+    # -- about it
 
     @property
     def acked(self) -> Position:
@@ -389,46 +366,6 @@ class EventStore:
             behind = [catch_up.boundary for catch_up in several if catch_up is not None]
             safe = [client.safe.position for client in self._roster.holding]
             return min([*behind, *safe], default=self._books.origin.position)
-
-    def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
-        """Where a batch that begins at `start` should end; `start` itself when nothing came in time.
-
-        Before what the store holds, that is where the store begins: only the source's log has what lies between.
-        """
-        for _ in range(_TRIES):
-            with self._gate:
-                self._gate.wait(lambda: self._books.boundary.position > start, timeout_s)
-                if self._books.boundary.position <= start:
-                    return start
-                origin = self._books.origin_for(start).position
-                if start < origin:
-                    return min(origin, self._books.boundary.position)
-                parts = self._books.after(start, max_bytes)
-                if not parts:
-                    return self._books.boundary.position  # the log goes on elsewhere, and nothing has come yet
-            with suppress(BlockGoneError):
-                return end_after(start, parts, self._shelf.entries, max_bytes)
-        raise StoreError(f"what follows {start} went {_TRIES} times while it was looked into")
-
-    def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
-        """The entries of (start, end], or None when they are not, or no longer, all here."""
-        with self._gate:
-            self._gate.check()
-            if start < self._books.origin_for(start).position or end > self._books.boundary.position:
-                return None
-            held = self._shelf.held
-            parts = [one for one in held.since(held.find(lambda one: one.end <= start)) if one.start < end]
-        try:
-            found = [self._shelf.entries(one).block.between(start, end) for one in parts]
-        except BlockGoneError:
-            return None  # acked in the meantime
-        return tuple(block for block in found if len(block))
-
-    def _origin_for(self, position: Position) -> Place:
-        with self._gate:
-            return self._books.origin_for(position)
-
-    # -- about it
 
     @property
     def why_full(self) -> str:
@@ -440,11 +377,6 @@ class EventStore:
             lowest = min((client.ack.sequence for client in holding), default=0)
             names = ", ".join(sorted(client.name for client in holding if client.ack.sequence == lowest))
             return f"the store is full until {names or 'a client'} acks"
-
-    @property
-    def size_bytes(self) -> int:
-        with self._gate:
-            return self._shelf.size_bytes
 
     @property
     def problem(self) -> str:
@@ -469,16 +401,6 @@ class EventStore:
             left = self._gate.left(deadline)
             self._gate.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
             return left != 0
-
-    def _load(self, end: Position) -> None:
-        """What is about to be looked into comes from the disk while nobody waits for it."""
-        if not self._shelf.outlives:
-            return
-        with self._gate:
-            several = self._books.near(end)
-        for held in several:
-            with suppress(BlockGoneError):
-                self._shelf.entries(held)
 
     # -- inside the gate
 
