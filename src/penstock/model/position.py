@@ -7,7 +7,7 @@ server takes its place. File names are compared by their number, never as text: 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import lru_cache
 from typing import Any
 
 from penstock.errors import ConfigurationError
@@ -16,7 +16,6 @@ from penstock.model.gtid_set import GtidSet
 _MOST_DIGITS = 19  # of 63 bits
 
 
-@total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Position:
     """The end of everything before `offset` in `file`: reading from here gives the next event."""
@@ -37,12 +36,21 @@ class Position:
     def __lt__(self, other: "Position") -> bool:
         return self._key < other._key
 
+    def __le__(self, other: "Position") -> bool:
+        return self._key <= other._key
+
+    def __gt__(self, other: "Position") -> bool:
+        return self._key > other._key
+
+    def __ge__(self, other: "Position") -> bool:
+        return self._key >= other._key
+
     def __hash__(self) -> int:
         return hash(self._key)
 
     @property
     def _key(self) -> tuple[int, int, int]:
-        return self.epoch, self.file_number, self.offset
+        return self.epoch, file_number(self.file), self.offset
 
     @property
     def file_key(self) -> tuple[int, int]:
@@ -75,6 +83,7 @@ class Position:
         return cls(file, int(offset), epoch=epoch)
 
 
+@lru_cache(1024)
 def file_number(file: str) -> int:
     suffix = file.rpartition(".")[2]
     if not _is_number(suffix):
