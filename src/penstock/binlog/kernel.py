@@ -60,11 +60,14 @@ _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 class Kernel:
-    """A function that will be compiled for the given types; other kernels cannot call it (see `shared`)."""
+    """A function that will be compiled for the given types; other kernels cannot call it (see `shared`).
 
-    def __init__(self, function: Callable[..., Any], signature: Signature) -> None:
+    A `brief` one keeps other threads out: to let them in, and to wait for one's turn again, would take longer.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Signature, *, is_brief: bool) -> None:
         update_wrapper(self, function)
-        self.function, self.signature = function, signature
+        self.function, self.signature, self.is_brief = function, signature, is_brief
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
@@ -95,7 +98,11 @@ class Shared:
 
 
 def kernel(signature: Signature) -> Callable[[F], F]:
-    return lambda function: cast("F", Kernel(function, signature))
+    return lambda function: cast("F", Kernel(function, signature, is_brief=False))
+
+
+def brief_kernel(signature: Signature) -> Callable[[F], F]:
+    return lambda function: cast("F", Kernel(function, signature, is_brief=True))
 
 
 def shared(function: F) -> F:

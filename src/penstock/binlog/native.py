@@ -42,12 +42,12 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
         for path in _places(kernel):
             code = _kept(path)
             if code is not None:
-                return _Native(kernel.signature, *_load(code))
+                return _Native(kernel, *_load(code))
         code = _compile(kernel)
         if code is None:
             return _by_numba(kernel)
         _save(kernel, code)
-        return _Native(kernel.signature, *_load(code))
+        return _Native(kernel, *_load(code))
 
 
 # -- on disk
@@ -250,12 +250,13 @@ def _load(raw: bytes) -> tuple[Any, int]:
 class _Native:
     """Calls the code with numbers and arrays, after a look at their types."""
 
-    def __init__(self, signature: Signature, engine: Any, address: int) -> None:
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
+    def __init__(self, kernel: Kernel, engine: Any, address: int) -> None:
+        pointer, number, signature = ctypes.c_void_p, ctypes.c_int64, kernel.signature
         kinds: list[Any] = []
         for one in signature.args:
             kinds += [pointer, pointer, number, number, pointer, *[number] * (2 * one.ndim)] if one.ndim else [number]
-        self._call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, *kinds)(address)
+        prototype = ctypes.PYFUNCTYPE if kernel.is_brief else ctypes.CFUNCTYPE
+        self._call = prototype(ctypes.c_int32, pointer, pointer, *kinds)(address)
         self._args = [(one.ndim, np.dtype(one.dtype), one.is_readonly) for one in signature.args]
         self._count = signature.result.count if signature.result.dtype != "none" else 0
         self._engine = engine

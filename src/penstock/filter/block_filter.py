@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.query import body_at
+from penstock.binlog.events.survey import survey
 from penstock.config import FilterSettings
 from penstock.filter.kinds import are_loads, are_notes, are_statements, are_xa
 from penstock.filter.rules import FilterRules
@@ -121,19 +122,10 @@ class BlockFilter:
 
 
 def _are_all_wanted(block: Block, rules: FilterRules) -> bool:
-    """As can be told without a look at each event: rows of wanted tables, and of each transaction some."""
+    """As can be told without a look at each event: there are rows of wanted tables, and no statements."""
     if rules.are_all or not rules.are_all_kinds or rules.unwanted_ids(block.tables):
         return rules.are_all
-    entry = block.column("entry")
-    if (entry == Entry.DDL).any() or are_statements(block).any():
-        return False
-    mapped = block.column("table_id")[block.column("kind") == EventType.TABLE_MAP]
-    if not np.isin(mapped, list(block.tables)).all():
-        return False
-    # Between two boundaries there are rows: as many ends of runs of rows as there are transactions.
-    transaction = block.column("transaction")
-    with_rows = transaction[entry == Entry.ROWS]
-    return bool((np.diff(with_rows) != 0).sum() + (with_rows.size > 0) == (np.diff(transaction) != 0).sum() + 1)
+    return not survey(block)
 
 
 def _place(block: Block, event: int) -> tuple[int, str, int]:

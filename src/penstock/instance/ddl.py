@@ -8,6 +8,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Statement
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import body_at, query_at
+from penstock.binlog.events.survey import STATEMENTS, survey
 from penstock.binlog.values.charset import TEXT, charset_of
 from penstock.filter.kinds import are_statements
 from penstock.schema.change import Change
@@ -28,7 +29,8 @@ class Statements:
 
     def of(self, block: Block, server: Server) -> Iterator[tuple[StatementKind, Change]]:
         """That change tables, or what is in them. Each is at the place where it ends."""
-        statements, kinds = np.flatnonzero(are_statements(block)).tolist(), block.column("kind")
+        kinds = block.column("kind")
+        statements: list[int] = np.flatnonzero(are_statements(block)).tolist() if survey(block) & STATEMENTS else []
         gtids = np.flatnonzero(kinds == EventType.MARIADB_GTID) if statements else np.empty(0, np.int64)
         for event in statements:
             before = int(np.searchsorted(gtids, event))

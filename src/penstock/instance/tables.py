@@ -65,6 +65,10 @@ class Tables:
         self._shapes: dict[bytes, tuple[Table, str, _Shape]] = {}  # by table map: the history's table, server version
         self._differences: dict[TableName, str] = {}
         self._stopped: dict[TableName, str] = {}
+        # Table maps to which nothing is to be added, as long as the log comes from this server and is after all changes
+        # with these tables, or (None) before all that are known.
+        self._plain: set[bytes] = set()
+        self._plain_in: tuple[Catalogue | None, int, str] | None = None
         self._statements = Statements()
         self._unseen = 0
         self.last_unseen = ""
@@ -154,7 +158,7 @@ class Tables:
                 self._take_later(change.position)
                 self._record(kind, change)
             self._take_later(block.end)
-            return self._completed(block, is_followed=True)
+            return block if self._are_plain(block) else self._completed(block, is_followed=True)
 
     def complete(self, block: Block) -> Block:
         """A block whose DDL was recorded when it was followed."""
@@ -184,7 +188,7 @@ class Tables:
             self._history.restart(at, catalogue)
 
     def _record(self, kind: StatementKind, change: Change) -> None:
-        place, history = change.position, self._history
+        place, history, self._plain_in = change.position, self._history, None
         if place <= history.first:
             return  # before it, tables are known by their full metadata or not at all
         try:
@@ -204,6 +208,17 @@ class Tables:
             self._stopped.pop(name, None)
             self._differences.pop(name, None)
 
+    def _are_plain(self, block: Block) -> bool:
+        """Nothing has changed since these tables were looked at, and there was nothing to complete."""
+        history = self._history
+        if history.first < block.end and block.start < history.last:
+            self._plain_in = None  # some change is near: each place in it counts
+            return False
+        known = history.catalogue if block.start >= history.last else None
+        if self._plain_in is None or self._plain_in[0] is not known or self._plain_in[1:] != _of_server(block):
+            self._plain, self._plain_in = set(), (known, *_of_server(block))
+        return not block.problems and self._plain.issuperset(block.tables.values())
+
     def _completed(self, block: Block, *, is_followed: bool) -> Block:
         tables, problems, places = dict(block.tables), dict(block.problems), _places_of(block)
         for number, body in block.tables.items():
@@ -217,6 +232,8 @@ class Tables:
                 self._note(name, shape, first)
                 if self._is_present(name, last):
                     self._seen[name] = shape.body, block.server_version
+                if self._plain_in is not None and shape == _Shape(body):
+                    self._plain.add(body)
         if tables == block.tables and problems == block.problems:
             return block
         return replace(block, tables=tables, problems=problems)
@@ -270,6 +287,10 @@ class Tables:
         if history.begin_of(place).epoch != place.epoch:
             raise SchemaError(f"what the tables were at {place}, before the source was switched, is not known")
         return history.catalogue if place >= history.last else history.at(place)
+
+
+def _of_server(block: Block) -> tuple[int, str]:
+    return block.epoch, block.server_version
 
 
 def _compared(body: bytes, table: Table, version: str) -> _Shape:

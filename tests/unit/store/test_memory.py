@@ -21,7 +21,7 @@ _TABLE = TableSchema(TableName("shop", "orders"), (Column("id", WireType.LONG),)
         pytest.param(0, 1, 15000, id="empty transactions, each a block"),
         pytest.param(1, 1, 15000, id="small transactions, each a block"),
         pytest.param(1, 20, 2000, id="blocks of some small transactions"),
-        pytest.param(200, 20, 200, id="large blocks"),
+        pytest.param(200, 20, 800, id="large blocks"),
     ],
 )
 def test_the_count_agrees_with_the_process(tmp_path: Path, rows_each: int, per_piece: int, pieces: int) -> None:

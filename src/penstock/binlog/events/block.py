@@ -60,6 +60,9 @@ class Block:
     epoch: int = 0  # of its positions
     executed: GtidSet | None = None  # before the first event in its cells' buffer; None when that is not known
     problems: Mapping[int, str] = field(default_factory=dict[int, str])  # table id → why its shape is not known
+    # What was found out already. A part of the block, or a block that was made of it, finds it out anew.
+    signs: int | None = field(default=None, init=False, repr=False)  # what `survey` saw
+    final: GtidSet | None = field(default=None, init=False, repr=False)  # after its last event
 
     def __len__(self) -> int:
         return self.cells.count
@@ -121,8 +124,13 @@ class Block:
         """An event."""
         if self.executed is None or not self.cells.first + i:
             return self.executed
+        if self.final is not None and not self.column("boundary")[i:].any():
+            return self.final
         whole = self.cells.from_first(i)
-        return executed_after(self.executed, whole.gtids[whole.column("boundary").view(np.bool_)], self.tags)
+        found = executed_after(self.executed, whole.gtids, whole.column("boundary"), self.tags)
+        if i == len(self):
+            object.__setattr__(self, "final", found)
+        return found
 
     @property
     def boundaries(self) -> NDArray[np.int64]:

@@ -2,6 +2,8 @@
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -9,29 +11,36 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.state import (
     DOMAIN_AT,
+    GTID_BYTES,
     MARIADB,
     NO_GTID,
     NUMBER_AT,
     ORIGIN_AT,
     TAGGED,
-    UUID_AT,
-    UUID_BYTES,
 )
+from penstock.binlog.kernel import BYTES, PAIR, brief_kernel, u32
 from penstock.model import GtidSet
 
 _MARIADB = struct.Struct("<BII8xQ")
+_MYSQL = struct.Struct("<B16sq")
 
 
-def executed_after(known: GtidSet, gtids: NDArray[np.uint8], tags: Sequence[str]) -> GtidSet:
-    """With one more line of GTID_BYTES for each transaction, in the order of the log."""
-    if not gtids.shape[0]:
+def executed_after(
+    known: GtidSet, gtids: NDArray[np.uint8], boundary: NDArray[np.uint8], tags: Sequence[str]
+) -> GtidSet:
+    """With one more line of GTID_BYTES for each event that ends a transaction, in the order of the log."""
+    first, last = _run(gtids.reshape(-1), boundary)
+    if last < 0:
         return known
-    # Of one source, as most are.
-    flavour = int(gtids[0, 0])
-    if flavour == MARIADB and (gtids[:, :ORIGIN_AT] == gtids[0, :ORIGIN_AT]).all():
-        return _with_last(known, gtids[-1].tobytes())
-    if flavour not in (NO_GTID, MARIADB) and (gtids[:, :NUMBER_AT] == gtids[0, :NUMBER_AT]).all():
-        return _with_mysql(known, gtids, tags)
+    if first >= 0:  # of one source, one after the other, as most are
+        line = gtids[last].tobytes()
+        if line[0] == MARIADB:
+            return _with_last(known, line)
+        flavour, uuid, low = _MYSQL.unpack(gtids[first].tobytes())
+        _, _, high = _MYSQL.unpack(line)
+        tag = flavour - TAGGED
+        return known.adding(_source(uuid, tags[tag] if tag >= 0 else ""), (low, high)) if tag < len(tags) else known
+    gtids = gtids[boundary.view(np.bool_)]
     gtids = gtids[gtids[:, 0] != NO_GTID]
     is_mariadb = gtids[:, 0] == MARIADB
     known = _with_mariadb(known, gtids[is_mariadb])
@@ -40,6 +49,36 @@ def executed_after(known: GtidSet, gtids: NDArray[np.uint8], tags: Sequence[str]
     for source in range(int(which.max(initial=-1)) + 1):
         known = _with_mysql(known, others[which == source], tags)
     return known
+
+
+@brief_kernel(PAIR(BYTES, BYTES))
+def _run(gtids: Any, boundary: Any) -> Any:
+    """The first and the last event that end a transaction with a GTID; -1 twice when none does, and -1 for the first
+    when they are not all of one source, or MySQL's numbers do not rise by one."""
+    first, last, number = np.int64(-1), np.int64(-1), np.int64(0)
+    for event in range(boundary.size):
+        at = event * GTID_BYTES
+        flavour = gtids[at]
+        if not boundary[event] or flavour == NO_GTID:
+            continue
+        before = number
+        number = np.int64(u32(gtids, at + NUMBER_AT)) | np.int64(u32(gtids, at + NUMBER_AT + 4)) << 32
+        if first < 0:
+            first = np.int64(event)
+        else:
+            size = ORIGIN_AT if flavour == MARIADB else NUMBER_AT
+            for k in range(size):
+                if gtids[at + k] != gtids[first * GTID_BYTES + k]:
+                    return np.int64(-1), np.int64(event)
+            if flavour != MARIADB and number != before + 1:
+                return np.int64(-1), np.int64(event)
+        last = np.int64(event)
+    return first, last
+
+
+@lru_cache(64)
+def _source(uuid: bytes, tag: str) -> str:
+    return str(UUID(bytes=uuid)) + (f":{tag}" if tag else "")
 
 
 def _with_mariadb(known: GtidSet, gtids: NDArray[np.uint8]) -> GtidSet:
@@ -60,20 +99,15 @@ def _with_last(known: GtidSet, gtid: bytes) -> GtidSet:
 
 def _with_mysql(known: GtidSet, gtids: NDArray[np.uint8], tags: Sequence[str]) -> GtidSet:
     """All of one source. Replicas may commit in another order; as a set that is the same."""
-    source = str(UUID(bytes=gtids[0, UUID_AT : UUID_AT + UUID_BYTES].tobytes()))
-    tag = int(gtids[0, 0]) - TAGGED
+    flavour, uuid, _ = _MYSQL.unpack(gtids[0].tobytes())
+    tag = flavour - TAGGED
     if tag >= len(tags):
         return known  # of a tag that is not known
-    numbers = _number(gtids, NUMBER_AT, "<i8")
-    low, high = int(numbers.min()), int(numbers.max())
-    runs = [(low, high)]
-    if high - low + 1 != numbers.size:
-        numbers = np.sort(numbers)
-        gaps = np.flatnonzero(np.diff(numbers) > 1)
-        starts, ends = numbers[np.concatenate([[0], gaps + 1])], numbers[np.concatenate([gaps, [-1]])]
-        runs = list(zip(starts.tolist(), ends.tolist(), strict=True))
-    for run in runs:
-        known = known.adding(source + (f":{tags[tag]}" if tag >= 0 else ""), run)
+    numbers = np.sort(_number(gtids, NUMBER_AT, "<i8"))
+    gaps = np.flatnonzero(np.diff(numbers) > 1)
+    starts, ends = numbers[np.concatenate([[0], gaps + 1])], numbers[np.concatenate([gaps, [-1]])]
+    for run in zip(starts.tolist(), ends.tolist(), strict=True):
+        known = known.adding(_source(uuid, tags[tag] if tag >= 0 else ""), run)
     return known
 
 

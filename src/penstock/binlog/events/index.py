@@ -41,6 +41,7 @@ from penstock.binlog.events.state import (
     ALERT,
     CHECKSUM_BYTES,
     COMMIT_US,
+    ENTRY_SEAL,
     FRAME_AT,
     FRAME_SHIFT,
     FRAME_SPAN,
@@ -225,6 +226,8 @@ def _index_events(
         if state[SEAL] >= 0:
             is_verified = state[VERIFY] and state[CHECKSUM_BYTES]
             state[SEAL] = sealed(state[SEAL], data, stop, crc_tables) if is_verified else np.int64(-1)
+        if entry or boundary:
+            state[ENTRY_SEAL] = state[SEAL]
         kind_of[count], entry_of[count], boundary_of[count] = kind, entry, boundary
         timestamp_of[count], server_of[count], table_of[count] = timestamp, u32(data, at + SERVER_AT), table
         transaction_of[count] = state[TRANSACTION] if state[TRANSACTION] >= 0 else position

@@ -53,7 +53,7 @@ from penstock.errors import BinlogError, ConfigurationError
 from penstock.model import FileMark, GtidSet, Position
 from penstock.model.position import numbered
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
 _EVENTS = 1 << 16
 _DEEPEST = 3  # payloads in payloads
 _MOST_LOOSE = 16  # blocks' worth of events that wait for the one they belong to
@@ -138,9 +138,10 @@ class BlockReader:
         """How many of the last events are to wait."""
         if not self._keeps_loose:
             return 0
-        arrays, count = self._arrays, self._count
-        means = arrays.entry[:count] | arrays.boundary[:count]
-        return int(np.argmax(means[::-1] != 0)) if means.any() else count
+        entry, boundary, first = self._arrays.entry, self._arrays.boundary, self._count
+        while first and not entry[first - 1] and not boundary[first - 1]:
+            first -= 1
+        return self._count - first
 
     @property
     def _pending(self) -> int:
@@ -194,10 +195,10 @@ class BlockReader:
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
         if self._executed is None:
             self._executed = self._gtids_before(data)
-        seal = self._state.take_seal()
-        if rest.size and seal is not None:
-            seal = seal_of(data, arrays.bounds(0, count))
-            self._state.give_seal(seal_of(rest, arrays.bounds(count, self._count)))
+        seal = self._state.take_seal(up_to_entry=bool(rest.size))
+        if rest.size:
+            are_sealed = bool((arrays.checksum[count : self._count] != 0).all()) and self._state.slots[VERIFY]
+            self._state.give_seal(seal_of(rest, arrays.bounds(count, self._count)) if are_sealed else None)
         block = Block.of_arrays(
             self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
             seal, self._epoch, self._executed,

@@ -25,7 +25,8 @@ FRAME_SPAN = 11
 FRAME_TOTAL = 12  # bytes of the expanded events; 0 outside
 FRAME_SHIFT = 13
 SEAL = 14  # a checksum over those of the events in the block to come; -1 once one had none, or was not verified
-_SLOTS = 15
+ENTRY_SEAL = 15  # the same, up to the last entry or boundary
+_SLOTS = 16
 _NO_SEAL = 0xFFFFFFFF
 
 # A GTID: flavour 1 | MySQL: uuid 16, MariaDB: domain 4, server of origin 4 | number 8
@@ -55,7 +56,7 @@ class IndexState:
         slots[TRANSACTION] = -1
         slots[VERIFY] = verify
         slots[LENIENT] = lenient
-        slots[SEAL] = _NO_SEAL
+        slots[SEAL] = slots[ENTRY_SEAL] = _NO_SEAL
         tags = np.zeros((MOST_TAGS, TAG_BYTES), np.uint8)
         return cls(slots, np.zeros(GTID_BYTES, np.uint8), tags, np.zeros((_FIRST_TABLES, 2), np.int64))
 
@@ -66,15 +67,15 @@ class IndexState:
         self.slots[IN_TRANSACTION] = 0
         self.gtid[:] = 0
 
-    def take_seal(self) -> int | None:
+    def take_seal(self, *, up_to_entry: bool = False) -> int | None:
         """That of the events since the last time, as `seal_of` gives it."""
-        seal = int(self.slots[SEAL])
-        self.slots[SEAL] = _NO_SEAL
+        seal = int(self.slots[ENTRY_SEAL if up_to_entry else SEAL])
+        self.slots[SEAL] = self.slots[ENTRY_SEAL] = _NO_SEAL
         return seal ^ _NO_SEAL if seal >= 0 else None
 
-    def give_seal(self, seal: int) -> None:
-        """Of events that count among the next."""
-        self.slots[SEAL] = seal ^ _NO_SEAL
+    def give_seal(self, seal: int | None) -> None:
+        """Of events that count among the next; None when they have none."""
+        self.slots[SEAL] = -1 if seal is None else seal ^ _NO_SEAL
 
     @property
     def tag_names(self) -> tuple[str, ...]:

@@ -1,0 +1,44 @@
+"""A look over the events of a block, in one pass: whether there is anything in it that must be looked at singly."""
+
+from typing import Any
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.kernel import BYTES, I64, I64S_IN, brief_kernel
+
+STATEMENTS = 1  # that may mean something by themselves: not the BEGIN and COMMIT of rows
+OTHER_MAPS = 2  # of tables that have no rows in the block
+_QUERY, _TABLE_MAP = int(EventType.QUERY), int(EventType.TABLE_MAP)
+_OTHER, _DDL = int(Entry.OTHER), int(Entry.DDL)
+
+
+def survey(block: Block) -> int:
+    """What there is, as a sum. A block remembers it."""
+    if block.signs is None:
+        tables, column = np.fromiter(sorted(block.tables), np.int64, len(block.tables)), block.column
+        signs = int(_survey(column("kind"), column("entry"), column("boundary"), column("table_id"), tables))
+        object.__setattr__(block, "signs", signs)
+        return signs
+    return block.signs
+
+
+@brief_kernel(I64(BYTES, BYTES, BYTES, I64S_IN, I64S_IN))
+def _survey(kind: Any, entry: Any, boundary: Any, table_id: Any, tables: Any) -> Any:
+    found, last = np.int64(0), np.int64(-1)
+    for event in range(kind.size):
+        if entry[event] == _DDL or (kind[event] == _QUERY and entry[event] == _OTHER and not boundary[event]):
+            found |= STATEMENTS
+        elif kind[event] == _TABLE_MAP and table_id[event] != last:
+            last = table_id[event]
+            low, high = np.int64(0), np.int64(tables.size)
+            while low < high:
+                middle = (low + high) // 2
+                if tables[middle] < last:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low == tables.size or tables[low] != last:
+                found |= OTHER_MAPS
+    return found
