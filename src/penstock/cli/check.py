@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
-from penstock.config import InstanceSettings, load_server_settings
+from penstock.config import DirectorySettings, InstanceSettings, load_server_settings
 
 _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
 
@@ -21,6 +21,9 @@ def check(
     port: Port = 3306,
     user: User = "root",
     password: Password = "",
+    path: Annotated[
+        str | None, typer.Option(help="A folder with the files of a log, or its URL, instead of a server.")
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="A place to begin at: FILE:OFFSET, a GTID or a set of them, a time in UTC.")
     ] = None,
@@ -36,6 +39,8 @@ def check(
 
         penstock check --host db1 --start 0-1-4711
 
+        penstock check --path /backup/binlogs
+
         penstock check penstock.yml --output json
     """
     from penstock.instance.examine import examine_instances  # noqa: PLC0415 - numba takes a second to load
@@ -43,7 +48,8 @@ def check(
     if config is not None:
         instances = load_server_settings(config).instances
     else:
-        instances = (InstanceSettings(source=source_settings(host, port, user, password), start=start),)
+        source = source_settings(host, port, user, password) if path is None else DirectorySettings(path=path)
+        instances = (InstanceSettings(source=source, start=start),)
     found = examine_instances(instances)
     if output == "json":
         several = {

@@ -120,7 +120,8 @@ class Capture:
                     is_behind = isinstance(error, SourceBehindError)
                     wait_s = (_FIRST_PAUSE_S if is_behind else pause_s) * (0.5 + self._jitter())
                     self._enter(InstanceState.SWITCHING if is_behind else InstanceState.RECONNECTING, str(error))
-                    log.warning("reconnecting destination=%s in_s=%.1f reason=%s", self._destination, wait_s, error)
+                    level = logging.DEBUG if is_behind else logging.WARNING  # that was said when the wait began
+                    log.log(level, "reconnecting destination=%s in_s=%.1f reason=%s", self._destination, wait_s, error)
                     self._stopping.wait(wait_s)
             except Exception as error:
                 log.debug("capture died", exc_info=error)
@@ -280,9 +281,14 @@ class Capture:
             self._lacking_since = None
             is_taken = not start.gtids.is_mariadb or not source.takes_gtids or self._takes_gtids(start, source)
             return start.gtids if is_taken else None
-        now = time.monotonic()
-        self._lacking_since = self._lacking_since or now
-        if now - self._lacking_since < self._parts.settings.failover.window_s:
+        now, window_s = time.monotonic(), self._parts.settings.failover.window_s
+        if self._lacking_since is None:
+            self._lacking_since = now
+            log.warning(
+                "the server that is followed now is behind destination=%s source=%s lacks=%s: waiting up to %g s",
+                self._destination, source.address, lacking.text, window_s,
+            )  # fmt: skip
+        if now - self._lacking_since < window_s:
             raise SourceBehindError(f"{source.address} does not have {lacking.text} yet, which is captured already")
         log.error(
             "captured, and not on the server that is followed now destination=%s source=%s gtids=%s: compare the data",

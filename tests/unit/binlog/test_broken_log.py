@@ -91,7 +91,11 @@ def reading(raw: bytes) -> None:
         (ev.TABLE_MAP, bytes(8) + b"\x02\xff\xff\0\x01t\0", "TABLE_MAP: it has no readable names"),
         (23, b"\x09" + bytes(7), "WRITE_ROWS_V1: rows of table id 9 came before its table map"),
         (42, b"\0\0\0\x02", "GTID_TAGGED: the event does not hold"),
-        (26, b"\x01\0", "INCIDENT: the source says that it may have lost events"),
+        (
+            26,
+            b"\x01\0",
+            "INCIDENT: the source says that it may have lost events here; compare the data, then start after",
+        ),
         (39, b"", "PARTIAL_UPDATE_ROWS: the event does not hold"),
         (40, b"", "TRANSACTION_PAYLOAD: it ends early"),
         (40, b"\x02\x01\x07\x00", "TRANSACTION_PAYLOAD: its events are compressed by method 7, which is not known"),

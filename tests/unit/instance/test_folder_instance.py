@@ -416,6 +416,8 @@ def test_check_looks_at_the_folder(tmp_path: Path, file_of: Made) -> None:
     assert done.exit_code == 0, done.output
     assert "reading the log         binlog.000001:4 to binlog.000002:" in done.output
     assert "start at first          found at binlog.000001:4" in done.output
+    done = CliRunner().invoke(app, ["check", "--path", str(folder), "--start", "binlog.000002:4"])
+    assert "start at binlog.000002:4  found at binlog.000002:4" in done.output
     put(folder, file_of(4))
     done = CliRunner().invoke(app, ["check", str(config)])
     assert done.exit_code == 1

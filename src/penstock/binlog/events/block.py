@@ -202,9 +202,11 @@ class Block:
 
     def _first_rows(self, table_id: int) -> str:
         """Where they are, for complaints."""
-        first = int(np.argmax((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS)))
-        where = Position(self.file, int(self.column("position")[first]), epoch=self.epoch)
-        return f"{where} {event_name(int(self.column('kind')[first]))} of table id {table_id}"
+        rows = np.flatnonzero((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS))
+        if not rows.size:
+            return f"{self.start if len(self) else self.file} table id {table_id}"
+        where = Position(self.file, int(self.column("position")[rows[0]]), epoch=self.epoch)
+        return f"{where} {event_name(int(self.column('kind')[rows[0]]))} of table id {table_id}"
 
     def describe(self) -> bytes:
         """What the record batch does not say, for the wire."""

@@ -338,8 +338,8 @@ class BlockReader:
             yield from self._join(held, start, span, depth)
         elif kind == EventType.INCIDENT:
             raise EventProblemError(
-                "the source says that it may have lost events here;"
-                " compare the data, then start from a position after it"
+                "the source says that it may have lost events here; compare the data, then start after it, at"
+                f" {self._file}:{start + span}"
             )
         elif kind == EventType.MARIADB_START_ENCRYPTION and not self._is_decrypted:
             raise EventProblemError(
