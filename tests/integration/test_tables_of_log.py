@@ -242,6 +242,31 @@ def test_tables_that_changed_before_they_were_read_are_not_guessed(nameless: Dat
     tables.close()
 
 
+def test_a_crash_before_the_tables_were_reached_forgets_none(
+    nameless: DatabaseServer, name: str, tmp_path: Path
+) -> None:
+    execute(nameless, f"CREATE TABLE {name}.t (a INT)")
+    start = end_of(nameless)
+    execute(nameless, f"INSERT INTO {name}.t VALUES (1)", f"ALTER TABLE {name}.t ADD COLUMN b INT")
+    middle = end_of(nameless)
+    opened(nameless, start, tmp_path).close()  # as a crash leaves it: nothing was followed
+    execute(nameless, f"INSERT INTO {name}.t VALUES (2, 3)")
+    tables = opened(nameless, start, tmp_path)
+    with pytest.raises(SchemaError, match="before the tables were read"):
+        rows_of(followed(tables, nameless, start, middle), TableName(name, "t"))
+    end = end_of(nameless)
+    followed(tables, nameless, middle, end)
+    execute(nameless, f"INSERT INTO {name}.t VALUES (4, 5)")
+    blocks = followed(tables, nameless, end, end_of(nameless))
+    assert rows_of(blocks, TableName(name, "t")) == [{"a": 4, "b": 5}]
+    tables.close()
+    end = end_of(nameless)
+    tables = opened(nameless, end, tmp_path)
+    execute(nameless, f"INSERT INTO {name}.t VALUES (6, 7)")
+    assert rows_of(followed(tables, nameless, end, end_of(nameless)), TableName(name, "t")) == [{"a": 6, "b": 7}]
+    tables.close()
+
+
 @pytest.mark.parametrize("server", ["mariadb", "mysql9"])
 def test_full_metadata_wins_and_a_difference_is_reported(
     server: str,

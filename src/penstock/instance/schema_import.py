@@ -27,6 +27,7 @@ from penstock.schema.ddl.named import changed_tables, named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDatabase
 from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
+from penstock.schema.incomplete import is_incomplete, mark_incomplete
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.source import connect, current_position, origin_of
 from penstock.source.connection import translated
@@ -58,24 +59,41 @@ def open_tables(settings: InstanceSettings, source: SourceSettings | DirectorySe
 
     The log will be followed from `start`, or later if the history says so.
     """
-    later: list[tuple[Position, Catalogue]] = []
-
-    def first() -> tuple[Position, Catalogue]:
-        imported = import_patiently(source, start, verify=settings.verify_checksum)
-        later.extend([imported.later] if imported.later else [])
-        return imported.begin, imported.first
-
     hint = _FOLDER_HINT if isinstance(source, DirectorySettings) else ""
     if settings.data_dir is not None:
-        history = SchemaHistory(settings.data_dir / settings.destination / "schema", first)
-        return Tables(history, next(iter(later), None), hint=hint)
+        history, later = _opened(settings.data_dir / settings.destination / "schema", settings, source, start)
+        return Tables(history, later, hint=hint)
     folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
     try:
-        history = SchemaHistory(Path(folder.name), first)
+        history, later = _opened(Path(folder.name), settings, source, start)
     except BaseException:
         folder.cleanup()
         raise
-    return Tables(history, next(iter(later), None), folder.cleanup, hint=hint)
+    return Tables(history, later, folder.cleanup, hint=hint)
+
+
+def _opened(
+    folder: Path, settings: InstanceSettings, source: SourceSettings | DirectorySettings, start: Position
+) -> tuple[SchemaHistory, tuple[Position, Catalogue] | None]:
+    """The history, and what the tables are at a place to come if it lacks some until then."""
+    read: list[Imported] = []
+
+    def first() -> tuple[Position, Catalogue]:
+        imported = import_patiently(source, start, verify=settings.verify_checksum)
+        mark_incomplete(folder, is_so=imported.later is not None)
+        read.append(imported)
+        return imported.begin, imported.first
+
+    history = SchemaHistory(folder, first)
+    if read or not is_incomplete(folder):
+        return history, read[0].later if read else None
+    log.info("tables are read again: the history in %s is incomplete", folder)
+    try:
+        again = import_patiently(source, start, verify=settings.verify_checksum)
+    except BaseException:
+        history.close()
+        raise
+    return history, again.later or (again.begin, again.first)
 
 
 def record_between(

@@ -25,6 +25,7 @@ from penstock.schema.complete import completed_body, difference
 from penstock.schema.ddl import DdlError, StatementKind, parse
 from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
+from penstock.schema.incomplete import mark_incomplete
 from penstock.schema.shape import Table
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Tables:
         who misses a table that the history does not have."""
         self._history = history
         self._later = later
+        mark_incomplete(history.folder, is_so=later is not None)
         self._on_close, self._hint = on_close, hint
         self._lock = threading.Lock()  # of all below, and of the history
         self._shapes: dict[bytes, tuple[Table, str, _Shape]] = {}  # by table map: the history's table, server version
@@ -112,6 +114,7 @@ class Tables:
         """Go on there with these tables: those of another server, or read anew."""
         with self._lock:
             self._later = later
+            mark_incomplete(self._history.folder, is_so=later is not None)
             self._history.restart(place, catalogue)
 
     def continues(self, start: Position) -> bool:
@@ -186,6 +189,7 @@ class Tables:
         (at, catalogue), self._later = self._later, None
         if at >= self._history.last:
             self._history.restart(at, catalogue)
+        mark_incomplete(self._history.folder, is_so=False)
 
     def _record(self, kind: StatementKind, change: Change) -> None:
         place, history, self._plain_in = change.position, self._history, None

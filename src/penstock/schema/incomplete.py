@@ -1,0 +1,29 @@
+"""A mark beside a schema history: tables that it does not know were read at a place of the log that is still to come.
+
+What was read is in memory only. Who finds the mark, after a crash, reads the tables again.
+"""
+
+from pathlib import Path
+
+from penstock.disk import sync_folder
+from penstock.errors import SchemaError
+
+_FILE = "incomplete"
+
+
+def is_incomplete(folder: Path) -> bool:
+    return (folder / _FILE).exists()
+
+
+def mark_incomplete(folder: Path, *, is_so: bool) -> None:
+    """Outlives the process."""
+    if is_so == is_incomplete(folder):
+        return
+    try:
+        if is_so:
+            (folder / _FILE).touch()
+        else:
+            (folder / _FILE).unlink()
+        sync_folder(folder)
+    except OSError as error:
+        raise SchemaError(f"the schema history in {folder} cannot be written: {error.strerror}") from None
