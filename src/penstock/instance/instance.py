@@ -88,7 +88,11 @@ class Instance:
     # -- life
 
     def start(self) -> None:
-        """Also again, after a stop."""
+        """Also again, after a stop, or a failure."""
+        if self.state is InstanceState.FAILED:
+            self.stop()
+        if self._parts is not None and not self._stopping.is_set():
+            raise PenstockError(f"instance '{self.settings.destination}' runs already: stop it before it is started")
         self.states.enter(InstanceState.STARTING)
         self._stopping.clear()
         self._refused, self._threads, self._parts = None, [], None
@@ -218,7 +222,7 @@ class Instance:
                 "first": parts.store.first.to_json(),
                 "latest": latest.to_json(),
                 "acked": parts.store.acked.to_json(),
-                "behind_s": max(0.0, round(time.time() - latest.timestamp, 3)) if latest.timestamp else None,
+                "behind_s": self._behind_s(parts),
                 "store_bytes": parts.store.size_bytes,
                 "stopped_tables": {str(name): why for name, why in tables.stopped.items()},
                 "changes_as_statements": {"count": tables.unseen, "last": tables.last_unseen},
@@ -226,6 +230,13 @@ class Instance:
                 "retention_hours_left": parts.watchdog.hours_left,
             }
         return about
+
+    def _behind_s(self, parts: Running) -> float | None:
+        """How old what is captured last is, while there is more."""
+        if parts.capture.is_caught_up and self.state is InstanceState.FOLLOWING:
+            return 0.0
+        seconds = parts.store.latest.timestamp
+        return max(0.0, round(time.time() - seconds, 3)) if seconds else None
 
     # -- keeping the place
 
