@@ -3,8 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,65 +11,21 @@ import pymysql
 import pytest
 from pydantic import SecretStr
 
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
-from penstock.config import FailoverSettings, InstanceSettings
+from penstock.config import InstanceSettings
 from penstock.errors import ConfigurationError, PositionLostError, SchemaError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.instance.gap import Gap
-from penstock.model import Position, TableName
+from penstock.model import Position
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, poll, source_of
+from tests.integration.followed import QUICK, dump_threads, fill, following, is_there, row_ids, seen_after, table
 from tests.integration.replication import has, pair, start_applying, status, stop_applying
 from tests.integration.scenario.captured import end_of
 from tests.integration.scenario.proxy import Network
 
 KINDS = ("mariadb", "mysql57", "mysql80", "mysql9")
 pytestmark = [getattr(pytest.mark, kind) for kind in KINDS]
-QUICK = FailoverSettings(interval_s=0.2, retries=2, floor_s=1, window_s=3)
-
-
-@contextmanager
-def following(first: DatabaseServer, second: DatabaseServer | None = None, **changes: Any) -> Iterator[Instance]:
-    settings = InstanceSettings(
-        source=source_of(first, heartbeat_s=0.5, connect_timeout_s=3),
-        standby=source_of(second, heartbeat_s=0.5, connect_timeout_s=3) if second is not None else None,
-        **{"failover": QUICK, **changes},
-    )
-    instance = Instance(settings)
-    instance.start()
-    try:
-        yield instance
-    finally:
-        instance.stop()
-
-
-def fill(server: DatabaseServer, ids: range) -> None:
-    execute(server, *(f"INSERT INTO replicated.t VALUES ({number}, 'v{number}')" for number in ids))
-
-
-def table(server: DatabaseServer) -> None:
-    execute(server, "CREATE TABLE replicated.t (id INT PRIMARY KEY, v VARCHAR(20))")
-
-
-def row_ids(rows: list[dict[str, Any]]) -> list[int]:
-    return [row["id"] for row in rows]
-
-
-def is_there(server: DatabaseServer, number: int) -> bool:
-    return has(server, f"SELECT 1 FROM replicated.t WHERE id = {number}")
-
-
-def seen_after(instance: Instance, start: Position) -> set[int]:
-    """Ids of all rows that have come."""
-    end, (schema,) = instance.store.latest, instance.describe([TableName.parse("replicated.t")])
-    batches = [
-        batch
-        for block in (instance.read(start, end) if end > start else ())
-        for batch in changes_of(block, schema.name, table_fields(schema))
-    ]
-    return {row["id"] for batch in batches for row in batch.to_pylist()}
 
 
 def entered(instance: Instance) -> list[InstanceState]:
@@ -241,12 +196,6 @@ def is_reset(server: DatabaseServer) -> bool:
     except pymysql.err.MySQLError:
         return False
     return True
-
-
-def dump_threads(server: DatabaseServer) -> list[int]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
-        return [int(thread) for (thread,) in cursor.fetchall()]
 
 
 @pytest.mark.parametrize("policy", ["stop", "latest", "repair"])

@@ -83,6 +83,10 @@ class DirectorySettings(_Settings):
         default=None, description="of the files' names, before the number; where the folder has several logs"
     )
     poll_s: float = Field(default=1, gt=0, description="how often is looked for what was added to the last file")
+    patience_s: float = Field(default=30, ge=0, description="how long a file that is missing between two is waited for")
+    trust_ends: bool = Field(
+        default=False, description="a file without an end, as a server leaves it that was killed, is taken for whole"
+    )
 
     @property
     def address(self) -> str:

@@ -68,7 +68,9 @@ class Capture:
         self._failures = 0  # since the log flowed last
         self._switched_at = -1e9
         self._lacking_since: float | None = None
+        self._file = ""  # of which a block was put last
         self._put_at: float | None = None  # when something was put last
+        self.is_caught_up = False  # nothing more waits at the source
 
     # -- by anyone
 
@@ -84,12 +86,14 @@ class Capture:
         self._parts.log.interrupt()
 
     def resume(self) -> None:
+        self._dead = ""  # it may have come back meanwhile
         self._awake.set()
 
     def give_up_on(self, reason: str) -> None:
         """The source is dead, as far as others can tell."""
-        self._dead = reason
-        self._parts.log.interrupt()
+        if self._awake.is_set():
+            self._dead = reason
+            self._parts.log.interrupt()
 
     # -- the thread
 
@@ -101,6 +105,7 @@ class Capture:
                 self.settled.set()
                 self._awake.wait()
                 continue
+            self.is_caught_up = False
             try:
                 self._follow()
                 self._check_dead()
@@ -167,6 +172,7 @@ class Capture:
                     self._failures = 0
                     self._enter(InstanceState.FOLLOWING)
                     self.settled.set()
+                self.is_caught_up = block is None
                 if isinstance(block, Block):
                     parts.counters.saw(block)
                     # A server that is asked by GTIDs sends the head of the file that the place is in.
@@ -207,6 +213,10 @@ class Capture:
         parts = self._parts
         if not len(block):
             return True
+        if block.file != self._file:
+            # A server that was killed may have left a part of a transaction at the end of the file before.
+            parts.store.discard_incomplete()
+            self._file = block.file
         for name, stage in parts.stages:
             with parts.counters.timed(name):
                 block = stage(block)
@@ -244,6 +254,7 @@ class Capture:
             return start, source.takes_gtids and parts.lineage.record.by_gtids and start.gtids is not None
         self._enter(InstanceState.SWITCHING, f"{source.address} has {kinship.value}")
         if kinship is Kinship.ANEW:
+            self._wait_for_copies(start, seen)
             raise PositionLostError(
                 f"the log of {source.address} began anew, or lost its end: what came after {start} may be lost"
             )
@@ -328,7 +339,7 @@ class Capture:
             log.warning("no switch destination=%s reason=%s; and %s", self._destination, error, problem)
             return False
         self._enter(InstanceState.SWITCHING, f"to {other.address}: {error}")
-        self._switched_at, self._failures = time.monotonic(), 0
+        self._switched_at, self._failures, self._dead = time.monotonic(), 0, ""
         parts.counters.switches += 1
         parts.log.switch_to(other)
         return True
@@ -352,19 +363,23 @@ class Capture:
         kinship = parts.lineage.judge(seen, start, source.mark_of)
         if isinstance(error, LogHoleError):
             seen = seen.after(start.file)
+        else:
+            self._wait_for_copies(start, seen)
         if not self._is_gone(start, seen, kinship):
             self.fail(error)
             return False
         is_same = kinship is Kinship.SAME and start.epoch == parts.lineage.epoch
+        is_cut = is_same and start.file_number >= seen.oldest.file_number
         gap = gap_of(source, start if is_same else replace(start, gtids=None), seen, str(error))
-        if gap.is_empty and is_same:
+        if gap.is_empty and is_same and not is_cut:
             log.info("nothing is missing destination=%s: %s", self._destination, gap)
             parts.store.go_on_at(replace(seen.oldest, epoch=start.epoch, gtids=start.gtids, timestamp=start.timestamp))
             return True
         match parts.settings.on_purged:
             case "stop":
                 remedy = "compare the data, then say with on_purged: latest, or `penstock position set`, where to go on"
-                self.fail(PositionLostError(f"{gap}: {remedy}"))
+                text = f"{source.address} has lost the end of its log, {start} was captured: {error}" if is_cut else gap
+                self.fail(PositionLostError(f"{text}: {remedy}"))
                 return False
             case "repair" if self._repair is None:
                 self.fail(PositionLostError(f"{gap}: and nothing is there that could repair it"))
@@ -373,16 +388,31 @@ class Capture:
                 self._repair(gap)
             case _:
                 log.error("changes are skipped destination=%s: %s", self._destination, gap)
-        epoch = (
-            parts.lineage.epoch
-            if kinship is Kinship.SAME
-            else parts.lineage.rise(source.address, seen.server, by_gtids=False)
-        )
-        # Of a log that began anew all is new.
-        place = replace(seen.end if kinship is not Kinship.ANEW else seen.oldest, epoch=epoch)
+        first = self._first_new(start, seen, source) if is_cut or kinship is Kinship.ANEW else seen.end
+        epoch = parts.lineage.epoch
+        if is_cut or kinship is not Kinship.SAME:
+            is_anew = kinship is Kinship.ANEW
+            epoch = parts.lineage.rise(source.address, seen.server, by_gtids=False, is_anew=is_anew)
+        place = replace(first, epoch=epoch)
         parts.on_jump(None, place)
         parts.store.go_on_at(place)
         return True
+
+    def _wait_for_copies(self, start: Position, seen: Seen) -> None:
+        """Somebody who brings the files of a log may take one away for a moment."""
+        source = self._parts.log.origin
+        is_short = replace(seen.end, epoch=start.epoch) < start
+        if source.is_copied and is_short and self._parts.lineage.has_files_of(seen, source.mark_of):
+            raise SourceConnectionError(
+                f"{source.address} ends at {seen.end}, and {start} was captured: waiting for what is missing"
+            )
+
+    def _first_new(self, start: Position, seen: Seen, source: Origin) -> Position:
+        """Of a log that began anew all is new; of one that lost its end, what is in the last file may be."""
+        known = self._parts.lineage.record.marks.get(start.file)
+        if start.file in seen.sizes and known is not None and source.mark_of(start.file) == known:
+            return replace(seen.oldest, file=start.file)
+        return seen.oldest
 
     def _is_gone(self, start: Position, seen: Seen, kinship: Kinship) -> bool:
         """Not only refused for another reason."""

@@ -24,8 +24,10 @@ class Gap:
 
     @property
     def is_empty(self) -> bool:
-        """It is proved that no transaction is missing: only the end of a file without any is gone."""
-        return self.gtids is not None and not self.gtids.ranges
+        """It is proved that no transaction is missing: only the end of a file without any is gone. Without GTIDs before
+        it nothing is: what came after it may have had none either."""
+        has_gtids = self.start.gtids is not None and bool(self.start.gtids.ranges)
+        return has_gtids and self.gtids is not None and not self.gtids.ranges
 
     def __str__(self) -> str:
         parts = [f"{self.address} no longer has what follows {self.start}: its log begins at {self.oldest}"]

@@ -13,7 +13,7 @@ from enum import Enum
 from penstock.config.settings import MOST_EPOCHS
 from penstock.errors import ConfigurationError
 from penstock.meta import SourceRecord, SourceRecords
-from penstock.model import FileMark, Position
+from penstock.model import FileMark, GtidSet, Position
 from penstock.source import Seen
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Lineage:
             and seen.end.gtids is not None
         ):
             # A file may have the name of another, and have begun in the same second.
-            return Kinship.ANEW if place.gtids.minus(seen.end.gtids).ranges else kinship
+            return Kinship.ANEW if _lacks(seen.end.gtids, place.gtids) else kinship
         return kinship
 
     def _judge(self, seen: Seen, place: Position, mark_of: Callable[[str], FileMark]) -> Kinship:
@@ -78,6 +78,11 @@ class Lineage:
         is_later = not file and Position(seen.files[0], 0).file_number > newest
         return Kinship.SAME if is_later else Kinship.ANEW  # later: all that is known of it was purged
 
+    def has_files_of(self, seen: Seen, mark_of: Callable[[str], FileMark]) -> bool:
+        """What is there is of the log that was followed; the rest of it may be away."""
+        common = [file for file in self.record.marks if file in seen.sizes]
+        return bool(common) and mark_of(common[-1]) == self.record.marks[common[-1]]
+
     def adopt(self, address: str, server: str) -> None:
         """The log is found there."""
         if (self.record.address, self.record.server) != (address, server):
@@ -92,12 +97,12 @@ class Lineage:
         """Not another one of that name."""
         return mark is None or self.record.marks.get(mark.file, mark) == mark
 
-    def rise(self, address: str, server: str, *, by_gtids: bool) -> int:
+    def rise(self, address: str, server: str, *, by_gtids: bool, is_anew: bool = False) -> int:
         """Begin the next epoch, with another log; it is kept before this returns."""
         epoch = self.record.epoch + 1
         if epoch > MOST_EPOCHS:
             raise ConfigurationError(f"there is no epoch after {MOST_EPOCHS}: begin anew, as another destination")
-        self._save(SourceRecord(epoch, address, server, {}, by_gtids))
+        self._save(SourceRecord(epoch, address, server, {}, by_gtids, is_anew))
         log.warning("epoch %d begins source=%s server=%s", epoch, address, server or "without uuid")
         return epoch
 
@@ -105,3 +110,11 @@ class Lineage:
         self._records.save(record)
         with self._lock:
             self._record = record
+
+
+def _lacks(gtids: GtidSet, others: GtidSet) -> bool:
+    """Whether a log does not have all of these. MariaDB can be told to forget a domain."""
+    lacking = others.minus(gtids)
+    if not others.is_mariadb or not {*gtids.ranges} & {*others.ranges}:
+        return bool(lacking.ranges)
+    return any(domain in gtids.ranges for domain in lacking.ranges)

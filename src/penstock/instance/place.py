@@ -27,9 +27,13 @@ log = logging.getLogger(__name__)
 class Places:
     """In the log that a source has now, of this epoch. What it finds lies between two transactions."""
 
-    def __init__(self, origin: Origin, epoch: int, window_s: float, *, by_gtids: bool = True) -> None:
-        """Without `by_gtids` this log has given the GTIDs of the one before to other transactions, or may have."""
-        self._origin, self._epoch, self._window_s, self._by_gtids = origin, epoch, window_s, by_gtids
+    def __init__(
+        self, origin: Origin, epoch: int, window_s: float, *, by_gtids: bool = True, is_anew: bool = False
+    ) -> None:
+        """Without `by_gtids` this log has given the GTIDs of the one before to other transactions, or may have. A log
+        that began anew (`is_anew`) need not have what came before."""
+        self._origin, self._epoch, self._window_s = origin, epoch, window_s
+        self._by_gtids, self._is_anew = by_gtids, is_anew
 
     def configured(self, text: str | None, now: datetime) -> Position:
         """As people write it: `first`, `latest`, a position, a time, or GTIDs, after which it is; by default where the
@@ -42,6 +46,11 @@ class Places:
         if isinstance(place, Position):
             return self.placed(place)
         if isinstance(place, Moment):
+            oldest = self._origin.look().oldest
+            if place.us < self._origin.mark_of(oldest.file).began * 1_000_000:
+                log.warning(
+                    "the log of %s begins at %s, after %s: it is read from there", self._origin.address, oldest, text
+                )
             return self.find(Start.at_time(place.us))
         self._check_had(place)
         is_one = place.is_single and not place.is_mariadb  # MariaDB's are places by themselves
@@ -144,7 +153,8 @@ class Places:
         if position.timestamp:
             seconds = min(position.timestamp, not_after or time.time()) - self._window_s
             oldest = self._origin.look().oldest
-            if oldest.file_number > 1 and self._origin.mark_of(oldest.file).began > seconds:
+            is_whole = self._is_anew and oldest.file_number == 1
+            if not is_whole and self._origin.mark_of(oldest.file).began > seconds:
                 raise PositionLostError(
                     f"the log of {self._origin.address} begins at {oldest}, after the time of {position}: what came"
                     " between the two is gone"

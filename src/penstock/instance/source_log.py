@@ -112,7 +112,7 @@ class SourceLog:
     @property
     def places(self) -> Places:
         record, window_s = self._lineage.record, self._settings.failover.window_s
-        return Places(self.origin, record.epoch, window_s, by_gtids=record.by_gtids)
+        return Places(self.origin, record.epoch, window_s, by_gtids=record.by_gtids, is_anew=record.is_anew)
 
     def find(self, start: Start) -> Position:
         return self.places.find(start)

@@ -26,6 +26,7 @@ class SourceRecord:
     server: str = ""  # its uuid; MariaDB has none
     marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])  # by file, in their order
     by_gtids: bool = False  # GTIDs of the epoch before mean the same in this one, whose order may be another
+    is_anew: bool = False  # this log began anew, and what is not in it is known to be gone
 
     def with_mark(self, mark: FileMark) -> "SourceRecord":
         marks = {name: known for name, known in self.marks.items() if name != mark.file} | {mark.file: mark}
@@ -37,13 +38,15 @@ class SourceRecord:
             "address": self.address,
             "server": self.server,
             "by_gtids": self.by_gtids,
+            "anew": self.is_anew,
             "files": [[mark.file, mark.began, mark.server_id] for mark in self.marks.values()],
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "SourceRecord":
         marks = {str(file): FileMark(str(file), int(began), int(owner)) for file, began, owner in value["files"]}
-        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), marks, bool(value["by_gtids"]))
+        how = bool(value["by_gtids"]), bool(value.get("anew", False))
+        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), marks, *how)
 
 
 class SourceRecords(Protocol):

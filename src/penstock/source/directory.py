@@ -13,16 +13,18 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import check_magic
 from penstock.binlog.events.format import read_format
-from penstock.binlog.events.layout import CHECKSUM, END_AT, FLAGS_AT, HEADER, IN_USE, MAGIC, SIZE_AT, TYPE_AT
+from penstock.binlog.events.layout import CHECKSUM, END_AT, FLAGS_AT, HEADER, IN_USE, MAGIC, SIZE_AT, TYPE_AT, EventType
 from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.binlog.events.reader import BlockReader
 from penstock.config import DirectorySettings
-from penstock.errors import BinlogError, LogHoleError, PositionLostError, SourceConnectionError
+from penstock.errors import LogHoleError, PositionLostError, SourceConnectionError
 from penstock.model import FileMark, Position
-from penstock.source.file_head import read_bytes, read_mark
+from penstock.source.file_head import read_bytes, read_head, read_mark
 from penstock.source.folder import Folder, log_files, open_folder
 
 log = logging.getLogger(__name__)
@@ -52,6 +54,7 @@ class DirectoryStream:
         self._stopping = threading.Event()
         self._last: Block | None = None
         self._is_flowing = False
+        self._hole_since: float | None = None
         self.waited_s = 0.0  # for bytes to come
         self._begin(start)
 
@@ -197,20 +200,53 @@ class DirectoryStream:
         if not later:
             return None
         if Position(later[0], 0).file_number != number + 1:
+            self._hole_since = self._hole_since or time.monotonic()
+            if self._follow and time.monotonic() - self._hole_since < self._settings.patience_s:
+                return None  # others may have come first
             digits = len(self._file.file) - len(self._base) - 1
             missing = f"{self._base}.{number + 1:0{digits}}"
             raise LogHoleError(
                 f"{self._settings.address} has no {missing}, and {later[0]} after it: without it changes would be left"
                 " out; bring it back, or choose a later start"
             )
-        return later[0]
+        self._hole_since = None
+        is_begun = len(later) > 1 or read_head(self._folder, later[0]) is not None
+        return later[0] if is_begun else None
 
     def _check_whole(self, following: str) -> None:
+        """A file that has no end of its own was left by a server that was killed, or its copy is not all there: GTIDs
+        tell, where there are any."""
+        name = f"{self._settings.address}/{self._file.file}"
         if not self._is_open or self._reader.rest:
-            raise BinlogError(
-                f"{self._settings.address}/{self._file.file} ends inside an event: the {self._reader.rest} bytes after"
-                f" {self.position.offset} are no whole event, and {following} is there already; copy the file again"
+            raise SourceConnectionError(
+                f"{name} ends inside an event: the {self._reader.rest} bytes after {self.position.offset} are no whole"
+                f" event, and {following} is there already; copy the file again"
             )
+        last = self._last
+        if self.position.file != self._file.file or (last is not None and last.column("kind")[-1] == EventType.STOP):
+            return
+        before = last.executed_before(len(last)) if last is not None else self._file.gtids
+        head = read_head(self._folder, following)
+        told = head.gtids if head is not None else None
+        is_complete = told is not None and (told.is_mariadb or (last is None or has_gtids(last, before=True)))
+        if told is not None and before is not None and before.ranges and is_complete:
+            lacking = told.minus(before)
+            if lacking.ranges:
+                raise SourceConnectionError(
+                    f"{name} is not all there: it ends at {self.position.offset}, and {following} begins after"
+                    f" {lacking.text}; copy the file again"
+                )
+        elif not self._settings.trust_ends:
+            raise SourceConnectionError(
+                f"{name} has no end: it was not copied as a whole, or its server was killed at {self.position.offset};"
+                " copy the file again, or say `trust_ends: true` if that is all of it"
+            )
+
+
+def has_gtids(block: Block, *, before: bool) -> bool:
+    """Whether the last transaction of which something is in the block has one."""
+    entries = np.flatnonzero(block.column("entry"))
+    return bool(block.gtids[entries[-1], 0]) if entries.size else before
 
 
 def _made_up(event: bytes) -> bytes:

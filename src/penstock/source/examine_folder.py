@@ -33,6 +33,9 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
         yield Finding("reading the log", Verdict.FAIL, "refused", str(error))
         return
     yield Finding("version", Verdict.OK, heads[-1].server_version)
+    if parts := [head.mark.file for head in heads[:-1] if head.is_open]:
+        mend = "they were copied while their server wrote them: copy them again, now that there are later ones"
+        yield Finding("whole files", Verdict.WARN, f"not {', '.join(parts)}", mend)
     gtids = f", after {end.gtids.text}" if end.gtids is not None and end.gtids.ranges else ""
     yield Finding("reading the log", Verdict.OK, f"{next(iter(present))}:4 to {end}{gtids}")
 

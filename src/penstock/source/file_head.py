@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 from penstock.binlog.events.bodies import Gtids, parse_body
 from penstock.binlog.events.file import check_magic
 from penstock.binlog.events.format import read_format
-from penstock.binlog.events.layout import ENCRYPTED_MAGIC, HEADER, MAGIC, SIZE_AT, TYPE_AT, EventType
+from penstock.binlog.events.layout import (
+    ENCRYPTED_MAGIC,
+    FLAGS_AT,
+    HEADER,
+    IN_USE,
+    MAGIC,
+    SIZE_AT,
+    TYPE_AT,
+    EventType,
+)
 from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.errors import BinlogError
 from penstock.model import FileMark, GtidSet, Position
@@ -23,6 +32,7 @@ class FileHead:
     mark: FileMark
     server_version: str
     gtids: GtidSet | None  # of all transactions before it; None when it does not say
+    is_open: bool  # its server was writing it
 
 
 def read_head(folder: Folder, file: str) -> FileHead | None:
@@ -48,7 +58,8 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
         body = parse_body(kind, second[HEADER : len(second) - found.checksum])
         text = body.text if isinstance(body, Gtids) else ""
         gtids = replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
-    return FileHead(FileMark(file, found.began, found.server_id), found.server_version, gtids)
+    is_open = bool(first[FLAGS_AT] & IN_USE)
+    return FileHead(FileMark(file, found.began, found.server_id), found.server_version, gtids, is_open)
 
 
 def read_mark(folder: Folder, file: str) -> FileMark:

@@ -2,13 +2,10 @@
 
 import threading
 
-import numpy as np
-
-from penstock.binlog.events.block import Block
 from penstock.config import DirectorySettings
 from penstock.errors import BinlogError, PositionLostError, SourceConnectionError
 from penstock.model import FileMark, GtidSet, Position
-from penstock.source.directory import DirectoryStream
+from penstock.source.directory import DirectoryStream, has_gtids
 from penstock.source.file_head import FileHead, read_head
 from penstock.source.folder import log_sizes, open_folder
 from penstock.source.origin import FIRST, Seen
@@ -19,7 +16,7 @@ _NEVER_US = (1 << 63) - 1
 class FolderOrigin:
     """A last file of which not even the first events are there does not count yet."""
 
-    takes_gtids = False
+    takes_gtids, is_copied = False, True
     patience_s = 10.0
 
     def __init__(self, settings: DirectorySettings) -> None:
@@ -60,14 +57,15 @@ class FolderOrigin:
             if self._ended is not None and self._ended[0] == mark and self._ended[1].offset <= self._folder.size(file):
                 last = self._ended[1]
             else:
-                self._has_gtids = True
+                gtids = self.head_of(file).gtids
+                self._has_gtids = gtids is not None and (gtids.is_mariadb or bool(gtids.ranges))
             with DirectoryStream(self._settings, last, verify=False, follow=False, folder=self._folder) as stream:
                 for block in stream:
                     if block is None or block.file != file:
                         break
                     if block.boundaries.size:
                         last = block.boundary_after(int(block.boundaries[-1]))
-                    self._has_gtids = _has_gtids(block, before=self._has_gtids)
+                    self._has_gtids = has_gtids(block, before=self._has_gtids)
             self._ended = mark, last
             return last if self._has_gtids else _without_gtids(last)
 
@@ -99,12 +97,6 @@ class FolderOrigin:
         semi_sync: bool = False,  # noqa: ARG002
     ) -> DirectoryStream:
         return DirectoryStream(self._settings, start, verify=verify, folder=self._folder)
-
-
-def _has_gtids(block: Block, *, before: bool) -> bool:
-    """Whether the last transaction of which something is in the block has one."""
-    entries = np.flatnonzero(block.column("entry"))
-    return bool(block.gtids[entries[-1], 0]) if entries.size else before
 
 
 def _without_gtids(position: Position) -> Position:

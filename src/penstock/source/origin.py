@@ -82,6 +82,7 @@ class Origin(Protocol):
 
     address: str
     takes_gtids: bool  # `by_gtids` of a stream
+    is_copied: bool  # somebody brings its files, which may be away for a while
     patience_s: float  # until a log that does not flow yet is left to come by itself
 
     def check(self, *, is_standby: bool = False) -> None:

@@ -43,6 +43,10 @@ class RemoteFolder:
         if offset >= end:
             return 0
         data: bytes = self._asked(lambda: self._files.cat_file(self._url(name), start=offset, end=end))
+        if len(data) > end - offset:
+            raise ConfigurationError(
+                f"{self.address} gives whole files to who asks for a part: a server of log files must know Range"
+            )
         into[: len(data)] = data
         return len(data)
 

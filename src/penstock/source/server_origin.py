@@ -18,7 +18,7 @@ from penstock.source.stream import BinlogStream
 class ServerOrigin:
     """Each question has a connection of its own."""
 
-    takes_gtids = True
+    takes_gtids, is_copied = True, False
 
     def __init__(self, settings: SourceSettings) -> None:
         self.address, self.patience_s = settings.address, settings.connect_timeout_s

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from penstock.binlog.events.layout import FLAGS_AT, IN_USE
 from penstock.cli import app
 from penstock.client import FlightClient
 from penstock.config import InstanceSettings, load_server_settings
@@ -76,7 +77,7 @@ def put(folder: Path, *logs: LogWriter) -> None:
 
 def settings_of(folder: Path | str, **changes: Any) -> InstanceSettings:
     return InstanceSettings.model_validate(
-        {"source": {"path": str(folder), "poll_s": 0.01}, "start": "first"} | changes
+        {"source": {"path": str(folder), "poll_s": 0.01, "patience_s": 0.5}, "start": "first"} | changes
     )
 
 
@@ -277,15 +278,19 @@ def test_a_log_that_began_anew_is_noticed(tmp_path: Path, file_of: Made, is_runn
             assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_file_that_was_cut_off_stops_it(tmp_path: Path, file_of: Made) -> None:
+def test_a_file_that_was_cut_off_is_waited_for(tmp_path: Path, file_of: Made) -> None:
     log = file_of(1)
     put(tmp_path, log)
     with running(tmp_path) as instance:
         assert rows_of(instance, 3) == [1, 2, 3]
         path = tmp_path / log.file
-        path.write_bytes(path.read_bytes()[: log.boundaries[2]])
-        assert poll(lambda: instance.failure is not None)
-        assert isinstance(instance.failure, PositionLostError)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: log.boundaries[2]])
+        assert poll(lambda: "waiting for what is missing" in instance.states.present.reason)
+        path.write_bytes(whole)
+        assert poll(lambda: instance.state is InstanceState.FOLLOWING)
+        put(tmp_path, file_of(2))
+        assert rows_of(instance, 3) == [4, 5, 6]
 
 
 def test_a_folder_that_is_away_is_waited_for(tmp_path: Path, file_of: Made) -> None:
@@ -418,6 +423,11 @@ def test_check_looks_at_the_folder(tmp_path: Path, file_of: Made) -> None:
     assert "start at first          found at binlog.000001:4" in done.output
     done = CliRunner().invoke(app, ["check", "--path", str(folder), "--start", "binlog.000002:4"])
     assert "start at binlog.000002:4  found at binlog.000002:4" in done.output
+    data = bytearray((folder / "binlog.000001").read_bytes())
+    data[4 + FLAGS_AT] |= IN_USE
+    (folder / "binlog.000001").write_bytes(data)
+    done = CliRunner().invoke(app, ["check", str(config)])
+    assert "not binlog.000001" in done.output
     put(folder, file_of(4))
     done = CliRunner().invoke(app, ["check", str(config)])
     assert done.exit_code == 1

@@ -62,7 +62,9 @@ def logs(tmp_path: Path, is_mariadb: bool) -> list[LogWriter]:
 
 def log_of(folder: Path) -> SourceLog:
     records = MemoryRecords()
-    return SourceLog(InstanceSettings(source=DirectorySettings(path=str(folder), poll_s=0.001)), Lineage(records, 2))
+    return SourceLog(
+        InstanceSettings(source=DirectorySettings(path=str(folder), poll_s=0.001, trust_ends=True)), Lineage(records, 2)
+    )
 
 
 def configured(log: SourceLog, text: str) -> Position:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from penstock.instance.gap import Gap
 from penstock.model import GtidSet, Position
 
@@ -24,8 +26,10 @@ def test_what_is_not_known_is_not_made_up() -> None:
 
 
 def test_none_is_missing() -> None:
-    gap = Gap("db:3306", START, OLDEST, 1, GtidSet({}))
+    start = replace(START, gtids=GtidSet.parse("0-1-7"))
+    gap = Gap("db:3306", start, OLDEST, 1, GtidSet({}))
     assert gap.is_empty
+    assert not Gap("db:3306", replace(START, gtids=GtidSet({})), OLDEST, 1, GtidSet({})).is_empty, "no proof"
     assert "no GTID is missing" in str(gap)
 
 

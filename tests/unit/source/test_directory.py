@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
 from penstock.config import DirectorySettings
-from penstock.errors import BinlogError, ConfigurationError, PositionLostError
+from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.model import GtidSet, Position
 from penstock.source.directory import DirectoryStream
 from penstock.source.folder import log_files, open_folder
@@ -52,8 +52,11 @@ def in_folder(folder: Path, logs: list[LogWriter]) -> Path:
     return folder
 
 
-def stream_of(folder: Path, start: Position = FIRST, *, follow: bool = False) -> DirectoryStream:
-    return DirectoryStream(DirectorySettings(path=str(folder), poll_s=0.001), start, follow=follow)
+def stream_of(
+    folder: Path, start: Position = FIRST, *, follow: bool = False, trust_ends: bool = True
+) -> DirectoryStream:
+    settings = DirectorySettings(path=str(folder), poll_s=0.001, patience_s=0, trust_ends=trust_ends)
+    return DirectoryStream(settings, start, follow=follow)
 
 
 def places(blocks: list[Block]) -> list[tuple[str, int]]:
@@ -173,9 +176,20 @@ def test_a_torn_file_before_another_is_an_error(tmp_path: Path, kept: int) -> No
     path = tmp_path / NAMES[0]
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(
-        BinlogError, match=r"binlog\.000009 (ends inside an event.*binlog\.000010 is there|is no binlog)"
+        (BinlogError, SourceConnectionError),
+        match=r"binlog\.000009 (ends inside an event.*binlog\.000010 is there|is no binlog)",
     ):
         read(tmp_path)
+
+
+def test_a_file_without_an_end_is_not_trusted(tmp_path: Path) -> None:
+    """Without GTIDs nobody can tell a copy that is not complete from what a server left that was killed."""
+    in_folder(tmp_path, [file_of(9, 2), file_of(10, 1)])
+    with stream_of(tmp_path, trust_ends=False) as stream:
+        blocks = iter(stream)
+        assert next(blocks) is not None
+        with pytest.raises(SourceConnectionError, match=r"binlog\.000009 has no end: .* say `trust_ends: true`"):
+            list(blocks)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
