@@ -1,11 +1,13 @@
 """What a log has lost is never passed over: each of these once was."""
 
+import re
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from penstock.binlog.events.layout import Entry
@@ -289,3 +291,23 @@ def test_an_instance_that_runs_is_not_started_again(private_server: Servers, tmp
         assert instance.status()["behind_s"] == 0, "nothing more is there"
     instance.start()
     instance.stop()
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql57", "mysql80", "mysql9"])
+def test_an_incident_stops_it_and_names_the_place_after_it(private_server: Servers, kind: str) -> None:
+    """Rows of MyISAM that do not fit into the cache of the log are in the table, and not in the log."""
+    server: DatabaseServer = private_server(kind, options={"max_binlog_stmt_cache_size": 4096})
+    filled(server, range(0))
+    execute(server, "CREATE TABLE replicated.m (id INT, v VARCHAR(255)) ENGINE = MyISAM")
+    with following(server) as instance:
+        fill(server, range(3))
+        many = ", ".join(f"({number}, REPEAT('x', 200))" for number in range(300))
+        with pytest.raises(pymysql.err.MySQLError, match="max_binlog_stmt_cache_size"):
+            execute(server, f"INSERT INTO replicated.m VALUES {many}")
+        fill(server, range(10, 13))
+        assert poll(lambda: instance.failure is not None)
+        after = re.search(r"INCIDENT: .* compare the data, then start after it, at (\S+?);", str(instance.failure))
+        assert after is not None, instance.failure
+    with following(server, start=after[1]) as instance:
+        first = instance.store.first
+        assert poll(lambda: seen_after(instance, first) == {10, 11, 12})

@@ -45,7 +45,7 @@ class ServerLog:
     def __iter__(self) -> Iterator[Block]:
         if self.start >= self.end and not self._follow:
             return
-        with self._server.stream(self._asked_for(self.start), verify=self._verify) as stream:
+        with self._server.stream(self._asked_for(self.start), verify=self._verify, lenient=True) as stream:
             for block in stream:
                 if block is not None and (rest := self._after_start(block)):
                     yield rest
@@ -126,7 +126,7 @@ class ServerLog:
 
     def _reaches(self, file: str, since: Moment) -> bool:
         """Whether a file has a transaction of this time or later."""
-        with self._server.stream(Position(file, len(MAGIC)), verify=self._verify) as stream:
+        with self._server.stream(Position(file, len(MAGIC)), verify=self._verify, lenient=True) as stream:
             for block in stream:
                 if block is not None and block.file == file and since.is_reached(block):
                     return True
@@ -135,7 +135,7 @@ class ServerLog:
         return False
 
     def _first_block(self, position: Position) -> Block | None:
-        with self._server.stream(position, verify=self._verify) as stream:
+        with self._server.stream(position, verify=self._verify, lenient=True) as stream:
             for block in stream:
                 if block is not None or stream.position >= self.end:
                     return block

@@ -159,7 +159,7 @@ def _statements(
     if start >= end:
         return
     statements = Statements()
-    with origin_of(source).stream(start, verify=verify) as stream:
+    with origin_of(source).stream(start, verify=verify, lenient=True) as stream:
         for block in stream:
             if block is not None:
                 for kind, change in statements.of(block.between(start, end), server):

@@ -46,10 +46,11 @@ class DirectoryStream:
         *,
         verify: bool = True,
         follow: bool = True,
+        lenient: bool = False,
         folder: Folder | None = None,
     ) -> None:
         self._settings, self._start, self._base = settings, start, start.file.rpartition(".")[0]
-        self._verify, self._follow = verify, follow
+        self._verify, self._follow, self._lenient = verify, follow, lenient
         self._folder = folder or open_folder(settings.path)
         self._stopping = threading.Event()
         self._last: Block | None = None
@@ -61,7 +62,7 @@ class DirectoryStream:
     def _begin(self, position: Position) -> None:
         """A file, at its beginning or inside."""
         self._file, self._offset = position, position.offset
-        self._reader = BlockReader(position, verify=self._verify)
+        self._reader = BlockReader(position, verify=self._verify, lenient=self._lenient)
         self._is_open = False
 
     @property

@@ -59,7 +59,8 @@ class FolderOrigin:
             else:
                 gtids = self.head_of(file).gtids
                 self._has_gtids = gtids is not None and (gtids.is_mariadb or bool(gtids.ranges))
-            with DirectoryStream(self._settings, last, verify=False, follow=False, folder=self._folder) as stream:
+            how = {"verify": False, "follow": False, "lenient": True}
+            with DirectoryStream(self._settings, last, **how, folder=self._folder) as stream:
                 for block in stream:
                     if block is None or block.file != file:
                         break
@@ -95,8 +96,9 @@ class FolderOrigin:
         server_id: int | None = None,  # noqa: ARG002 - this and the others are for servers
         by_gtids: bool = False,  # noqa: ARG002
         semi_sync: bool = False,  # noqa: ARG002
+        lenient: bool = False,
     ) -> DirectoryStream:
-        return DirectoryStream(self._settings, start, verify=verify, folder=self._folder)
+        return DirectoryStream(self._settings, start, verify=verify, lenient=lenient, folder=self._folder)
 
 
 def _without_gtids(position: Position) -> Position:

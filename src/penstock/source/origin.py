@@ -127,4 +127,5 @@ class Origin(Protocol):
         server_id: int | None = None,
         by_gtids: bool = False,
         semi_sync: bool = False,
+        lenient: bool = False,
     ) -> LogStream: ...

@@ -81,10 +81,10 @@ class ServerOrigin:
         server_id: int | None = None,
         by_gtids: bool = False,
         semi_sync: bool = False,
+        lenient: bool = False,
     ) -> BinlogStream:
-        return BinlogStream(
-            self._settings, start, verify=verify, server_id=server_id, by_gtids=by_gtids, semi_sync=semi_sync
-        )
+        how = {"by_gtids": by_gtids, "semi_sync": semi_sync, "lenient": lenient}
+        return BinlogStream(self._settings, start, verify=verify, server_id=server_id, **how)
 
     def _rows(self, sql: str, **limits: Any) -> Sequence[tuple[object, ...]]:
         source = self._settings

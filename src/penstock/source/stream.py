@@ -69,15 +69,16 @@ class BinlogStream:
         by_gtids: bool = False,
         server_id: int | None = None,
         semi_sync: bool = False,
+        lenient: bool = False,
     ) -> None:
         """With `by_gtids` the server finds the place: after the GTIDs of `start`, whatever its own files are. No two
         streams may have one server id; without one it is drawn. `semi_sync` is for the one stream that keeps what comes
-        and says so with `acknowledge`."""
+        and says so with `acknowledge`; `lenient` for one that only looks, which an incident does not end."""
         self._server_id = server_id or draw_server_id()
         self._settings = settings
         self._start = start
         self._by_gtids = start.gtids if by_gtids else None
-        self._reader = BlockReader(start, verify=verify, decrypted=True)
+        self._reader = BlockReader(start, verify=verify, lenient=lenient, decrypted=True)
         self._unwrapper = PacketUnwrapper(semi_sync=semi_sync)
         self._asks_for_semi_sync = semi_sync
         self._acknowledged: Position | None = None

@@ -54,8 +54,9 @@ class FakeServer:
         return Position(FILE, self.log.position + self.gap)
 
     @contextmanager
-    def stream(self, start: Position, *, verify: bool) -> Iterator[FakeStream]:
+    def stream(self, start: Position, *, verify: bool, lenient: bool) -> Iterator[FakeStream]:
         assert verify
+        assert lenient
         assert start.offset <= 0xFFFFFFFF
         self.asked.append(start)
         first = start.offset - 4
@@ -182,8 +183,9 @@ class ManyFiles:
         return Position(name, log.position)
 
     @contextmanager
-    def stream(self, start: Position, *, verify: bool) -> Iterator[FakeStream]:
+    def stream(self, start: Position, *, verify: bool, lenient: bool) -> Iterator[FakeStream]:
         assert verify
+        assert lenient
         self.asked.append(start)
         names = [name for name in self.logs if name >= start.file]
         blocks: list[Block] = []
