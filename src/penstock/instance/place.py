@@ -151,7 +151,7 @@ class Places:
     def by_time(self, position: Position, *, not_after: float | None = None) -> Position:
         """A while before it, or before it was captured, whichever is earlier: a server's clock may be anything."""
         if position.timestamp:
-            seconds = min(position.timestamp, not_after or time.time()) - self._window_s
+            seconds = min(position.timestamp, not_after or time.time())
             oldest = self._origin.look().oldest
             is_whole = self._is_anew and oldest.file_number == 1
             if not is_whole and self._origin.mark_of(oldest.file).began > seconds:
@@ -159,7 +159,7 @@ class Places:
                     f"the log of {self._origin.address} begins at {oldest}, after the time of {position}: what came"
                     " between the two is gone"
                 )
-            return self.find(Start.at_time(round(seconds * 1_000_000)))
+            return self.find(Start.at_time(round((seconds - self._window_s) * 1_000_000)))
         raise PositionLostError(
             f"{position} is of the log that was followed before that of {self._origin.address}, and neither its GTIDs"
             " nor its time are known: say where to go on with `penstock position set`, a Spark query begins anew with a"
