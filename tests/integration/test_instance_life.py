@@ -152,8 +152,18 @@ def test_it_begins_where_it_is_told_to(server: DatabaseServer, table: str) -> No
     gtids = middle.gtids.text if middle.gtids else ""
     for text in (str(middle), gtids, now, f"{inside.file}:{inside.offset - 20}"):
         assert begun_at(server, table, text, 4) == [3, 4], text
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_it_begins_with_the_log(private_server: Callable[..., Any], kind: str) -> None:
+    """Of a server of its own: all of that log goes through the store."""
+    server: DatabaseServer = private_server(kind)
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v LONGTEXT)")
+    insert(server, "d.t", 1, 2)
+    execute(server, "FLUSH BINARY LOGS")
+    insert(server, "d.t", 3)
     for text in ("-1h", "first"):
-        assert begun_at(server, table, text, 4) == [1, 2, 3, 4], text
+        assert begun_at(server, "d.t", text, 3) == [1, 2, 3], text
 
 
 def test_a_gtid_that_was_never_there(server: DatabaseServer) -> None:
