@@ -105,14 +105,15 @@ class Taker:
 
 
 class Connections(logging.Handler):
-    """Counts how often the log was asked for."""
+    """Counts how often capture asked for the log; who looks after the source now and then asks too."""
 
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.count += record.msg.startswith("following the log")
+        is_capture = str(record.threadName).startswith("penstock-capture")
+        self.count += is_capture and record.msg.startswith("following the log")
 
     @contextmanager
     def listening(self) -> Iterator[None]:
