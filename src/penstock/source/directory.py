@@ -201,7 +201,11 @@ class DirectoryStream:
         if not later:
             return None
         if Position(later[0], 0).file_number != number + 1:
-            self._hole_since = self._hole_since or time.monotonic()
+            if self._hole_since is None:
+                self._hole_since = time.monotonic()
+                log.warning(
+                    "a file is missing folder=%s between=%s and=%s", self._settings.address, self._file.file, later[0]
+                )
             if self._follow and time.monotonic() - self._hole_since < self._settings.patience_s:
                 return None  # others may have come first
             digits = len(self._file.file) - len(self._base) - 1
@@ -224,7 +228,9 @@ class DirectoryStream:
                 f" event, and {following} is there already; copy the file again"
             )
         last = self._last
-        if self.position.file != self._file.file or (last is not None and last.column("kind")[-1] == EventType.STOP):
+        is_own = last is not None and last.file == self._file.file
+        is_stopped = last is not None and is_own and last.column("kind")[-1] == EventType.STOP
+        if self.position.file != self._file.file or is_stopped:
             return
         before = last.executed_before(len(last)) if last is not None else self._file.gtids
         head = read_head(self._folder, following)

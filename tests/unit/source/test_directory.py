@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import EventType
 from penstock.config import DirectorySettings
 from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.model import GtidSet, Position
@@ -190,6 +191,16 @@ def test_a_file_without_an_end_is_not_trusted(tmp_path: Path) -> None:
         assert next(blocks) is not None
         with pytest.raises(SourceConnectionError, match=r"binlog\.000009 has no end: .* say `trust_ends: true`"):
             list(blocks)
+
+
+def test_the_end_of_the_file_before_is_not_that_of_this_one(tmp_path: Path) -> None:
+    """Of which there is the head, and no more."""
+    first = file_of(9, 2)
+    first.add(EventType.STOP, b"")
+    in_folder(tmp_path, [first, file_of(10, 0), file_of(11, 1)])
+    with stream_of(tmp_path, trust_ends=False) as stream:
+        with pytest.raises(SourceConnectionError, match=r"binlog\.000010 has no end"):
+            list(stream)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
