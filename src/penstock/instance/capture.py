@@ -375,19 +375,19 @@ class Capture:
             log.info("nothing is missing destination=%s: %s", self._destination, gap)
             parts.store.go_on_at(replace(seen.oldest, epoch=start.epoch, gtids=start.gtids, timestamp=start.timestamp))
             return True
+        text = f"{source.address} has lost the end of its log, {start} was captured: {error}" if is_cut else str(gap)
         match parts.settings.on_purged:
             case "stop":
                 remedy = "compare the data, then say with on_purged: latest, or `penstock position set`, where to go on"
-                text = f"{source.address} has lost the end of its log, {start} was captured: {error}" if is_cut else gap
                 self.fail(PositionLostError(f"{text}: {remedy}"))
                 return False
             case "repair" if self._repair is None:
-                self.fail(PositionLostError(f"{gap}: and nothing is there that could repair it"))
+                self.fail(PositionLostError(f"{text}: and nothing is there that could repair it"))
                 return False
             case "repair" if self._repair is not None:
                 self._repair(gap)
             case _:
-                log.error("changes are skipped destination=%s: %s", self._destination, gap)
+                log.error("changes are skipped destination=%s: %s", self._destination, text)
         first = self._first_new(start, seen, source) if is_cut or kinship is Kinship.ANEW else seen.end
         epoch = parts.lineage.epoch
         if is_cut or kinship is not Kinship.SAME:
