@@ -198,9 +198,11 @@ def test_the_end_of_the_file_before_is_not_that_of_this_one(tmp_path: Path) -> N
     first = file_of(9, 2)
     first.add(EventType.STOP, b"")
     in_folder(tmp_path, [first, file_of(10, 0), file_of(11, 1)])
-    with stream_of(tmp_path, trust_ends=False) as stream:
-        with pytest.raises(SourceConnectionError, match=r"binlog\.000010 has no end"):
-            list(stream)
+    with (
+        stream_of(tmp_path, trust_ends=False) as stream,
+        pytest.raises(SourceConnectionError, match=r"binlog\.000010 has no end"),
+    ):
+        list(stream)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
