@@ -7,6 +7,7 @@ begins at that place, and only the statements that ran meanwhile are looked for.
 there the history begins empty.
 """
 
+import itertools
 import logging
 import tempfile
 import time
@@ -36,6 +37,7 @@ from penstock.source.folder_origin import FolderOrigin
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.2
+_ATTEMPTS = 2  # at least
 _FOLDER_HINT = (
     "a folder of log files has no catalogue to ask: begin before the statements that made the database and the table,"
     " or write the log with binlog_row_metadata = FULL"
@@ -116,16 +118,18 @@ def _has_names(source: SourceSettings | DirectorySettings) -> bool:
 
 
 def import_patiently(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
-    """A connection may break while many tables are read; then it is tried again, for as long as one may take."""
+    """A connection may break while many tables are read; then it is tried again, for as long as one may take, and once
+    more also where it fell silent for as long."""
     deadline = time.monotonic() + origin_of(source).patience_s
-    while True:
+    for attempt in itertools.count(1):
         try:
             return import_tables(source, start, verify=verify)
         except PenstockError as error:
-            if not error.transient or time.monotonic() > deadline:
+            if not error.transient or (attempt >= _ATTEMPTS and time.monotonic() > deadline):
                 raise
             log.warning("tables are read again source=%s reason=%s", source.address, error)
             time.sleep(_PAUSE_S)
+    raise AssertionError("unreachable")
 
 
 def import_tables(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:

@@ -11,7 +11,8 @@ _PIECE = 1 << 16
 
 
 class Network:
-    """`trouble` is asked once per connection: after how many bytes from the server something happens, and what."""
+    """`trouble` is asked once per connection: after how many bytes from the server, from when it is set, something
+    happens."""
 
     def __init__(self, port: int, seed: int) -> None:
         self._target = port
@@ -50,11 +51,7 @@ class Network:
                     _close(client)
                     continue
                 self._sockets += [client, server]
-                limit = self.trouble(self._random) if self.trouble is not None else None
-                for target, arguments in (
-                    (self._to_server, (client, server)),
-                    (self._to_client, (server, client, limit)),
-                ):
+                for target, arguments in ((self._to_server, (client, server)), (self._to_client, (server, client))):
                     threading.Thread(target=target, args=arguments, name="proxy-pump", daemon=True).start()
 
     def _to_server(self, client: socket.socket, server: socket.socket) -> None:
@@ -63,10 +60,12 @@ class Network:
                 server.sendall(data)
         _close(server)
 
-    def _to_client(self, server: socket.socket, client: socket.socket, limit: int | None) -> None:
+    def _to_client(self, server: socket.socket, client: socket.socket) -> None:
+        limit: int | None = None
         with contextlib.suppress(OSError):
             while data := server.recv(_PIECE):
-                if limit is not None and self.trouble is not None:
+                if (trouble := self.trouble) is not None:
+                    limit = trouble(self._random) if limit is None else limit
                     data = data[:limit]
                     limit -= len(data)
                 if self.delay_s:
