@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +40,21 @@ class Shop:
     address: str
     indexes: dict[str, SearchIndex]
     builders: dict[str, DocumentBuilder]
+    queries: list[Any] = field(default_factory=list[Any])
 
     def follow(self) -> list[Any]:
         """Start, or go on with, one stream per index."""
-        return [
+        self.queries = [
             IndexSync(self.plan, self.builders[name], index, server=self.address, name=name).start(
                 self.spark, self.folder / f"checkpoint-{name}", self.start
             )
             for name, index in self.indexes.items()
         ]
+        return self.queries
+
+    def stop(self) -> None:
+        for query in self.queries:
+            query.stop()
 
     def differences(self) -> dict[str, Any]:
         expected = truth(self.database)
@@ -92,7 +98,9 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
             builders[name] = DocumentBuilder(plan, reader)
             index.prepare(plan.fields)
             load_all(builders[name], index, int(Sequence.at(start)))
-        yield Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
+        made = Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
+        started.callback(made.stop)
+        yield made
 
 
 def equal_soon(shop: Shop, queries: list[Any]) -> dict[str, Any]:
@@ -103,10 +111,10 @@ def equal_soon(shop: Shop, queries: list[Any]) -> dict[str, Any]:
             assert query.exception() is None, query.exception()
         return not shop.differences()
 
-    return {} if poll(is_equal, 60) else shop.differences()
+    return {} if poll(is_equal, 120) else shop.differences()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_both_indexes_equal_the_database_after_random_work(shop: Shop) -> None:
     assert shop.differences() == {}
     queries = shop.follow()
@@ -115,23 +123,18 @@ def test_both_indexes_equal_the_database_after_random_work(shop: Shop) -> None:
     shopkeeper.finish(SECONDS)
     assert shopkeeper.transactions > 100
     assert equal_soon(shop, queries) == {}
-    for query in queries:
-        query.stop()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_they_do_when_the_stream_is_stopped_and_started_in_the_middle(shop: Shop) -> None:
     queries = shop.follow()
     shopkeeper = Shopkeeper(shop.database, seed=12)
     shopkeeper.start()
-    assert poll(lambda: all(query.lastProgress is not None for query in queries), 60)
-    for query in queries:
-        query.stop()
+    assert poll(lambda: all(query.lastProgress is not None for query in queries), 120)
+    shop.stop()
     assert poll(lambda: shopkeeper.transactions > 50, 60)
     before = shopkeeper.transactions
     assert poll(lambda: shopkeeper.transactions > before + 50, 60)
     queries = shop.follow()
     shopkeeper.finish(SECONDS)
     assert equal_soon(shop, queries) == {}
-    for query in queries:
-        query.stop()
