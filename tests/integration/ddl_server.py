@@ -18,6 +18,7 @@ from penstock.binlog.events.table_map import parse_table_map
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.model.table import is_nameless
 from penstock.schema.catalogue import Catalogue
+from penstock.schema.declared import declared_by
 from penstock.schema.dialect import Server, Session, SqlMode
 from penstock.schema.live import _column
 from penstock.schema.live_catalogue import read_catalogue
@@ -35,6 +36,7 @@ class Shape:
     schema: TableSchema
     collations: tuple[str, ...]  # of the table, then of each column
     indexes: "Indexes"
+    types: tuple[str, ...]  # as they were declared; labels apart
 
 
 Indexes = dict[str, tuple[tuple[str, int], ...]]
@@ -238,7 +240,19 @@ def _shape(
     collations = [
         _full(row[9] or ("binary" if column.labels else "")) for column, row in zip(columns, rows, strict=True)
     ]
-    return Shape(schema, (_full(collation), *collations), indexes)
+    types = tuple(_without_labels(_declared(row[2])) for row in rows)
+    return Shape(schema, (_full(collation), *collations), indexes, types)
+
+
+def _declared(column_type: Any) -> str:
+    """Without what belongs to the column, not to its type."""
+    text = column_type.decode() if isinstance(column_type, bytes) else str(column_type)
+    return text.partition(" /*")[0]
+
+
+def _without_labels(text: str) -> str:
+    """A catalogue does not show all labels as they are."""
+    return text.partition("(")[0] if text.startswith(("enum(", "set(")) else text
 
 
 def shape_of(catalogue: Catalogue, name: TableName) -> Shape:
@@ -254,6 +268,11 @@ def shape_of(catalogue: Catalogue, name: TableName) -> Shape:
             index.name: tuple((part.column, part.prefix) for part in index.parts if part.column not in hidden)
             for index in table.indexes
         },
+        tuple(
+            _without_labels(text)
+            for text, field in zip(declared_by(table, catalogue.server), table.fields, strict=True)
+            if not field.is_hidden
+        ),
     )
 
 
@@ -265,6 +284,7 @@ def assert_same(ours: Shape, server: Shape, what: str) -> None:
     _same((ours.schema.key, ours.schema.key_prefixes), (server.schema.key, server.schema.key_prefixes), what)
     _same(ours.collations, server.collations, what)
     _same(ours.indexes, server.indexes, what)
+    _same(ours.types, server.types, what)
 
 
 def _are_broken(column: Column) -> bool:

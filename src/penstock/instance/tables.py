@@ -23,6 +23,7 @@ from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import Change
 from penstock.schema.complete import completed_body, difference
 from penstock.schema.ddl import DdlError, StatementKind, parse
+from penstock.schema.declared import declared_by, declared_types
 from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
 from penstock.schema.incomplete import mark_incomplete
@@ -109,6 +110,19 @@ class Tables:
                 return found.schema
             first = self._history.first
         raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
+
+    def declared(self, block: Block, number: int) -> tuple[str, ...]:
+        """The types of a table's columns as they were declared, or if that is not known, as the log has them."""
+        logged, place = block.schema_of(number), block.start
+        with self._lock:
+            try:
+                catalogue = self._catalogue_at(place)
+                table = catalogue.find(logged.name)
+            except SchemaError:
+                table = catalogue = None
+        if table is None or catalogue is None or difference(logged, table.schema):
+            return declared_types(logged, block.server_version)
+        return declared_by(table, catalogue.server)
 
     def restart(self, place: Position, catalogue: Catalogue, later: tuple[Position, Catalogue] | None = None) -> None:
         """Go on there with these tables: those of another server, or read anew."""

@@ -48,6 +48,11 @@ class Server:
         """Of sessions that do not say."""
         return self.version >= (101000 if self.is_mariadb else 80002)
 
+    @property
+    def has_widths(self) -> bool:
+        """Whether it shows how wide numbers are shown, as in int(11)."""
+        return self.is_mariadb or self.version < 80019
+
 
 @dataclass(frozen=True, slots=True)
 class Session:

@@ -6,7 +6,7 @@ catalogue  {"format": 1, "server": [is_mariadb, version, lower case, utf8 is utf
             "databases": [database, …], "temporary": [[thread, database, table], …]}
 database   [name, collation, [table, …], [view, …], [[name of one that is unknown, since which statement], …]]
 table      [name, collation, [field, …], [index, …], flags, engine, row format, [period, …]]
-field      [name, kind, flags, length, collation, scale, [label, …]]; the table's collation is written as *
+field      [name, kind, flags, length, collation, scale, [label, …], width]; the table's collation is written as *
 index      [name, part or [part, …], flags, kind]; a part is a name, or [name, prefix]
 Labels are bytes, written as the characters of the same numbers.
 """
@@ -40,6 +40,10 @@ class _FieldFlag(IntEnum):
     ROW_END = 64
     HIDDEN = 128
     SIZED = 256
+    ZEROFILL = 512
+
+
+_TYPE_FLAGS = _FieldFlag.UNSIGNED | _FieldFlag.COMPRESSED | _FieldFlag.SIZED | _FieldFlag.ZEROFILL
 
 
 class _IndexFlag(IntEnum):
@@ -128,11 +132,12 @@ def _field_row(field: Field, table_collation: str) -> list[Any]:
         | _FieldFlag.ROW_END * field.is_row_end
         | _FieldFlag.HIDDEN * field.is_hidden
         | _FieldFlag.SIZED * type_.is_sized
+        | _FieldFlag.ZEROFILL * type_.is_zerofill
     )
     collation = _SAME if field.collation and field.collation == table_collation else field.collation
     labels = [label.decode("latin-1") for label in type_.labels if isinstance(label, bytes)]
-    row = [field.name, type_.kind, flags, type_.length, collation, type_.scale, labels]
-    return _trimmed(row, [None, None, 0, 0, "", 0, []])
+    row = [field.name, type_.kind, flags, type_.length, collation, type_.scale, labels, type_.width]
+    return _trimmed(row, [None, None, 0, 0, "", 0, [], 0])
 
 
 def _index_row(index: Index) -> list[Any]:
@@ -178,8 +183,8 @@ class _Reading:
         )
 
     def _field(self, row: _Row, table_collation: str) -> Field:
-        name, kind, flags, length, collation, scale, labels = _filled(row, (0, 0, "", 0, ()), 7)
-        key = kind, length, scale, flags & (_FieldFlag.UNSIGNED | _FieldFlag.COMPRESSED | _FieldFlag.SIZED), *labels
+        name, kind, flags, length, collation, scale, labels, width = _filled(row, (0, 0, "", 0, (), 0), 8)
+        key = kind, length, scale, width, flags & _TYPE_FLAGS, *labels
         type_ = self._types.get(key)
         if type_ is None:
             type_ = self._types[key] = DataType(
@@ -190,6 +195,8 @@ class _Reading:
                 bool(flags & _FieldFlag.COMPRESSED),
                 bool(flags & _FieldFlag.SIZED),
                 tuple(cast("str", label).encode("latin-1") for label in labels),
+                width,
+                bool(flags & _FieldFlag.ZEROFILL),
             )
         return Field(
             name,

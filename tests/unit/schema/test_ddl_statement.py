@@ -155,8 +155,14 @@ def test_clauses(clause: str, expected: list[Clause]) -> None:
 @pytest.mark.parametrize(
     ("definition", "expected"),
     [
-        ("INT(11) UNSIGNED ZEROFILL", ColumnSpec("x", DataType("int", is_unsigned=True))),
-        ("BOOL DEFAULT TRUE", ColumnSpec("x", DataType("tinyint"))),
+        (
+            "INT(11) UNSIGNED ZEROFILL",
+            ColumnSpec("x", DataType("int", is_unsigned=True, width=11, is_zerofill=True)),
+        ),
+        ("INT(11)", ColumnSpec("x", DataType("int"))),
+        ("INT(5)", ColumnSpec("x", DataType("int"))),
+        ("BOOL DEFAULT TRUE", ColumnSpec("x", DataType("tinyint", width=1))),
+        ("FLOAT(7,3)", ColumnSpec("x", DataType("float", scale=3, width=7))),
         ("DEC(9,2)", ColumnSpec("x", DataType("decimal", 9, 2))),
         ("FLOAT(25)", ColumnSpec("x", DataType("double"))),
         ("NATIONAL VARCHAR(5)", ColumnSpec("x", DataType("varchar", 5), CharsetSpec("utf8mb3"))),

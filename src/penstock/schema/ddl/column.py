@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from penstock.schema.ddl.data_type import DataType, read_type
+from penstock.schema.ddl.data_type import DataType, read_type, shown_width
 from penstock.schema.ddl.reader import Reader
 from penstock.schema.ddl.tokens import TokenKind
 
@@ -56,6 +56,7 @@ def read_definition(reader: Reader, name: str) -> ColumnSpec:
         _make_serial(spec)
     while _read_of_type(reader, spec) or _read_flag(reader, spec) or _read_rest(reader, spec):
         pass
+    spec.type = shown_width(spec.type, reader.dialect.server)
     return spec
 
 
@@ -112,7 +113,8 @@ def _read_of_type(reader: Reader, spec: ColumnSpec) -> bool:
     """What belongs to the type."""
     match reader.word:
         case "UNSIGNED" | "ZEROFILL":
-            spec.type = replace(spec.type, is_unsigned=True)
+            is_zerofill = spec.type.is_zerofill or reader.word == "ZEROFILL"
+            spec.type = replace(spec.type, is_unsigned=True, is_zerofill=is_zerofill)
         case "SIGNED":
             pass
         case "COMPRESSED":

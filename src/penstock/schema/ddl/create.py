@@ -4,7 +4,7 @@ A statement that takes its columns from a SELECT says too little. Servers whose 
 one: MySQL and MariaDB log the finished table's own CREATE TABLE, and its rows apart.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.model import TableName
 from penstock.schema.ddl.column import ColumnSpec, read_column
@@ -14,6 +14,7 @@ from penstock.schema.ddl.option import NO_OPTIONS, TableOptions, read_options
 from penstock.schema.ddl.reader import Reader
 
 _SELECTS = ("AS", "SELECT", "WITH", "VALUES", "TABLE", "IGNORE", "REPLACE")
+_SEQUENCE_WIDTH = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,13 @@ def _skip_partitions(reader: Reader) -> None:
 
 
 def _sequence_columns(kind: str, is_unsigned: bool) -> tuple[ColumnSpec, ...]:
-    value, count = DataType(kind, is_unsigned=is_unsigned), DataType("bigint", is_unsigned=True)
+    """They are shown one wider than others."""
+    value = DataType(kind, is_unsigned=is_unsigned, width=_SEQUENCE_WIDTH if kind == "bigint" else 0)
+    step = DataType("bigint", width=_SEQUENCE_WIDTH)
     types = {
         "next_not_cached_value": value, "minimum_value": value, "maximum_value": value, "start_value": value,
-        "increment": DataType("bigint"), "cache_size": count, "cycle_option": DataType("tinyint", is_unsigned=True),
-        "cycle_count": DataType("bigint"),
+        "increment": step, "cache_size": replace(step, is_unsigned=True),
+        "cycle_option": DataType("tinyint", is_unsigned=True, width=1), "cycle_count": step,
     }  # fmt: skip
     return tuple(ColumnSpec(name, type_, is_nullable=False) for name, type_ in types.items())
 

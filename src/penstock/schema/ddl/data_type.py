@@ -4,11 +4,11 @@ The kind is the word of information_schema.columns.data_type. What depends on a 
 many characters) is decided later, when the charset is known: `schema/resolve.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.schema.ddl.reader import Reader
 from penstock.schema.ddl.tokens import TokenKind
-from penstock.schema.dialect import SqlMode
+from penstock.schema.dialect import Server, SqlMode
 
 _INTEGERS = {
     "TINYINT": "tinyint", "INT1": "tinyint", "SMALLINT": "smallint", "INT2": "smallint", "MEDIUMINT": "mediumint",
@@ -27,6 +27,8 @@ _PLAIN = {
 }  # fmt: skip
 _SCHEMAS = {"MARIADB_SCHEMA", "ORACLE_SCHEMA", "MAXDB_SCHEMA"}
 _MOST_OF_FLOAT = 24
+WIDTHS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
+"""Of numbers as they are shown, with a sign and without."""
 
 TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
 """Kinds that have a charset."""
@@ -43,6 +45,8 @@ class DataType:
     is_compressed: bool = False
     is_sized: bool = False  # TEXT(300), BLOB(70000): the kind is chosen by the length
     labels: tuple[str | bytes, ...] = ()  # bytes are of the column's charset, as all are once that is known
+    width: int = 0  # of a number as it is shown, where it is not that of its type
+    is_zerofill: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +67,9 @@ def read_type(reader: Reader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 - one
     if is_oracle and (found := _read_oracle(reader, word)):
         return found
     if word in _INTEGERS:
-        _length(reader)
-        return TypeSpec(DataType(_INTEGERS[word]))
+        return TypeSpec(DataType(_INTEGERS[word], width=_length(reader) or 0))
     if word in ("BOOL", "BOOLEAN"):
-        return TypeSpec(DataType("tinyint"))
+        return TypeSpec(DataType("tinyint", width=1))
     if word == "SERIAL":
         return TypeSpec(DataType("bigint", is_unsigned=True), is_serial=True)
     if word in _DECIMALS or (word == "NUMBER" and reader.is_mariadb):
@@ -181,7 +184,18 @@ def _floating(reader: Reader, word: str) -> DataType:
     is_double = word in _DOUBLES and not (word == "REAL" and reader.has(SqlMode.REAL_AS_FLOAT))
     if digits and digits[1] is None and digits[0] > _MOST_OF_FLOAT:
         is_double = True
-    return DataType("double" if is_double else "float")
+    width, scale = digits if digits and digits[1] is not None else (0, 0)
+    return DataType("double" if is_double else "float", width=width, scale=scale or 0)
+
+
+def shown_width(type_: DataType, server: Server) -> DataType:
+    """Without a width that servers do not show: that of the type itself, and in MySQL 8 all but those of BOOL, and of
+    numbers that are filled with zeros."""
+    if type_.kind not in WIDTHS:
+        return type_
+    is_shown = server.has_widths or type_.is_zerofill or (type_.width == 1 and not type_.is_unsigned)
+    is_own = type_.width == WIDTHS[type_.kind][type_.is_unsigned]
+    return type_ if is_shown and not is_own else replace(type_, width=0)
 
 
 def _labels(reader: Reader) -> tuple[str | bytes, ...]:
