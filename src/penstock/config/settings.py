@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from penstock.config.canal_settings import CanalRendering
 from penstock.config.filter_settings import FilterSettings
 from penstock.config.yaml_file import load_yaml
 
@@ -223,6 +224,7 @@ class InstanceSettings(_Settings):
         default=0, ge=0, le=MOST_EPOCHS, description="the least: it rises by itself when the log is another one"
     )
     filter: FilterSettings = FilterSettings()
+    canal: CanalRendering = CanalRendering()
     store: StoreSettings = StoreSettings()
     meta: MetaSettings = MetaSettings()
     positions: tuple[PositionKind, ...] = Field(

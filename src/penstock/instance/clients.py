@@ -125,6 +125,19 @@ class Clients:
                 if batch.ack is not None:
                     self._store.release(name, batch.ack.position)
 
+    def wait(self, client_id: int, size: BatchSize, timeout_s: float) -> bool:
+        """Until there is a batch of that size; whether there is."""
+        self._check_subscribed(client_id)
+        return self._store.wait(str(client_id), size, timeout_s)
+
+    def outstanding(self, client_id: int) -> list[int]:
+        """Ids of batches that were got and not acked, in their order."""
+        return list(self._meta.batches(client_id))
+
+    def subscriptions(self) -> dict[int, str]:
+        """Filters by client."""
+        return self._meta.subscriptions()
+
     def rollback(self, client_id: int, batch_id: int | None = None) -> None:
         """Everything that is outstanding comes again, also what was got after the batch that is rolled back."""
         with self._session(client_id):

@@ -64,14 +64,14 @@ def escaped(array: pa.Array, escapes: Escapes) -> pa.Array:
         return plain(array)
     out, out_bounds = np.empty(size, np.uint8), np.empty(len(array) + 1, np.int64)
     kernels.escape(data, bounds, escapes.lengths, escapes.texts, out_bounds, out)
-    return _texts(array, out_bounds, out)
+    return like(array, out_bounds, out)
 
 
 def hexed(array: pa.Array) -> pa.Array:
     data, bounds = bytes_of(array)
     out, out_bounds = np.empty(2 * int(bounds[-1] - bounds[0]), np.uint8), np.empty(len(array) + 1, np.int64)
     kernels.write_hex(data, bounds, out_bounds, out)
-    return _texts(array, out_bounds, out)
+    return like(array, out_bounds, out)
 
 
 def base64ed(array: pa.Array) -> pa.Array:
@@ -79,7 +79,7 @@ def base64ed(array: pa.Array) -> pa.Array:
     size = 4 * int(((np.diff(bounds) + 2) // 3).sum())
     out, out_bounds = np.empty(size, np.uint8), np.empty(len(array) + 1, np.int64)
     kernels.write_base64(data, bounds, out_bounds, out)
-    return _texts(array, out_bounds, out)
+    return like(array, out_bounds, out)
 
 
 def bits(array: pa.Array, width: int) -> pa.Array:
@@ -88,7 +88,7 @@ def bits(array: pa.Array, width: int) -> pa.Array:
     raw = np.frombuffer(values.buffers()[1] or b"", np.int64)[: len(values)]
     out, out_bounds = np.empty(width * len(values), np.uint8), np.empty(len(values) + 1, np.int64)
     kernels.write_bits(raw, width, out_bounds, out)
-    return _texts(values, out_bounds, out)
+    return like(values, out_bounds, out)
 
 
 def decimals(array: pa.Array) -> pa.Array:
@@ -99,7 +99,7 @@ def decimals(array: pa.Array) -> pa.Array:
     used = kernels.write_decimal(
         raw, array.type.scale, np.empty((2, kernels.LONGEST_DECIMAL), np.int64), out_bounds, out
     )
-    return _texts(array, out_bounds, out[:used])
+    return like(array, out_bounds, out[:used])
 
 
 def with_byte(array: pa.Array, at: int, byte: str) -> pa.Array:
@@ -107,7 +107,7 @@ def with_byte(array: pa.Array, at: int, byte: str) -> pa.Array:
     data, bounds = bytes_of(array)
     out = data.copy()
     out[bounds[:-1][np.diff(bounds) > at] + at] = ord(byte)
-    return _texts(array, bounds, out)
+    return like(array, bounds, out)
 
 
 def bytes_of(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -144,7 +144,7 @@ def _compact(array: pa.Array) -> pa.Array:
     return array.take(numbers(np.arange(len(array)))) if array.offset else array
 
 
-def _texts(like: pa.Array, bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
+def like(array: pa.Array, bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
     """With the nulls of the array that the texts were made from."""
-    valid = _compact(like).buffers()[0] if like.null_count else None
-    return pa.Array.from_buffers(TEXT, len(like), [valid, pa.py_buffer(bounds), pa.py_buffer(data)])
+    valid = _compact(array).buffers()[0] if array.null_count else None
+    return pa.Array.from_buffers(TEXT, len(array), [valid, pa.py_buffer(bounds), pa.py_buffer(data)])

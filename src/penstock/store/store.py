@@ -264,11 +264,11 @@ class EventStore(StoredLog):
                         client.move(get=place)
                         return batch
 
-    def wait(self, name: str, size: BatchSize, timeout_s: float | None) -> None:
+    def wait(self, name: str, size: BatchSize, timeout_s: float | None) -> bool:
         """Until a get would not wait, or for so long; nothing is got."""
         client = self._client(name)
         with self._gate:
-            self._gate.wait(lambda: self._roster.is_ready(client, size), timeout_s)
+            return self._gate.wait(lambda: self._roster.is_ready(client, size), timeout_s)
 
     def _get_from_log(self, client: Client, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         """The next batch of a client that is behind the store; None when it has caught up, or was rolled back."""

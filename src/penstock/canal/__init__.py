@@ -1,0 +1,1 @@
+"""canal's protocol: what its server and its clients share."""

@@ -1,0 +1,190 @@
+"""The packets of canal's protocol, from the server's side.
+
+    frame    length 4, big-endian | packet
+    Packet   version (2) | type (3) | body (5)
+
+A frame that is longer than the limit is refused before a byte of it is read.
+"""
+
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+
+from penstock.canal import protobuf
+from penstock.errors import ProtocolError
+
+_LENGTH = struct.Struct(">i")
+_QUICKACK = getattr(socket, "TCP_QUICKACK", None)
+_PIECE = 1 << 16
+VERSION = 1
+
+
+class PacketType(IntEnum):
+    HANDSHAKE = 1
+    CLIENTAUTHENTICATION = 2
+    ACK = 3
+    SUBSCRIPTION = 4
+    UNSUBSCRIPTION = 5
+    GET = 6
+    MESSAGES = 7
+    CLIENTACK = 8
+    SHUTDOWN = 9
+    DUMP = 10
+    HEARTBEAT = 11
+    CLIENTROLLBACK = 12
+
+
+class Fields:
+    """Of a message, by number: what came last counts. What is not there reads as 0 or nothing."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._found: dict[int, int | bytes] = {}
+        at = 0
+        while at < len(raw):
+            tag, at = _varint(raw, at)
+            number, form = tag >> 3, tag & 7
+            if form == 0:
+                self._found[number], at = _varint(raw, at)
+            elif form == 2:
+                size, at = _varint(raw, at)
+                if at + size > len(raw):
+                    raise ProtocolError("the packet ends inside of a field")
+                self._found[number] = raw[at : at + size]
+                at += size
+            elif form in {1, 5}:
+                at += 8 if form == 1 else 4
+            else:
+                raise ProtocolError("the packet is no protobuf")
+        if at > len(raw):
+            raise ProtocolError("the packet ends inside of a field")
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._found
+
+    def number(self, field: int, default: int = 0) -> int:
+        value = self._found.get(field, default)
+        if isinstance(value, bytes):
+            raise ProtocolError(f"field {field} of the packet is no number")
+        return value - (1 << 64) if value >= 1 << 63 else value
+
+    def raw(self, field: int) -> bytes:
+        value = self._found.get(field, b"")
+        if isinstance(value, int):
+            raise ProtocolError(f"field {field} of the packet is no text")
+        return value
+
+    def text(self, field: int) -> str:
+        try:
+            return self.raw(field).decode()
+        except UnicodeDecodeError:
+            raise ProtocolError(f"field {field} of the packet is no UTF-8") from None
+
+
+def _varint(raw: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(raw):
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & (1 << 64) - 1, at
+        shift += 7
+        if shift > 63:
+            break
+    raise ProtocolError("the packet has a number that does not end")
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    type: int
+    body: bytes
+
+    @classmethod
+    def parse(cls, raw: bytes, body_field: int = 5) -> "Packet":
+        fields = Fields(raw)
+        return cls(fields.number(3), fields.raw(body_field))
+
+
+def frame(kind: PacketType | int, body: bytes, body_field: int = 5) -> bytes:
+    packet = protobuf.number(2, VERSION) + protobuf.number(3, kind) + protobuf.text(body_field, body)
+    return _LENGTH.pack(len(packet)) + packet
+
+
+def ack(code: int = 0, message: str = "") -> bytes:
+    return frame(PacketType.ACK, protobuf.number(1, code) + protobuf.text(2, message))
+
+
+def messages_head(batch_id: int, entries_bytes: int) -> bytes:
+    """All of a MESSAGES frame before its entries."""
+    first = protobuf.number(1, batch_id)
+    body = len(first) + entries_bytes
+    head = protobuf.number(2, VERSION) + protobuf.number(3, PacketType.MESSAGES)
+    head += protobuf.varint(5 << 3 | 2) + protobuf.varint(body) + first
+    return _LENGTH.pack(len(head) - len(first) + body) + head
+
+
+class Wire:
+    """Frames over a socket. Both times are for a peer that goes on too slowly, or not at all."""
+
+    def __init__(self, connection: socket.socket, limit: int, frame_s: float) -> None:
+        self._socket, self._limit, self._frame_s = connection, limit, frame_s
+        self.idle_s: float = frame_s  # how long it waits for a frame to begin
+        self.write_s: float = frame_s
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def receive(self) -> bytes | None:
+        """None when the peer has closed, or says nothing for too long."""
+        head = bytearray()
+        deadline = time.monotonic() + self.idle_s
+        while len(head) < _LENGTH.size:
+            piece = self._read(_LENGTH.size - len(head), deadline)
+            if not piece:
+                return None
+            if not head:
+                deadline = time.monotonic() + self._frame_s
+            head += piece
+        (size,) = _LENGTH.unpack(head)
+        if not 0 <= size <= self._limit:
+            raise ProtocolError(f"a packet of {size & 0xFFFFFFFF} bytes is larger than {self._limit}")
+        body = bytearray()
+        while len(body) < size:
+            piece = self._read(min(size - len(body), _PIECE), deadline)
+            if not piece:
+                return None
+            body += piece
+        return bytes(body)
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            piece = self._socket.recv(size)
+        except TimeoutError:
+            return b""
+        # Clients write the length and the packet apart, and without an ack at once the second waits for it.
+        if _QUICKACK is not None:
+            self._socket.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+        return piece
+
+    def send(self, *parts: bytes | memoryview) -> None:
+        self._socket.settimeout(self.write_s)
+        left = [memoryview(part).cast("B") for part in parts if len(part)]
+        while left:
+            sent = self._socket.sendmsg(left[:64])
+            while left and sent >= len(left[0]):
+                sent -= len(left.pop(0))
+            if sent:
+                left[0] = left[0][sent:]
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the peer has closed, as far as can be told without reading what it said."""
+        self._socket.settimeout(0)
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError:
+            return True

@@ -1,0 +1,32 @@
+"""How an instance shows its log to canal's clients."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class CanalRendering(BaseModel):
+    """The defaults are ours; an `instance.properties` has canal's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    values: Literal["canal", "penstock"] = Field(
+        default="canal",
+        description="canal: ENUM and SET as numbers, decimals and reals as canal writes them; penstock: ENUM and SET as"
+        " labels, decimals with all their digits",
+    )
+    waits_for: Literal["entries", "batch"] = Field(
+        default="entries",
+        description="what a get with a timeout waits for: entries, however few; or as canal does, a whole batch of the"
+        " size that it asks for",
+    )
+    unit: Literal["memory", "items"] = Field(
+        default="memory", description="what the size of a batch counts: memory in units of unit_bytes, or entries"
+    )
+    unit_bytes: int = Field(default=1024, ge=1, description="with unit: memory")
+    ddl_alone: bool = Field(default=False, description="a statement that changes tables is a batch of its own")
+    gtids: bool = Field(default=False, description="each entry has its GTID, and those of all before it, if there are")
+    transactions: bool = Field(
+        default=True, description="transactions have an entry where they begin and where they end"
+    )
+    time_zone: str = Field(default="UTC", description="of TIMESTAMP values, as canal's is that of its machine")

@@ -1,0 +1,246 @@
+"""Blocks → canal's entries.
+
+    BEGIN        TRANSACTIONBEGIN, with the thread that ran the transaction where the log says it
+    rows event   ROWDATA, with all its rows
+    statement    ROWDATA: DDL, the statement behind rows, one that a log in statement format holds
+    XID, COMMIT  TRANSACTIONEND, with the number of the transaction
+
+A transaction of which a block has all and nothing else is to be shown is not shown.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import HEADER, Entry
+from penstock.binlog.events.layout import EventType as LogEvent
+from penstock.binlog.events.query import begin_with
+from penstock.canal import protobuf
+from penstock.canal.types import EntryType, EventType
+from penstock.filter import ColumnRules
+from penstock.inspect.note import are_notes, note_texts
+from penstock.render.canal import entry_kernels as kernels
+from penstock.render.canal.gtids import Clocks
+from penstock.render.canal.rows import WrittenRows, write_rows
+from penstock.render.canal.statements import Said, Wanted, said_by, said_of_note
+from penstock.render.canal.tables import TablePlan, joined, names_of, plan_table
+from penstock.render.canal.values import Values
+
+_REMEMBERED = 4_096  # tables
+_ROWS = {
+    LogEvent.WRITE_ROWS_V1: EventType.INSERT, LogEvent.WRITE_ROWS_V2: EventType.INSERT,
+    LogEvent.UPDATE_ROWS_V1: EventType.UPDATE, LogEvent.UPDATE_ROWS_V2: EventType.UPDATE,
+    LogEvent.PARTIAL_UPDATE_ROWS: EventType.UPDATE,
+    LogEvent.DELETE_ROWS_V1: EventType.DELETE, LogEvent.DELETE_ROWS_V2: EventType.DELETE,
+}  # fmt: skip
+_ROW_TYPES = np.zeros(256, np.int64)
+_ROW_TYPES[[int(kind) for kind in _ROWS]] = list(_ROWS.values())
+_ZERO_END = protobuf.text(2, "0")  # of a transaction without a number
+DeclaredOf = Callable[[Block, int], Sequence[str]]  # the types of a table's columns, by its id in a block
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a client is to see, and how."""
+
+    declared: DeclaredOf
+    values: Values = field(default_factory=Values)
+    columns: ColumnRules = field(default_factory=ColumnRules)
+    wants: Wanted | None = None  # statements about these tables; rows of others are hidden already
+    transactions: bool = True
+    gtids: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """Entries, each as a field of canal's Messages, and where each ends."""
+
+    data: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.ends.size
+
+
+class Entries:
+    """Of one client. What it has found out of tables it remembers."""
+
+    def __init__(self, rendering: Rendering) -> None:
+        self._rendering = rendering
+        self._plans: dict[tuple[bytes, str, tuple[str, ...]], TablePlan] = {}
+        self.clocks = Clocks()
+
+    def of(self, block: Block) -> Written:
+        return _Page(self, block, self._rendering).written()
+
+    def plan(self, block: Block, number: int) -> TablePlan:
+        declared = tuple(self._rendering.declared(block, number))
+        key = block.tables[number], block.server_version, declared
+        found = self._plans.get(key)
+        if found is None:
+            if len(self._plans) >= _REMEMBERED:
+                self._plans.clear()
+            table = block.schema_of(number)
+            columns = self._rendering.columns.columns_of(table)
+            found = self._plans[key] = plan_table(table, columns, declared, self._rendering.values)
+        return found
+
+
+class _Page:
+    """The entries of one block."""
+
+    def __init__(self, entries: Entries, block: Block, rendering: Rendering) -> None:
+        self._entries, self._block, self._rendering = entries, block, rendering
+        self._names = [protobuf.number(1, 1) + protobuf.text(2, block.file), b""]
+        self._ready = list[bytes]()
+        self._facts = np.zeros((kernels.FACTS, len(block)), np.int64)
+        self._facts[kernels.NAMES] = 1
+        self._is_entry = np.zeros(len(block), np.bool_)
+
+    def written(self) -> Written:
+        block = self._block
+        if not len(block):
+            return Written(np.empty(0, np.uint8), np.empty(0, np.int64))
+        facts = self._facts
+        _, starts, sizes = block.raw
+        facts[kernels.OFFSET] = block.column("position")
+        facts[kernels.SERVER_ID] = block.column("server_id")
+        facts[kernels.TIME_MS] = block.column("timestamp") * 1000
+        facts[kernels.LENGTH] = sizes
+        facts[kernels.FIRST] = facts[kernels.LAST] = starts + HEADER
+        rows = self._add_rows()
+        self._add_statements()
+        self._add_notes()
+        self._add_marks()
+        return self._written(rows)
+
+    # -- what is an entry
+
+    def _add_rows(self) -> NDArray[np.uint8]:
+        block, facts = self._block, self._facts
+        events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+        ids = block.column("table_id")[events]
+        pieces, done = list[NDArray[np.uint8]](), 0
+        for number in np.unique(ids).tolist():
+            plan = self._entries.plan(block, number)
+            own = events[ids == number]
+            self._is_entry[own] = True
+            facts[kernels.NAMES, own] = self._name(names_of(plan.table.name))
+            facts[kernels.FIRST, own] = facts[kernels.LAST, own] = done
+            for rows in write_rows(block, own, plan, self._rendering.values):
+                self._place(rows, done)
+                pieces.append(rows.data)
+                done += rows.data.size
+        facts[kernels.TABLE_ID, events] = ids
+        facts[kernels.ENTRY_TYPE, events] = EntryType.ROWDATA
+        facts[kernels.EVENT_TYPE, events] = _ROW_TYPES[block.column("kind")[events]]
+        facts[kernels.STORE, events] = kernels.ROWS
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0, np.uint8)])
+
+    def _place(self, rows: WrittenRows, done: int) -> None:
+        """An event whose rows came in several pieces has them one after the other."""
+        facts, event = self._facts, rows.event
+        is_new = facts[kernels.ROW_COUNT, event] == 0
+        facts[kernels.FIRST, event[is_new]] = rows.first[is_new] + done
+        facts[kernels.LAST, event] = rows.last + done
+        facts[kernels.ROW_COUNT, event] += rows.count
+
+    def _add_statements(self) -> None:
+        block = self._block
+        kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
+        is_query = kind == LogEvent.QUERY
+        found = is_query & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
+        found |= begin_with(block, is_query & (entry == Entry.BEGIN), "XA ")
+        for event in np.flatnonzero(found).tolist():
+            said = said_by(block, event, self._rendering.wants)
+            if said is not None:
+                self._say(event, said)
+
+    def _say(self, event: int, said: Said) -> None:
+        facts = self._facts
+        self._is_entry[event] = True
+        facts[kernels.ENTRY_TYPE, event] = said.entry_type
+        facts[kernels.EVENT_TYPE, event] = said.event_type
+        facts[kernels.NAMES, event] = self._name(said.names)
+        facts[kernels.FIRST, event], facts[kernels.LAST, event] = self._store(said.store)
+
+    def _add_notes(self) -> None:
+        """Those whose rows are shown, or come later."""
+        block = self._block
+        notes = are_notes(block)
+        if not notes.any():
+            return
+        events = np.flatnonzero(notes)
+        transaction = block.column("transaction")
+        part = np.cumsum(notes | np.concatenate([[False], transaction[1:] != transaction[:-1]]))
+        has_rows = np.bincount(part, block.column("entry") == Entry.ROWS, part[-1] + 1)[part[events]] > 0
+        is_open = (part[events] == part[-1]) & (block.column("boundary")[-1] == 0)
+        events = events[has_rows | is_open]
+        for event, text in zip(events.tolist(), note_texts(block, events).to_pylist(), strict=True):
+            self._say(event, Said(EntryType.ROWDATA, EventType.QUERY, b"", said_of_note(text)))
+
+    def _add_marks(self) -> None:
+        """BEGIN and END, where something is between them."""
+        block, facts = self._block, self._facts
+        kind, entry, transaction = (block.column(name) for name in ("kind", "entry", "transaction"))
+        begins = (entry == Entry.BEGIN) & ~self._is_entry
+        # MariaDB has a GTID, and behind it an XA START.
+        begins[:-1] &= ~(self._is_entry[1:] & (facts[kernels.ENTRY_TYPE, 1:] == EntryType.TRANSACTIONBEGIN))
+        ends = (entry == Entry.END) & (kind != LogEvent.XA_PREPARE)
+        is_xa = self._is_entry & (entry == Entry.BEGIN)
+        starts = np.flatnonzero(np.concatenate([[True], transaction[1:] != transaction[:-1]]))
+        group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(block))))
+        has_content = np.logical_or.reduceat(self._is_entry & ~is_xa, starts)
+        # Of one that begins before the block, or ends after it, nobody knows.
+        has_content[0] |= transaction[0] != block.column("position")[0]
+        has_content[-1] |= not block.column("boundary")[-1]
+        is_shown = has_content[group]
+        self._is_entry &= is_shown
+        if not self._rendering.transactions:
+            self._is_entry &= ~is_xa
+            return
+        begins &= is_shown
+        ends &= is_shown
+        with_thread = begins & (kind == LogEvent.QUERY)
+        facts[kernels.ENTRY_TYPE, begins] = EntryType.TRANSACTIONBEGIN
+        facts[kernels.ENTRY_TYPE, ends] = EntryType.TRANSACTIONEND
+        facts[kernels.STORE, with_thread] = kernels.BEGIN
+        facts[kernels.STORE, ends & (kind == LogEvent.XID)] = kernels.XID
+        without = ends & (kind != LogEvent.XID)
+        if without.any():
+            facts[kernels.FIRST, without], facts[kernels.LAST, without] = self._store(_ZERO_END)
+        self._is_entry |= begins | ends
+
+    # -- what they are made of
+
+    def _name(self, names: bytes) -> int:
+        self._names.append(names)
+        return len(self._names) - 1
+
+    def _store(self, raw: bytes) -> tuple[int, int]:
+        first = sum(map(len, self._ready))
+        self._ready.append(raw)
+        return first, first + len(raw)
+
+    def _written(self, rows: NDArray[np.uint8]) -> Written:
+        block, events = self._block, np.flatnonzero(self._is_entry)
+        facts = np.ascontiguousarray(self._facts[:, events])
+        names, name_texts = joined(self._names)
+        if self._rendering.gtids:
+            gtids = self._entries.clocks.texts(block, events)
+            facts[kernels.ABOUT], facts[kernels.GTID] = gtids.which, gtids.which
+            about, whole = (gtids.abouts, gtids.about_texts), (gtids.sets, gtids.set_texts)
+        else:
+            about = whole = joined([b""])
+        sizes, ends = np.empty((events.size, 3), np.int64), np.empty(events.size, np.int64)
+        data = block.raw[0]
+        kernels.measure_entries(facts, data, names, about[0], whole[0], sizes, ends)
+        out = np.empty(int(ends[-1]) if ends.size else 0, np.uint8)
+        ready = np.frombuffer(b"".join(self._ready), np.uint8)
+        kernels.write_entries(
+            facts, data, rows, ready, name_texts, names, about[1], about[0], whole[1], whole[0], sizes, out
+        )
+        return Written(out, ends)

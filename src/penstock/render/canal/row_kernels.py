@@ -1,0 +1,198 @@
+"""Rows as canal's RowData: measured first, then written one after the other.
+
+    RowChange.rowDatas (12): RowData
+    RowData:  beforeColumns (1): Column, …, afterColumns (2): Column, …
+    Column:   index (1), sqlType (2), name (3), isKey (4) | updated (5) | isNull (6) | value (8) | mysqlType (10)
+
+Of a Column only what is between the bars differs from row to row. The rest is its frame: a head for values, one for
+NULL, one for unsigned numbers whose highest bit is set, since the sqlType differs; and a tail.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from penstock.binlog.copying import copy_bytes, copy_next
+from penstock.binlog.kernel import BYTES, I32S_2D, I64, I64S, I64S_2D_IN, I64S_IN, NONE, U8S, U8S_2D, kernel, shared
+from penstock.canal.protobuf import put_varint, varint_size
+
+VALUE, NULL, WIDE, ABSENT = 0, 1, 2, 3  # what a cell is
+FRAMES, _TAIL = 4, 3  # of a column
+_ROW_DATA, _BEFORE, _AFTER, _UPDATED, _IS_NULL, _VALUE = 0x62, 0x0A, 0x12, 0x28, 0x30, 0x42  # tags
+
+
+@shared
+def _is_same(texts: Any, bounds: Any, cells: Any, column: Any, one: Any, other: Any) -> Any:
+    """Whether two images have the same text in a column, or NULL both."""
+    if (cells[column, one] == NULL) != (cells[column, other] == NULL):
+        return False
+    at, to = bounds[column, one], bounds[column, other]
+    size = bounds[column, one + 1] - at
+    if size != bounds[column, other + 1] - to:
+        return False
+    for k in range(size):  # noqa: SIM110 - numba has no generators here
+        if texts[np.uint64(at + k)] != texts[np.uint64(to + k)]:
+            return False
+    return True
+
+
+@shared
+def _frame_size(frames: Any, which: Any) -> Any:
+    return frames[which + 1] - frames[which]
+
+
+@shared
+def _measure(bounds: Any, cells: Any, frames: Any, updated: Any, sizes: Any, image: Any) -> Any:
+    """All columns of an image."""
+    total = np.int64(0)
+    for column in range(cells.shape[0]):
+        cell = cells[column, image]
+        if cell == ABSENT:
+            sizes[image, column] = 0
+            continue
+        # isNull takes two bytes
+        size = _frame_size(frames, FRAMES * column + cell) + _frame_size(frames, FRAMES * column + _TAIL) + 2
+        if updated[image, column]:
+            size += 2
+        length = bounds[column, image + 1] - bounds[column, image]
+        if cell != NULL and length:
+            size += 1 + varint_size(length) + length
+        sizes[image, column] = size
+        total += 1 + varint_size(size) + size
+    return total
+
+
+@kernel(NONE(BYTES, I64S_2D_IN, U8S_2D, I64S_IN, I64S_IN, I64S_IN, U8S_2D, I32S_2D, I64S, I64S))
+def measure_rows(
+    texts: Any,
+    bounds: Any,
+    cells: Any,
+    frames: Any,
+    before: Any,
+    after: Any,
+    updated: Any,
+    sizes: Any,
+    inner: Any,
+    ends: Any,
+) -> None:
+    """Row i is the images before[i] and after[i], of which one may be -1. `bounds` and `cells` have a line per column;
+    `updated` and `sizes` get one per image; inner[i] gets the size of a RowData, ends[i] where it ends with its tag."""
+    place = np.int64(0)
+    for i in range(before.size):
+        size = np.int64(0)
+        if before[i] >= 0:
+            for column in range(cells.shape[0]):
+                updated[before[i], column] = 0
+            size += _measure(bounds, cells, frames, updated, sizes, before[i])
+        if after[i] >= 0:
+            for column in range(cells.shape[0]):
+                is_same = (
+                    before[i] >= 0
+                    and cells[column, before[i]] != ABSENT
+                    and _is_same(texts, bounds, cells, column, before[i], after[i])
+                )
+                updated[after[i], column] = 0 if is_same else 1
+            size += _measure(bounds, cells, frames, updated, sizes, after[i])
+        inner[i] = size
+        place += 1 + varint_size(size) + size
+        ends[i] = place
+
+
+@shared
+def _put_frame(frames: Any, frame_texts: Any, which: Any, out: Any, at: Any) -> Any:
+    size = _frame_size(frames, which)
+    copy_next(out, at, frame_texts, frames[which], size)
+    return at + size
+
+
+@shared
+def _write(
+    tag: Any, texts: Any, bounds: Any, cells: Any, frames: Any, frame_texts: Any, updated: Any, sizes: Any, image: Any,
+    out: Any, at: Any,
+) -> Any:  # fmt: skip
+    for column in range(cells.shape[0]):
+        cell = cells[column, image]
+        if cell == ABSENT:
+            continue
+        out[np.uint64(at)] = tag
+        at = put_varint(sizes[image, column], out, at + 1)
+        at = _put_frame(frames, frame_texts, FRAMES * column + cell, out, at)
+        if updated[image, column]:
+            out[np.uint64(at)], out[np.uint64(at + 1)] = _UPDATED, 1
+            at += 2
+        out[np.uint64(at)], out[np.uint64(at + 1)] = _IS_NULL, 1 if cell == NULL else 0
+        at += 2
+        length = bounds[column, image + 1] - bounds[column, image]
+        if cell != NULL and length:
+            out[np.uint64(at)] = _VALUE
+            at = put_varint(length, out, at + 1)
+            copy_next(out, at, texts, bounds[column, image], length)
+            at += length
+        at = _put_frame(frames, frame_texts, FRAMES * column + _TAIL, out, at)
+    return at
+
+
+@kernel(NONE(BYTES, I64S_2D_IN, U8S_2D, I64S_IN, BYTES, I64S_IN, I64S_IN, U8S_2D, I32S_2D, I64S_IN, U8S))
+def write_rows(
+    texts: Any, bounds: Any, cells: Any, frames: Any, frame_texts: Any, before: Any, after: Any, updated: Any,
+    sizes: Any, inner: Any, out: Any,
+) -> None:  # fmt: skip
+    """What was measured; `out` has as many bytes as the last row's end says."""
+    at = np.int64(0)
+    for i in range(before.size):
+        out[np.uint64(at)] = _ROW_DATA
+        at = put_varint(inner[i], out, at + 1)
+        if before[i] >= 0:
+            at = _write(_BEFORE, texts, bounds, cells, frames, frame_texts, updated, sizes, before[i], out, at)
+        if after[i] >= 0:
+            at = _write(_AFTER, texts, bounds, cells, frames, frame_texts, updated, sizes, after[i], out, at)
+
+
+@kernel(I64(BYTES, I64S_IN))
+def latin1_size(data: Any, bounds: Any) -> Any:
+    """Bytes as UTF-8 of the characters with their numbers: those from 128 on take two."""
+    size = bounds[bounds.size - 1] - bounds[0]
+    for at in range(bounds[0], bounds[bounds.size - 1]):
+        size += np.int64(data[np.uint64(at)] >> 7)
+    return size
+
+
+@kernel(NONE(BYTES, I64S_IN, I64S, U8S))
+def write_latin1(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
+    place = np.int64(0)
+    out_bounds[0] = 0
+    for i in range(bounds.size - 1):
+        for at in range(bounds[i], bounds[i + 1]):
+            byte = data[np.uint64(at)]
+            if byte < 128:
+                out[np.uint64(place)] = byte
+                place += 1
+            else:
+                out[np.uint64(place)], out[np.uint64(place + 1)] = 0xC0 | byte >> 6, 0x80 | byte & 0x3F
+                place += 2
+        out_bounds[i + 1] = place
+
+
+@kernel(I64(BYTES, I64S_IN, I64, I64S, U8S))
+def trim_decimals(data: Any, bounds: Any, kept: Any, out_bounds: Any, out: Any) -> Any:
+    """Decimals with all digits of their fraction: what is behind the first `kept` of these, if that is zeros only, is
+    left out, but for one digit. `out` has as many bytes as the texts."""
+    place = np.int64(0)
+    out_bounds[0] = 0
+    for i in range(bounds.size - 1):
+        first, end = bounds[i], bounds[i + 1]
+        point = first
+        while point < end and data[np.uint64(point)] != 46:
+            point += 1
+        stop = end
+        if point < end:
+            while stop > point + 1 + kept and data[np.uint64(stop - 1)] == 48:
+                stop -= 1
+            if stop > point + 1 + kept:
+                stop = end
+            elif stop == point + 1:
+                stop += 1
+        copy_bytes(out, place, data, first, stop - first)
+        place += stop - first
+        out_bounds[i + 1] = place
+    return place

@@ -1,0 +1,5 @@
+"""canal's port: its clients subscribe, get, ack and roll back here."""
+
+from penstock.server.canal.listener import CanalListener
+
+__all__ = ["CanalListener"]

@@ -1,0 +1,73 @@
+"""Clients by destination and id, as packets name them."""
+
+import threading
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+from penstock.errors import MetaError, PenstockError
+from penstock.instance import Instance
+from penstock.server.canal.view import Answer, ClientView
+
+
+class CanalClients:
+    """`instance_of` gives the running instance of a destination, or raises why there is none. One that was started anew
+    is another instance: its clients have subscribed already, and what they had got comes again."""
+
+    def __init__(self, instance_of: Callable[[str], Instance]) -> None:
+        self._instance_of = instance_of
+        self._lock = threading.Lock()
+        self._views: WeakKeyDictionary[Instance, dict[int, ClientView]] = WeakKeyDictionary()
+
+    def subscribe(self, destination: str, client_id: int, text: str) -> None:
+        instance = self._instance_of(destination)
+        with self._lock:
+            view = self._views.setdefault(instance, {}).get(client_id)
+        if view is not None:
+            view.subscribe(text)
+            return
+        made = ClientView(instance, client_id, text)
+        with self._lock:
+            self._views.setdefault(instance, {}).setdefault(client_id, made)
+
+    def unsubscribe(self, destination: str, client_id: int) -> None:
+        instance = self._instance_of(destination)
+        instance.clients.unsubscribe(client_id)
+        with self._lock:
+            self._views.get(instance, {}).pop(client_id, None)
+
+    def get(
+        self,
+        destination: str,
+        client_id: int,
+        fetch_size: int,
+        timeout_s: float | None,
+        *,
+        at_once: bool,
+        is_gone: Callable[[], bool],
+    ) -> Answer:
+        return self._view(destination, client_id).get(fetch_size, timeout_s, at_once=at_once, is_gone=is_gone)
+
+    def ack(self, destination: str, client_id: int, batch_id: int) -> None:
+        self._view(destination, client_id).ack(batch_id)
+
+    def rollback(self, destination: str, client_id: int, batch_id: int | None) -> None:
+        """All of them: of a client that has none, that is done. Clients say so before they subscribe, too."""
+        try:
+            view = self._view(destination, client_id)
+        except PenstockError:
+            if batch_id is None:
+                return
+            raise
+        view.rollback(batch_id)
+
+    def _view(self, destination: str, client_id: int) -> ClientView:
+        instance = self._instance_of(destination)
+        with self._lock:
+            view = self._views.get(instance, {}).get(client_id)
+        if view is not None:
+            return view
+        subscriptions = instance.clients.subscriptions()
+        if client_id not in subscriptions:
+            raise MetaError(f"clientId {client_id} has not subscribed to {destination}: subscribe first")
+        self.subscribe(destination, client_id, subscriptions[client_id])
+        return self._view(destination, client_id)

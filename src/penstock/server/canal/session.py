@@ -1,0 +1,180 @@
+"""One connection of a client: a packet comes, an answer goes.
+
+Where canal answers nothing (ack and rollback that succeed), nothing is answered. An error is one line.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from penstock.canal import packet, protobuf, scramble
+from penstock.canal.packet import Fields, Packet, PacketType, Wire
+from penstock.errors import PenstockError, ProtocolError
+from penstock.server.canal.clients import CanalClients
+
+log = logging.getLogger(__name__)
+
+GENERAL, MISSING, NO_BATCH = 400, 401, 402  # canal's codes
+_UNITS_S = {0: 1e-9, 1: 1e-6, 2: 1e-3, 3: 1.0, 4: 60.0, 5: 3600.0, 6: 86400.0}
+_OTHER_UNIT_S = 1e-3
+_MOST_ATTEMPTS = 3  # to log in
+_LONGEST_TEXT = 500
+_HANDSHAKE_SEEDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may connect: everybody, if there is no password."""
+
+    user: str = ""
+    stored: str = ""  # the password in canal's form
+
+    def admits(self, user: str, token: bytes, seed: bytes) -> bool:
+        return (not self.user or user == self.user) and scramble.is_right(token, seed, self.stored)
+
+
+class RefusedError(PenstockError):
+    """With one of canal's codes."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.code, self.message = code, message
+
+
+class Session:
+    def __init__(self, wire: Wire, clients: CanalClients, access: Access, idle_s: float) -> None:
+        self._wire, self._clients, self._access, self._idle_s = wire, clients, access, idle_s
+        self._calls: Mapping[int, Callable[[Fields], bytes | None]] = {
+            PacketType.SUBSCRIPTION: self._subscribe,
+            PacketType.UNSUBSCRIPTION: self._unsubscribe,
+            PacketType.GET: self._get,
+            PacketType.CLIENTACK: self._ack,
+            PacketType.CLIENTROLLBACK: self._rollback,
+        }
+
+    def run(self) -> None:
+        """Until the client goes, or does what nobody can answer."""
+        try:
+            if self._log_in():
+                while (raw := self._wire.receive()) is not None:
+                    self._answer(raw)
+        except ProtocolError as error:
+            self._wire.send(packet.ack(GENERAL, _short(error)))
+
+    # -- logging in
+
+    def _log_in(self) -> bool:
+        seed = os.urandom(scramble.SEED_BYTES)
+        self._wire.send(packet.frame(PacketType.HANDSHAKE, protobuf.text(_HANDSHAKE_SEEDS, seed)))
+        for _ in range(_MOST_ATTEMPTS):
+            raw = self._wire.receive()
+            if raw is None:
+                return False
+            asked = Packet.parse(raw)
+            if asked.type != PacketType.CLIENTAUTHENTICATION:
+                self._wire.send(packet.ack(GENERAL, f"{_name(asked.type)} before the client has logged in"))
+                continue
+            fields = Fields(asked.body)
+            user = fields.text(1)
+            if not self._access.admits(user, fields.raw(2), seed):
+                log.warning("client refused user=%r", user[:64])
+                self._wire.send(packet.ack(GENERAL, "auth failed: wrong user or password"))
+                continue
+            self._wire.idle_s = _seconds(fields.number(3), self._idle_s)
+            self._wire.write_s = _seconds(fields.number(4), self._idle_s)
+            try:
+                if fields.raw(5) and fields.raw(6):
+                    client_id = _client_id(fields.text(6))
+                    self._clients.subscribe(fields.text(5), client_id, fields.text(7))
+            except PenstockError as error:
+                self._wire.send(packet.ack(GENERAL, _short(error)))
+                continue
+            self._wire.send(packet.ack())
+            return True
+        return False
+
+    # -- calls
+
+    def _answer(self, raw: bytes) -> None:
+        asked = Packet.parse(raw)
+        call = self._calls.get(asked.type)
+        if call is None:
+            self._wire.send(packet.ack(GENERAL, f"packet type {_name(asked.type)} is NOT supported!"))
+            return
+        try:
+            answer = call(Fields(asked.body))
+        except RefusedError as error:
+            answer = packet.ack(error.code, error.message[:_LONGEST_TEXT])
+        except ProtocolError:
+            raise
+        except PenstockError as error:
+            answer = packet.ack(GENERAL, _short(error))
+        except OSError:
+            raise
+        except Exception:
+            log.exception("call failed type=%s", _name(asked.type))
+            answer = packet.ack(GENERAL, "an error inside of the server: its log says more")
+        if answer:
+            self._wire.send(answer)
+
+    def _subscribe(self, fields: Fields) -> bytes:
+        self._clients.subscribe(*_of_client(fields), fields.text(7))
+        return packet.ack()
+
+    def _unsubscribe(self, fields: Fields) -> bytes:
+        self._clients.unsubscribe(*_of_client(fields))
+        return packet.ack()
+
+    def _get(self, fields: Fields) -> None:
+        destination, client_id = _of_client(fields)
+        timeout = fields.number(4)
+        seconds = timeout * _UNITS_S.get(fields.number(5), _OTHER_UNIT_S)
+        answer = self._clients.get(
+            destination,
+            client_id,
+            fields.number(3),
+            0 if timeout < 0 else seconds or None,
+            at_once=bool(fields.number(100)),
+            is_gone=lambda: self._wire.is_gone,
+        )
+        self._wire.send(
+            packet.messages_head(answer.batch_id, answer.size_bytes), *(piece.data for piece in answer.pieces)
+        )
+
+    def _ack(self, fields: Fields) -> None:
+        destination, client_id = _of_client(fields)
+        batch_id = fields.number(3)
+        if not batch_id:
+            raise RefusedError(NO_BATCH, "batchId should assign value")
+        if batch_id > 0:
+            self._clients.ack(destination, client_id, batch_id)
+
+    def _rollback(self, fields: Fields) -> None:
+        destination, client_id = _of_client(fields)
+        self._clients.rollback(destination, client_id, fields.number(3) or None)
+
+
+def _of_client(fields: Fields) -> tuple[str, int]:
+    destination, client = fields.text(1), fields.text(2)
+    if not destination or not client:
+        raise RefusedError(MISSING, "destination or clientId is null")
+    return destination, _client_id(client)
+
+
+def _client_id(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 15:
+        raise RefusedError(GENERAL, f"clientId {text[:20]!r} is no number from 1 to 32767")
+    return int(text)
+
+
+def _seconds(milliseconds: int, most: float) -> float:
+    return min(milliseconds / 1000, most) if milliseconds > 0 else most
+
+
+def _name(kind: int) -> str:
+    return PacketType(kind).name if kind in set(PacketType) else str(kind)
+
+
+def _short(error: PenstockError) -> str:
+    return " ".join(str(error).split())[:_LONGEST_TEXT]

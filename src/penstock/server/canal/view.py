@@ -1,0 +1,128 @@
+"""What one client sees of an instance: its entries, batch by batch."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config.canal_settings import CanalRendering
+from penstock.errors import PenstockError
+from penstock.filter import ColumnRules
+from penstock.instance import Instance
+from penstock.instance.filter import table_filter
+from penstock.render.canal import Entries, Rendering
+from penstock.render.canal.values import Values
+from penstock.render.canal.zone import checked_zone
+from penstock.store import Batch, BatchSize
+
+_LOOK_S = 1.0  # how often is looked whether a client that waits is still there
+_MOST_BYTES, _MOST_ENTRIES = 32 << 20, 1 << 16  # of a batch, whatever a client asks for
+_DEFAULT_SIZE = 1000
+_ONE = BatchSize(1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Pieces are entries one after the other, as fields of canal's Messages."""
+
+    batch_id: int
+    pieces: tuple[NDArray[np.uint8], ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(piece.size for piece in self.pieces)
+
+
+NOTHING = Answer(-1, ())
+
+
+class ClientView:
+    """Any thread may call it. Batches in which the client would see nothing are acked for it, in their order."""
+
+    def __init__(self, instance: Instance, client_id: int, text: str) -> None:
+        self._instance, self._client_id = instance, client_id
+        self._lock = threading.Lock()  # of all below
+        self._unseen: set[int] = set()
+        self.subscribe(text)
+
+    def subscribe(self, text: str) -> None:
+        settings = self._instance.settings
+        shown = settings.canal
+        rendering = Rendering(
+            self._instance.parts.tables.declared,
+            Values(shown.values, checked_zone(shown.time_zone)),
+            ColumnRules.of(settings.filter.columns),
+            table_filter(text),
+            transactions=shown.transactions,
+            gtids=shown.gtids,
+        )
+        self._instance.clients.subscribe(self._client_id, text)
+        with self._lock:
+            self._entries = Entries(rendering)
+
+    @property
+    def _shown(self) -> CanalRendering:
+        return self._instance.settings.canal
+
+    def get(
+        self, fetch_size: int, timeout_s: float | None, *, at_once: bool = False, is_gone: Callable[[], bool]
+    ) -> Answer:
+        """None waits for ever, or until the client is gone."""
+        size, clients = self._size(fetch_size), self._instance.clients
+        enough = size if self._shown.waits_for == "batch" and not at_once else _ONE
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left = _LOOK_S if deadline is None else max(0.0, deadline - time.monotonic())
+            is_there = clients.wait(self._client_id, enough, min(left, _LOOK_S))
+            is_over = deadline is not None and left <= _LOOK_S
+            # What is not enough is taken when the time is over.
+            got = (
+                clients.get(self._client_id, size, is_ddl_alone=self._shown.ddl_alone) if is_there or is_over else None
+            )
+            answer = self._rendered(*got) if got is not None else None
+            if answer is not None:
+                return answer
+            if (is_over and got is None) or is_gone():
+                return NOTHING
+
+    def _size(self, fetch_size: int) -> BatchSize:
+        count, shown = fetch_size if fetch_size > 0 else _DEFAULT_SIZE, self._shown
+        if shown.unit == "items":
+            return BatchSize(min(count, _MOST_ENTRIES))
+        return BatchSize(min(count, max(1, _MOST_BYTES // shown.unit_bytes)), "memory", shown.unit_bytes)
+
+    def _rendered(self, batch_id: int, batch: Batch) -> Answer | None:
+        """None for a batch of which the client is to see nothing."""
+        clients = self._instance.clients
+        with self._lock:
+            try:
+                written = [self._entries.of(block) for block in batch.blocks]
+            except PenstockError:
+                self._unseen.clear()
+                clients.rollback(self._client_id)
+                raise
+            pieces = tuple(one.data for one in written if len(one))
+            if pieces:
+                return Answer(batch_id, pieces)
+            self._unseen.add(batch_id)
+            self._ack_unseen()
+            return None
+
+    def ack(self, batch_id: int) -> None:
+        with self._lock:
+            self._instance.clients.ack(self._client_id, batch_id)
+            self._ack_unseen()
+
+    def _ack_unseen(self) -> None:
+        clients = self._instance.clients
+        while (ids := clients.outstanding(self._client_id)) and ids[0] in self._unseen:
+            clients.ack(self._client_id, ids[0])
+            self._unseen.discard(ids[0])
+
+    def rollback(self, batch_id: int | None) -> None:
+        with self._lock:
+            self._unseen.clear()
+            self._instance.clients.rollback(self._client_id, batch_id)
