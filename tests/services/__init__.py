@@ -1,5 +1,6 @@
 """The servers the tests run on; `python -m tests.services` fetches them, the fixtures of conftest.py start them."""
 
+from tests.services.canal_client import JAVA_CLIENT, PYTHON_CLIENT
 from tests.services.chromium import Chromium
 from tests.services.elasticsearch import ElasticsearchService
 from tests.services.mariadb import MariaDBService
@@ -17,6 +18,8 @@ _ALL: tuple[Service, ...] = (
     MYSQL_9,
     ZooKeeperService(),
     ElasticsearchService(),
+    JAVA_CLIENT,
+    PYTHON_CLIENT,
     Chromium(),
 )
 SERVICES = {service.name: service for service in _ALL}

@@ -1,0 +1,176 @@
+"""canal's own clients at our port: the Java client 1.1.8 and canal-python."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from penstock.canal import scramble
+from penstock.server.canal.session import Access
+from penstock.testing import DatabaseServer
+from tests.capture import execute, poll
+from tests.integration.test_canal_port import listening
+from tests.services.canal_client import JAVA_CLIENT, PYTHON_CLIENT, Driver
+
+SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+pytestmark = [pytest.mark.canal_java, pytest.mark.canal_python]
+
+
+@pytest.fixture
+def java() -> Iterator[Driver]:
+    with Driver(JAVA_CLIENT.command()) as driver:
+        yield driver
+
+
+@pytest.fixture
+def other_java() -> Iterator[Driver]:
+    with Driver(JAVA_CLIENT.command()) as driver:
+        yield driver
+
+
+@pytest.fixture
+def python() -> Iterator[Driver]:
+    with Driver(PYTHON_CLIENT.command()) as driver:
+        yield driver
+
+
+@pytest.fixture
+def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = database(mariadb)
+    execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(200))")
+    return name
+
+
+def connect(driver: Driver, port: int, table_filter: str, *login: str) -> None:
+    driver.ask("single", "127.0.0.1", port, "default", *(login or ("-", "-")))
+    driver.ask("connect")
+    driver.ask("subscribe", table_filter)
+
+
+def values(message: Any) -> list[dict[str, str | None]]:
+    """After each change, or before a delete."""
+    rows = [row for entry in message["entries"] for row in entry.get("change", {"rows": []})["rows"]]
+    return [
+        {column["name"]: None if column["isNull"] else column["value"] for column in row["after"] or row["before"]}
+        for row in rows
+    ]
+
+
+def got(driver: Driver, rows: int, size: int = 1000, *, acks: bool = True) -> list[Any]:
+    """Messages until there are so many rows."""
+    found = list[Any]()
+
+    def is_enough() -> bool:
+        message = driver.ask("getWithoutAck", size)
+        if message["id"] > 0:
+            found.append(message)
+            if acks:
+                driver.ask("ack", message["id"])
+        return sum(len(values(one)) for one in found) >= rows
+
+    assert poll(is_enough, 60)
+    return found
+
+
+def test_it_gets_acks_and_rolls_back(java: Driver, mariadb: DatabaseServer, schema: str) -> None:
+    with listening(mariadb) as port:
+        connect(java, port.port, f"{schema}\\..*")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a'), (2, NULL)")
+        (first,) = got(java, 2, acks=False)
+        assert [entry["entryType"] for entry in first["entries"]] == ["TRANSACTIONBEGIN", "ROWDATA", "TRANSACTIONEND"]
+        header = first["entries"][1]
+        assert (header["version"], header["encoding"], header["source"]) == (1, "UTF-8", "MYSQL")
+        assert (header["schema"], header["table"], header["eventType"]) == (schema, "t", "INSERT")
+        java.ask("rollback", first["id"])
+        (again,) = got(java, 2)
+        assert values(again) == values(first) == [{"id": "1", "v": "a"}, {"id": "2", "v": None}]
+        assert java.ask("getWithoutAck", 100)["id"] == -1
+        assert java.ask("getWithoutAck", 100, 200)["id"] == -1
+        execute(mariadb, f"DELETE FROM {schema}.t")
+        assert poll(lambda: values(java.ask("get", 100)) == [{"id": "1", "v": "a"}, {"id": "2", "v": None}])
+        java.ask("unsubscribe")
+        with pytest.raises(RuntimeError, match="subscribe"):
+            java.ask("getWithoutAck", 1)
+
+
+def test_it_comes_back_to_what_it_has_not_acked(java: Driver, mariadb: DatabaseServer, schema: str) -> None:
+    with listening(mariadb) as port:
+        connect(java, port.port, f"{schema}\\..*")
+        for i in range(10):
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES ({i}, 'x')")
+        got(java, 5, 1)
+        java.ask("getWithoutAck", 1)
+        java.ask("disconnect")
+        java.ask("connect")
+        java.ask("subscribe", f"{schema}\\..*")
+        rest = [row["id"] for message in got(java, 5, 1) for row in values(message)]
+        assert rest == ["5", "6", "7", "8", "9"]
+
+
+def test_two_clients_at_once(java: Driver, python: Driver, mariadb: DatabaseServer, schema: str) -> None:
+    with listening(mariadb) as port:
+        connect(java, port.port, f"{schema}\\..*")
+        python.ask("connect", "127.0.0.1", port.port)
+        python.ask("subscribe", "default", 1002, f"{schema}\\..*")
+        for i in range(20):
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES ({i}, REPEAT('x', {i}))")
+        expected = [{"id": str(i), "v": "x" * i} for i in range(20)]
+        for driver in (java, python):
+            assert [row for message in got(driver, 20, 2) for row in values(message)] == expected
+
+
+def test_a_password_is_asked_for(java: Driver, other_java: Driver, mariadb: DatabaseServer, schema: str) -> None:
+    with listening(mariadb, Access("canal", scramble.stored_form("secret"))) as port:
+        connect(java, port.port, f"{schema}\\..*", "canal", "secret")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a')")
+        got(java, 1)
+        for password in ("wrong", "-"):
+            other_java.ask("single", "127.0.0.1", port.port, "default", "canal", password)
+            with pytest.raises(RuntimeError, match="auth failed"):
+                other_java.ask("connect")
+
+
+def test_a_transaction_is_larger_than_a_batch(java: Driver, mariadb: DatabaseServer, schema: str) -> None:
+    with listening(mariadb) as port:
+        connect(java, port.port, f"{schema}\\..*")
+        execute(mariadb, f"USE {schema}", "INSERT INTO t SELECT seq, REPEAT('y', 100) FROM seq_1_to_20000")
+        messages = got(java, 20000, 64)
+        assert len(messages) > 10
+        rows = [row["id"] for message in messages for row in values(message)]
+        assert rows == [str(i) for i in range(1, 20001)]
+        kinds = [entry["entryType"] for message in messages for entry in message["entries"]]
+        assert kinds[0] == "TRANSACTIONBEGIN"
+        assert kinds[-1] == "TRANSACTIONEND"
+        assert set(kinds[1:-1]) == {"ROWDATA"}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_ddl_and_rows_of_every_server(
+    java: Driver, request: pytest.FixtureRequest, database: Callable[[DatabaseServer], str], kind: str
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(kind)
+    schema = database(server)
+    with listening(server) as port:
+        connect(java, port.port, f"{schema}\\..*")
+        execute(
+            server,
+            f"CREATE TABLE {schema}.d (id INT PRIMARY KEY, n DECIMAL(10,2))",
+            f"INSERT INTO {schema}.d VALUES (1, 1.5)",
+            f"ALTER TABLE {schema}.d ADD COLUMN u BIGINT UNSIGNED",
+            f"UPDATE {schema}.d SET u = 18446744073709551615",
+            f"DROP TABLE {schema}.d",
+        )
+        found = list[Any]()
+
+        def is_dropped() -> bool:
+            message = java.ask("get", 100)
+            found.extend(entry for entry in message["entries"] if entry["entryType"] == "ROWDATA")
+            return bool(found) and found[-1]["eventType"] == "ERASE"
+
+        assert poll(is_dropped, 30)
+        assert [entry["eventType"] for entry in found] == ["CREATE", "INSERT", "ALTER", "UPDATE", "ERASE"]
+        assert [entry["change"]["isDdl"] for entry in found] == [True, False, True, False, True]
+        assert all((entry["schema"], entry["table"]) == (schema, "d") for entry in found)
+        last = found[3]["change"]["rows"][0]["after"][2]
+        assert (last["name"], last["value"], last["sqlType"], last["updated"]) == ("u", "18446744073709551615", 3, True)
+        assert last["mysqlType"].endswith("unsigned")
