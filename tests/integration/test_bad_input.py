@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.config import InstanceSettings, ServerSettings
+from penstock.config import FlightSettings, InstanceSettings, ServerSettings
 from penstock.server import FlightServer
 from tests.capture import execute, source_of
 
@@ -160,7 +160,9 @@ def test_a_folder_that_cannot_be_made(mariadb: Any, database: Callable[[Any], st
     name = database(mariadb)
     execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
     (tmp_path / "spec.yml").write_text(f"index: x\nroot: {{table: {name}.t, columns: [id]}}")
-    server = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source_of(mariadb)),)))
+    server = FlightServer(
+        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(mariadb)),))
+    )
     server.start()
     places = {"--index": str(tmp_path / "index"), "--checkpoint": str(tmp_path / "checkpoint"), where: "/proc/none/x"}
     result = run(

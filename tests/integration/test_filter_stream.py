@@ -11,7 +11,7 @@ from penstock.binlog.events.layout import Entry, EventType, event_name
 from penstock.binlog.events.query import query_at
 from penstock.binlog.events.table_map import table_name
 from penstock.client import FlightClient
-from penstock.config import ColumnSettings, FilterSettings, InstanceSettings, ServerSettings
+from penstock.config import ColumnSettings, FilterSettings, FlightSettings, InstanceSettings, ServerSettings
 from penstock.errors import ConfigurationError
 from penstock.filter import BlockFilter
 from penstock.model import Position, TableName
@@ -160,7 +160,7 @@ def test_columns_that_are_left_out_are_not_described(
         columns=(ColumnSettings(table=r".*\.a", drop=("secret",)), ColumnSettings(table=r".*\.b", keep=("name",)))
     )
     instance = InstanceSettings(source=source_of(mariadb), filter=chosen)
-    server = FlightServer(ServerSettings(port=0, instances=(instance,)))
+    server = FlightServer(ServerSettings(flight=FlightSettings(port=0), instances=(instance,)))
     server.start()
     client = FlightClient(server.address)
     try:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.binlog.rows.changes import changes_of
 from penstock.client import FlightClient
-from penstock.config import InstanceSettings, ServerSettings, StoreSettings
+from penstock.config import FlightSettings, InstanceSettings, ServerSettings, StoreSettings
 from penstock.model import Position, TableName
 from penstock.server import FlightServer
 from penstock.testing import DatabaseServer
@@ -40,7 +40,9 @@ class Collected:
 
 @pytest.fixture
 def served(mariadb: DatabaseServer) -> Iterator[FlightServer]:
-    server = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source_of(mariadb)),)))
+    server = FlightServer(
+        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(mariadb)),))
+    )
     server.start()
     yield server
     server.stop()
@@ -161,7 +163,9 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
     with pytest.raises(Exception, match="the sink is down"):
         query.awaitTermination(60)
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (10, 'x')")
-    other = FlightServer(ServerSettings(port=0, instances=(InstanceSettings(source=source_of(mariadb)),)))
+    other = FlightServer(
+        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(mariadb)),))
+    )
     other.start()
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (11, 'x')")
     caught_up(other, mariadb)
@@ -195,7 +199,7 @@ def test_a_transaction_larger_than_the_ring_passes_through(
 ) -> None:
     """Spark acknowledges a batch only with the next one; a ring that waited for that would wait for ever."""
     instance = InstanceSettings(source=source_of(mariadb), store=StoreSettings(memory=ByteSize(1 << 20)))
-    server = FlightServer(ServerSettings(port=0, instances=(instance,)))
+    server = FlightServer(ServerSettings(flight=FlightSettings(port=0), instances=(instance,)))
     server.start()
     execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")
     caught_up(server, mariadb)

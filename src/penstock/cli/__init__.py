@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from penstock import __version__
-from penstock.cli import binlog, check, demo, filter, position, serve, sync  # noqa: A004 - named as what people type
+from penstock.cli import binlog, check, config, demo, filter, position, serve, sync  # noqa: A004 - named as what people type
 from penstock.cli.heap import keep_freed_memory
 from penstock.errors import PenstockError
 
@@ -26,6 +26,7 @@ app.command()(check.check)
 app.command()(demo.demo)
 app.command()(serve.serve)
 app.command()(sync.sync)
+app.add_typer(config.app, name="config")
 app.add_typer(filter.app, name="filter")
 app.add_typer(position.app, name="position")
 

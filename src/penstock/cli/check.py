@@ -15,7 +15,8 @@ _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer
 
 def check(
     config: Annotated[
-        Path | None, typer.Argument(help="YAML with `instances`, all of whose sources are checked.", show_default=False)
+        Path | None,
+        typer.Argument(help="A conf folder, or YAML with `instances`: all sources are checked.", show_default=False),
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 3306,

@@ -25,7 +25,7 @@ def options() -> None:
 def explain(
     tables: Annotated[list[str], typer.Argument(help="Tables, as database.table.", show_default=False)],
     config: Annotated[
-        Path | None, typer.Option(help="The YAML that `penstock serve` runs with.", show_default=False)
+        Path | None, typer.Option(help="The conf folder or YAML that `penstock serve` runs with.", show_default=False)
     ] = None,
     destination: Annotated[
         str | None, typer.Option(help="Which of its instances, when there are several.", show_default=False)

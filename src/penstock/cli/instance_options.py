@@ -1,12 +1,15 @@
-"""One instance of a server's YAML, for the commands that are about one."""
+"""One instance of a server's YAML or conf folder, for the commands that are about one."""
 
 from pathlib import Path
 
 from penstock.config import InstanceSettings, load_server_settings
+from penstock.config.folder_look import look_at
 from penstock.errors import ConfigurationError
 
 
 def instance_of(config: Path, destination: str | None) -> InstanceSettings:
+    if destination is not None and config.is_dir():
+        return _of_folder(config, destination)
     instances = {one.destination: one for one in load_server_settings(config).instances}
     known = ", ".join(sorted(instances)) or "none"
     if destination is None and len(instances) == 1:
@@ -18,3 +21,14 @@ def instance_of(config: Path, destination: str | None) -> InstanceSettings:
     if destination not in instances:
         raise ConfigurationError(f"{config} has no instance '{destination}'; it has: {known}")
     return instances[destination]
+
+
+def _of_folder(folder: Path, destination: str) -> InstanceSettings:
+    """What is wrong with others does not matter."""
+    instances = look_at(folder).instances
+    found = instances.get(destination)
+    if found is None:
+        raise ConfigurationError(f"{folder} has no instance '{destination}'; it has: {', '.join(instances) or 'none'}")
+    if found.settings is None:
+        raise ConfigurationError(found.error or f"{destination} has no settings")
+    return found.settings

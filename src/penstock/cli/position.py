@@ -19,7 +19,9 @@ app = typer.Typer(
     help="Look at the cursors of clients, and move them by hand.", no_args_is_help=True, rich_markup_mode="markdown"
 )
 
-Config = Annotated[Path, typer.Argument(help="The YAML that `penstock serve` runs with.", show_default=False)]
+Config = Annotated[
+    Path, typer.Argument(help="The conf folder or YAML that `penstock serve` runs with.", show_default=False)
+]
 Client = Annotated[int, typer.Argument(min=0, max=2**31 - 1, help="The client's id.", show_default=False)]
 Destination = Annotated[str | None, typer.Option(help="Which instance, when there are several.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.signals import on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
-from penstock.config import InstanceSettings, ServerSettings, load_server_settings
+from penstock.config import FlightSettings, InstanceSettings, ServerSettings, load_server_settings
 from penstock.errors import PenstockError
 
 _LOOK_S = 0.5
@@ -16,7 +16,7 @@ _LOOK_S = 0.5
 
 def serve(
     config: Annotated[
-        Path | None, typer.Argument(help="YAML with `instances`; without it, one from the options.")
+        Path | None, typer.Argument(help="A conf folder, or YAML with `instances`; without it, one from the options.")
     ] = None,
     host: Host = "127.0.0.1",
     port: Port = 3306,
@@ -34,6 +34,8 @@ def serve(
         PENSTOCK_PASSWORD=… penstock serve --host db1 --user penstock
 
         penstock serve penstock.yml
+
+        penstock serve /etc/penstock
     """
     from penstock.server import FlightServer  # noqa: PLC0415 - numba takes a second to load
 
@@ -42,7 +44,7 @@ def serve(
     else:
         source = source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
-        settings = ServerSettings(port=listen, instances=(instance,))
+        settings = ServerSettings(flight=FlightSettings(port=listen), instances=(instance,))
     server = FlightServer(settings)
     stopped = threading.Event()
     on_stop(stopped.set)

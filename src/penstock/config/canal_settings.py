@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from penstock.config.section import Section
 
 
-class CanalRendering(BaseModel):
-    """The defaults are ours; an `instance.properties` has canal's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class CanalRendering(Section):
+    """What canal's clients get to see of an instance, and when."""
 
     values: Literal["canal", "penstock"] = Field(
         default="canal",

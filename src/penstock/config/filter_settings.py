@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal, Self, cast, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
+from penstock.config.section import TEXTS_SCHEMA, Section
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
 from penstock.model.table_rules import read_rules, split_list
@@ -19,13 +20,11 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), TEXTS_SCHEMA]
 
 
-class ColumnSettings(BaseModel):
+class ColumnSettings(Section):
     """Which columns of a table are shown. Those of its key always are."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     table: str = Field(min_length=1, description="a regular expression for `database.table`, as in `allow`")
     keep: Texts = Field(default=(), description="only these")
@@ -38,10 +37,8 @@ class ColumnSettings(BaseModel):
         return self
 
 
-class FilterSettings(BaseModel):
+class FilterSettings(Section):
     """Rules are regular expressions for `database.table`, the whole of it, in any case; a text is a comma list."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     allow: Texts = Field(default=(), description="tables that pass; all when there is none")
     deny: Texts = Field(default=(r"mysql\.slave_.*",), description="of these, tables that do not")

@@ -1,123 +1,18 @@
-"""The settings of a source, an instance and a server.
+"""The settings of an instance: its source, its store, where its cursors are."""
 
-A secret is never in an error or a repr: it is a SecretStr, and `${env:NAME}` keeps it out of the file.
-"""
-
-import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeGuard, cast
+from typing import Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ByteSize,
-    ConfigDict,
-    Discriminator,
-    Field,
-    SecretStr,
-    Tag,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
 from penstock.config.canal_settings import CanalRendering
 from penstock.config.filter_settings import FilterSettings
-from penstock.config.yaml_file import load_yaml
+from penstock.config.section import Section, is_mapping
+from penstock.config.source_settings import AnySource, DirectorySettings, SourceSettings
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SourceSettings(_Settings):
-    """One MySQL or MariaDB server."""
-
-    host: str = "127.0.0.1"
-    port: int = Field(default=3306, ge=1, le=65535)
-    user: str = "root"
-    password: SecretStr = SecretStr("")
-    tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = Field(
-        default="preferred",
-        description="preferred: if the server can; verify-ca: with a certificate that tls_ca, or the system, vouches"
-        " for; verify-identity: and that is for this host",
-    )
-    tls_ca: Path | None = Field(default=None, description="certificates that vouch for the server's; else the system's")
-    tls_cert: Path | None = Field(default=None, description="our certificate, where the server wants one")
-    tls_key: Path | None = Field(default=None, description="its key, if that is in a file of its own")
-    connect_timeout_s: float = Field(default=10, gt=0)
-    heartbeat_s: float = Field(
-        default=5, gt=0, description="the source sends a sign of life when its log is silent this long"
-    )
-    server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="drawn at random when not given")
-    semi_sync: bool = Field(
-        default=False, description="commits at the source wait until the store has them, if it is set up for that"
-    )
-
-    @model_validator(mode="after")
-    def _tls_fits(self) -> Self:
-        if self.tls_ca is not None and not self.tls.startswith("verify"):
-            raise ValueError(f"tls_ca vouches for nothing with tls: {self.tls}; say verify-ca or verify-identity")
-        if self.tls_key is not None and self.tls_cert is None:
-            raise ValueError("tls_key needs tls_cert")
-        if self.tls_cert is not None and self.tls in {"disabled", "preferred"}:
-            raise ValueError(f"tls_cert may not be asked for with tls: {self.tls}; say required, or verify")
-        return self
-
-    @property
-    def address(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    @property
-    def endpoint(self) -> tuple[str, int]:
-        """As cursors are kept with it."""
-        return self.host, self.port
-
-
-class DirectorySettings(_Settings):
-    """A folder with the files of a log, as a source."""
-
-    path: str = Field(
-        min_length=1, description="of the folder; a URL, such as s3://bucket/logs, needs the extra 'fsspec'"
-    )
-    base: str | None = Field(
-        default=None, description="of the files' names, before the number; where the folder has several logs"
-    )
-    poll_s: float = Field(default=1, gt=0, description="how often is looked for what was added to the last file")
-    patience_s: float = Field(default=30, ge=0, description="how long a file that is missing between two is waited for")
-    trust_ends: bool = Field(
-        default=False, description="a file without an end, as a server leaves it that was killed, is taken for whole"
-    )
-
-    @property
-    def address(self) -> str:
-        return self.path
-
-    @property
-    def endpoint(self) -> tuple[str, int]:
-        return self.path, 0
-
-    @property
-    def server_id(self) -> None:
-        """A folder has no replicas, and no commits that wait."""
-
-    @property
-    def semi_sync(self) -> bool:
-        return False
-
-
-def _kind_of_source(value: object) -> str:
-    is_folder = "path" in value if _is_mapping(value) else isinstance(value, DirectorySettings)
-    return "(folder)" if is_folder else "(server)"
-
-
-AnySource = Annotated[
-    Annotated[SourceSettings, Tag("(server)")] | Annotated[DirectorySettings, Tag("(folder)")],
-    Discriminator(_kind_of_source),
-]
-
-
-class StoreSettings(_Settings):
+class StoreSettings(Section):
     """Where captured events wait for clients. Sizes may be written as 64MiB."""
 
     kind: Literal["memory", "file", "mixed"] = Field(
@@ -136,7 +31,7 @@ class StoreSettings(_Settings):
     sync: Literal["batch", "interval", "none"] = Field(
         default="interval", description="when files are brought to the disk; a kill of the process costs nothing"
     )
-    sync_interval_s: float = Field(default=1, gt=0)
+    sync_interval_s: float = Field(default=1, gt=0, description="interval: between two times")
     keep: ByteSize = Field(default=ByteSize(0), description="file: so much of what all clients have acked stays")
     keep_s: float = Field(default=0, ge=0, description="file: and stays for so long")
     limit: ByteSize | None = Field(
@@ -165,7 +60,7 @@ class StoreSettings(_Settings):
         return self
 
 
-class MetaSettings(_Settings):
+class MetaSettings(Section):
     """Where subscriptions and cursors are kept."""
 
     kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
@@ -178,7 +73,7 @@ class MetaSettings(_Settings):
     )
 
 
-class FailoverSettings(_Settings):
+class FailoverSettings(Section):
     """When the source is taken for dead, and the standby is followed instead."""
 
     query: str = Field(default="SELECT 1", description="that a live source answers")
@@ -196,17 +91,17 @@ _MEMBER = r"[A-Za-z0-9_-]+"
 PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 
 
-class InstanceSettings(_Settings):
+class InstanceSettings(Section):
     """One capture pipeline; `destination` is its name."""
 
-    destination: str = Field(default="default", pattern=_DESTINATION)
+    destination: str = Field(default="default", pattern=_DESTINATION, description="its name")
     source: AnySource = Field(
         default=SourceSettings(), description="a server; or with `path` a folder with the files of its log"
     )
     standby: SourceSettings | None = Field(
         default=None, description="followed when the source is dead; what it does not say is as at the source"
     )
-    failover: FailoverSettings = FailoverSettings()
+    failover: FailoverSettings = Field(default=FailoverSettings(), description="when the standby takes over")
     start: str | None = Field(
         default=None,
         description="where an instance without cursors begins: FILE:OFFSET, a GTID or a set of them, a time in UTC,"
@@ -223,10 +118,10 @@ class InstanceSettings(_Settings):
     epoch: int = Field(
         default=0, ge=0, le=MOST_EPOCHS, description="the least: it rises by itself when the log is another one"
     )
-    filter: FilterSettings = FilterSettings()
-    canal: CanalRendering = CanalRendering()
-    store: StoreSettings = StoreSettings()
-    meta: MetaSettings = MetaSettings()
+    filter: FilterSettings = Field(default=FilterSettings(), description="what is captured")
+    canal: CanalRendering = Field(default=CanalRendering(), description="how it looks to canal's clients")
+    store: StoreSettings = Field(default=StoreSettings(), description="where events wait for clients")
+    meta: MetaSettings = Field(default=MetaSettings(), description="where cursors are kept")
     positions: tuple[PositionKind, ...] = Field(
         default=("cursors",),
         min_length=1,
@@ -234,13 +129,13 @@ class InstanceSettings(_Settings):
     )
     data_dir: Path | None = Field(default=None, description="for files; by default the server's")
     zookeeper: str | None = Field(default=None, description="host:port,…; by default the server's")
-    verify_checksum: bool = True
+    verify_checksum: bool = Field(default=True, description="of each event, where the log has them")
 
     @field_validator("standby", mode="before")
     @classmethod
     def _as_the_source(cls, value: object, info: ValidationInfo) -> object:
         source = info.data.get("source")
-        if not _is_mapping(value) or not isinstance(source, SourceSettings):
+        if not is_mapping(value) or not isinstance(source, SourceSettings):
             return value
         alike = {name: getattr(source, name) for name in source.model_fields_set - {"host", "port", "server_id"}}
         return alike | value
@@ -276,11 +171,11 @@ class InstanceSettings(_Settings):
         return "period-mixed" if self.zookeeper else "file" if self.data_dir else "memory"
 
 
-class GroupSettings(_Settings):
+class GroupSettings(Section):
     """Several sources as one; a member is an instance, `DESTINATION.MEMBER`."""
 
-    destination: str = Field(pattern=_DESTINATION)
-    members: dict[str, InstanceSettings] = Field(min_length=1)
+    destination: str = Field(pattern=_DESTINATION, description="its name")
+    members: dict[str, InstanceSettings] = Field(min_length=1, description="by their names")
     hold_s: float = Field(
         default=1, ge=0, description="so long a transaction waits for a silent member, which may have an earlier one"
     )
@@ -296,49 +191,3 @@ class GroupSettings(_Settings):
         """As they are to run."""
         several = self.members.items()
         return {name: one.model_copy(update={"destination": f"{self.destination}.{name}"}) for name, one in several}
-
-
-class ServerSettings(_Settings):
-    """One server process with its instances."""
-
-    host: str = Field(default="127.0.0.1", description="a loopback address: there is no authentication yet")
-    port: int = Field(default=11115, ge=0, le=65535, description="Arrow Flight; 0 takes a free one")
-    data_dir: Path | None = Field(default=None, description="stores and cursors are kept below it, by destination")
-    zookeeper: str | None = Field(default=None, description="host:port,…; cursors are kept there, where canal has them")
-    instances: tuple[InstanceSettings, ...] = ()
-
-    @field_validator("instances", mode="before")
-    @classmethod
-    def _hand_down(cls, value: object, info: ValidationInfo) -> object:
-        """What the server says counts for instances that say nothing."""
-        if not isinstance(value, list):
-            return value
-        shared = {key: info.data[key] for key in ("data_dir", "zookeeper") if info.data.get(key) is not None}
-        return [shared | one if _is_mapping(one) else one for one in cast("list[object]", value)]
-
-    @field_validator("instances")
-    @classmethod
-    def _named_once(cls, instances: tuple[InstanceSettings, ...]) -> tuple[InstanceSettings, ...]:
-        names = [one.destination for one in instances]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"there are two instances of the destination {', '.join(twice)}")
-        return instances
-
-    @field_validator("host")
-    @classmethod
-    def _only_loopback(cls, host: str) -> str:
-        try:
-            is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            is_loopback = False
-        if not is_loopback:
-            raise ValueError(f"{host} is no loopback address, and this server does not authenticate its clients yet")
-        return host
-
-
-def _is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(value, dict)
-
-
-def load_server_settings(path: Path) -> ServerSettings:
-    return load_yaml(path, ServerSettings)

@@ -2,10 +2,17 @@
 
 from pathlib import Path
 
-from tools.make_types_doc import render
+from tools import make_settings_doc, make_types_doc
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_the_page_of_types_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "types.md").read_text(encoding="utf-8") == render(), "run tools/make_types_doc.py"
+    assert (ROOT / "docs" / "types.md").read_text(encoding="utf-8") == make_types_doc.render(), (
+        "run tools/make_types_doc.py"
+    )
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert page == make_settings_doc.render(), "run tools/make_settings_doc.py"

@@ -371,7 +371,7 @@ def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
     path = tmp_path / "penstock.yml"
     source = f"{{path: {folder}, poll_s: 0.01}}"
     instance = f"{{destination: shop, source: {source}, start: first{more}}}"
-    path.write_text(f"port: 0\ndata_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
+    path.write_text(f"flight: {{port: 0}}\ndata_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
     return path
 
 

@@ -1,0 +1,161 @@
+"""The settings of an instance that several of canal's properties decide together."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from penstock.config.canal_rules import Taken, host_and_port, milliseconds, whole
+from penstock.config.filter_settings import KINDS
+from penstock.errors import ConfigurationError
+
+_I = "canal.instance."
+_META = {"memory-instance.xml": "memory", "file-instance.xml": "file", "default-instance.xml": "period-mixed"}
+_TLS = {
+    "DISABLED": "disabled",
+    "PREFERRED": "preferred",
+    "REQUIRED": "required",
+    "VERIFY_CA": "verify-ca",
+    "VERIFY_IDENTITY": "verify-identity",
+}
+_DROPPED_BY = {
+    "filter.query.dcl": ("dcl",),
+    "filter.query.dml": ("query",),
+    "filter.query.ddl": ("ddl",),
+    "filter.dml.insert": ("insert",),
+    "filter.dml.update": ("update",),
+    "filter.dml.delete": ("delete",),
+    "filter.rows": ("insert", "update", "delete"),
+}
+_RING = 16384
+_UNIT = 1024
+_LEAST_MEMORY = 1 << 16
+_FIRST_OFFSET = 4
+
+
+def fill_instance(taken: Taken, folder: Path) -> None:
+    _source(taken)
+    _standby(taken)
+    _start(taken)
+    _filter(taken)
+    _store(taken)
+    _meta(taken, folder)
+    taken.put("canal.values", "canal")
+    taken.put("canal.waits_for", "batch")
+    taken.put("canal.gtids", taken.flag(f"{_I}gtidon"))
+    if taken.flag("canal.auto.reset.latest.pos.mode"):
+        taken.put("on_purged", "latest")
+
+
+def _source(taken: Taken) -> None:
+    address = taken.converted(f"{_I}master.address", lambda text: host_and_port(text, 3306))
+    if address is None:
+        raise ConfigurationError(f"{_I}master.address says no source")
+    host, port = address
+    taken.put("source.host", host)
+    taken.put("source.port", port)
+    taken.put("source.user", taken.given(f"{_I}dbUsername", "canal"))
+    taken.put("source.password", taken.given(f"{_I}dbPassword", "canal"))
+    _tls(taken, "master", "source.tls")
+
+
+def _tls(taken: Taken, side: str, setting: str) -> None:
+    key = f"{_I}{side}.sslMode"
+    mode = taken.text(key)
+    if mode is None:
+        return
+    if mode.upper() not in _TLS:
+        raise ConfigurationError(f"{key}: it is one of {', '.join(_TLS)}")
+    taken.put(setting, _TLS[mode.upper()])
+
+
+def _standby(taken: Taken) -> None:
+    address = taken.converted(f"{_I}standby.address", lambda text: host_and_port(text, 3306))
+    if address is None:
+        return
+    if not (taken.flag(f"{_I}detecting.enable") and taken.flag(f"{_I}detecting.heartbeatHaEnable")):
+        why = "canal switches to it only with detecting.enable and detecting.heartbeatHaEnable"
+        taken.ignore(f"{_I}standby.address", why)
+        return
+    host, port = address
+    taken.put("standby.host", host)
+    taken.put("standby.port", port)
+    _tls(taken, "standby", "standby.tls")
+
+
+def _start(taken: Taken) -> None:
+    gtid, journal = taken.text(f"{_I}master.gtid"), taken.text(f"{_I}master.journal.name")
+    position = taken.converted(f"{_I}master.position", whole)
+    timestamp = taken.converted(f"{_I}master.timestamp", whole)
+    if gtid is not None and taken.flag(f"{_I}gtidon"):
+        taken.put("start", gtid)
+    elif journal is not None and (position or not timestamp):
+        taken.put("start", f"{journal}:{position or _FIRST_OFFSET}")
+    elif timestamp:
+        try:
+            moment = datetime.fromtimestamp(timestamp / 1000, UTC)
+        except (OverflowError, OSError, ValueError):
+            raise ConfigurationError(f"{_I}master.timestamp: it is milliseconds since 1970") from None
+        taken.put("start", moment.isoformat(timespec="milliseconds"))
+    if gtid is not None and not taken.flag(f"{_I}gtidon"):
+        taken.ignore(f"{_I}master.gtid", "only with gtidon")
+
+
+def _filter(taken: Taken) -> None:
+    if allow := taken.text(f"{_I}filter.regex"):
+        taken.put("filter.allow", [allow])
+    if f"{_I}filter.black.regex" in taken.values:
+        deny = taken.text(f"{_I}filter.black.regex")
+        taken.put("filter.deny", [deny] if deny else [])
+    columns = {"keep": taken.text(f"{_I}filter.field"), "drop": taken.text(f"{_I}filter.black.field")}
+    if any(columns.values()):
+        taken.put("filter.columns", {name: text for name, text in columns.items() if text})
+    dropped = {kind for key, kinds in _DROPPED_BY.items() if taken.flag(_I + key) for kind in kinds}
+    if dropped:
+        taken.put("filter.kinds", [kind for kind in KINDS if kind not in dropped])
+
+
+def _store(taken: Taken) -> None:
+    slots = taken.converted(f"{_I}memory.buffer.size", whole) or _RING
+    unit = taken.converted(f"{_I}memory.buffer.memunit", whole) or _UNIT
+    mode = (taken.text(f"{_I}memory.batch.mode") or "MEMSIZE").upper()
+    if mode not in {"MEMSIZE", "ITEMSIZE"}:
+        raise ConfigurationError(f"{_I}memory.batch.mode: it is MEMSIZE or ITEMSIZE")
+    taken.put("store.slots", slots)
+    taken.put("canal.unit", "memory" if mode == "MEMSIZE" else "items")
+    taken.put("canal.unit_bytes", unit)
+    if mode == "MEMSIZE":
+        taken.put("store.memory", max(slots * unit, _LEAST_MEMORY))
+
+
+def _meta(taken: Taken, folder: Path) -> None:
+    key = f"{_I}global.spring.xml"
+    xml = (taken.text(key) or "file-instance.xml").rpartition("/")[2]
+    if xml not in _META:
+        raise ConfigurationError(
+            f"{key}: {xml} is not read, only {', '.join(_META)}: write the instance as YAML for anything else"
+        )
+    kind = _META[xml]
+    taken.put("meta.kind", kind)
+    if kind != "memory":
+        taken.put("data_dir", data_dir(taken, folder))
+        period = "canal.file.flush.period" if kind == "file" else "canal.zookeeper.flush.period"
+        period_s = taken.converted(period, milliseconds)
+        if period_s is not None:
+            taken.put("meta.period_s", period_s)
+    if kind == "period-mixed":
+        taken.put("zookeeper", zookeeper(taken) or "127.0.0.1:2181")
+
+
+def data_dir(taken: Taken, folder: Path) -> Path:
+    """canal runs in the folder `bin` beside its `conf`, and paths are relative to that."""
+    text = taken.text("canal.file.data.dir")
+    if text is None or text == "../conf":
+        return folder
+    return Path(os.path.normpath(folder.parent / "bin" / text))
+
+
+def zookeeper(taken: Taken) -> str | None:
+    text = taken.text("canal.zkServers")
+    if text is not None and ";" in text:
+        raise ConfigurationError("canal.zkServers: several clusters (;) are not known, only one")
+    return text

@@ -1,0 +1,133 @@
+"""canal's `canal.properties` and `instance.properties` as settings.
+
+Every property is in one of two tables (`canal_server_keys`, `canal_instance_keys`), which say whether it is honoured,
+refused or ignored. A value comes, the first that has one: from the environment (`canal.port` or CANAL_PORT), from the
+instance's file, from `canal.properties` for this destination (`canal.instance.shop.…`), from `canal.properties`.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.config.canal_instance import fill_instance
+from penstock.config.canal_instance_keys import GLOBAL_NAMES, INSTANCE_KEYS, PREFIX
+from penstock.config.canal_rules import UNKNOWN, Ignored, IgnoredKey, Rule, Taken
+from penstock.config.canal_server import fill_server
+from penstock.config.canal_server_keys import SERVER_KEYS
+from penstock.config.properties import resolve
+from penstock.errors import ConfigurationError
+
+_ELSEWHERE = Ignored("it counts in canal.properties only")
+_ADDRESSES = ("tcp://", "udp://")
+
+
+@dataclass(frozen=True, slots=True)
+class CanalServer:
+    """`listed` are the destinations that canal.properties names; with `canal.auto.scan` the folder has more."""
+
+    settings: dict[str, Any]
+    ignored: tuple[IgnoredKey, ...]
+    listed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CanalInstance:
+    settings: dict[str, Any]
+    ignored: tuple[IgnoredKey, ...]
+
+
+def read_canal_server(
+    properties: Mapping[str, str], folder: Path, environment: Mapping[str, str] = os.environ
+) -> CanalServer:
+    taken = Taken(_effective(properties, folder, "", environment))
+    taken.apply(_server_rules(taken.values))
+    listed = fill_server(taken, folder)
+    return CanalServer(taken.settings, tuple(taken.ignored), listed)
+
+
+def read_canal_instance(
+    destination: str,
+    own: Mapping[str, str],
+    shared: Mapping[str, str],
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> CanalInstance:
+    """`shared` is what canal.properties says; what of that is ignored, the server has reported."""
+    layers = {**shared, **_for_one(destination, shared), **own, **_for_one(destination, own)}
+    taken = Taken(_effective(layers, folder, destination, environment))
+    taken.apply(_instance_rules(taken.values, destination, own))
+    taken.put("destination", destination)
+    fill_instance(taken, folder)
+    return CanalInstance(taken.settings, tuple(taken.ignored))
+
+
+def _for_one(destination: str, values: Mapping[str, str]) -> dict[str, str]:
+    """`canal.instance.shop.filter.regex` is `canal.instance.filter.regex` of shop, unless canal has that very key."""
+    prefix = f"{PREFIX}{destination}."
+    found: dict[str, str] = {}
+    for key, value in values.items():
+        if key.startswith(prefix) and key not in INSTANCE_KEYS.keys:
+            name = key.removeprefix(prefix)
+            found[f"{PREFIX}global.{name}" if name in GLOBAL_NAMES else f"{PREFIX}{name}"] = value
+    return found
+
+
+def _effective(
+    values: Mapping[str, str], folder: Path, destination: str, environment: Mapping[str, str]
+) -> dict[str, str]:
+    layers = {**values, **_of_environment(environment)}
+    known = {**layers, "canal.conf.dir": str(folder), "canal.instance.destination": destination}
+    found: dict[str, str] = {}
+    for key, value in layers.items():
+        try:
+            found[key] = resolve(value, known).strip()
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{key}: {error}") from None
+    return found
+
+
+def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Kubernetes sets CANAL_PORT for a service called canal, to an address: that is not ours."""
+    dotted = {key: value for key, value in environment.items() if key.startswith("canal.")}
+    known = (*SERVER_KEYS.keys, *INSTANCE_KEYS.keys)
+    upper = {key: environment.get(key.replace(".", "_").upper()) for key in known}
+    return {
+        key: value for key, value in upper.items() if value is not None and not value.startswith(_ADDRESSES)
+    } | dotted
+
+
+def _server_rules(values: Mapping[str, str]) -> Iterator[tuple[str, Rule]]:
+    for key in values:
+        rule = SERVER_KEYS.rule(key)
+        if rule is not None:
+            yield key, rule
+            continue
+        # Defaults of instances: those decide, but what none will look at is reported here, once.
+        rule = INSTANCE_KEYS.rule(key) or _rule_for_one(key)
+        if rule is None or isinstance(rule, Ignored):
+            yield key, rule or UNKNOWN
+
+
+def _instance_rules(values: Mapping[str, str], destination: str, own: Mapping[str, str]) -> Iterator[tuple[str, Rule]]:
+    for key in values:
+        rule = INSTANCE_KEYS.rule(key)
+        if rule is not None and not isinstance(rule, Ignored):
+            yield key, rule
+        elif key in own and not (rule is None and _is_for(destination, key)):
+            yield key, rule or (_ELSEWHERE if SERVER_KEYS.rule(key) else UNKNOWN)
+
+
+def _is_for(destination: str, key: str) -> bool:
+    return key.startswith(f"{PREFIX}{destination}.") and _rule_for_one(key) is not None
+
+
+def _rule_for_one(key: str) -> Rule | None:
+    """The rule of a key with a destination in it, which may have dots."""
+    if not key.startswith(PREFIX):
+        return None
+    parts = key.removeprefix(PREFIX).split(".")
+    names = (".".join(parts[start:]) for start in range(1, len(parts)))
+    rules = (INSTANCE_KEYS.keys.get(f"{PREFIX}{'global.' if name in GLOBAL_NAMES else ''}{name}") for name in names)
+    return next((rule for rule in rules if rule is not None), None)

@@ -1,0 +1,182 @@
+"""One look at a conf folder, or at one file: what is said there.
+
+    server.yml                               the server, with or without `instances`
+    canal.properties                         the same as canal writes it
+    shop.yml, shop/instance.yml              an instance; its name is that of the file, or of the folder
+    shop/instance.properties                 the same as canal writes it
+
+The same thing in two files is an error that names both.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from penstock.config.canal_properties import read_canal_instance, read_canal_server
+from penstock.config.canal_rules import IgnoredKey
+from penstock.config.folder_files import Files, Reader, list_conf
+from penstock.config.properties import parse_properties
+from penstock.config.references import expand_references
+from penstock.config.section import is_mapping
+from penstock.config.server_settings import INHERITED, ServerSettings, hand_down
+from penstock.config.settings import InstanceSettings
+from penstock.config.snapshot import FoundInstance, Snapshot, checksum_of
+from penstock.config.yaml_file import read_yaml, validate
+from penstock.errors import ConfigurationError
+
+Checked = tuple[InstanceSettings, tuple[IgnoredKey, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Server:
+    """`shared` is what canal.properties says, `listed` the destinations that it names."""
+
+    folder: Path
+    path: Path
+    reader: Reader
+    settings: ServerSettings
+    instances: list[Any]
+    shared: dict[str, str]
+    listed: tuple[str, ...]
+    ignored: tuple[IgnoredKey, ...]
+
+    def handed_down(self) -> list[bytes]:
+        return [str(getattr(self.settings, key)).encode() for key in INHERITED]
+
+
+def look_at(path: Path, files: Files | None = None) -> Snapshot:
+    """At a folder, or the file of a server alone.
+
+    Raises when the server's own settings are wrong: no instance can be told without them.
+    """
+    listing = list_conf(path)
+    folder, files = path if path.is_dir() else path.parent, files or Files()
+    for one in listing:
+        files.look(one)
+    server = _server(listing.server, folder, files)
+    found: dict[str, FoundInstance] = {}
+    for number, raw in enumerate(server.instances):
+        name = str(raw.get("destination", "default")) if is_mapping(raw) else f"instances.{number}"
+        others = [*listing.instances.get(name, ()), *([server.path] if name in found else ())]
+        found[name] = _of_list(name, raw, others, server)
+    for name, paths in listing.instances.items():
+        if name not in found:
+            found[name] = _of_file(name, paths, server)
+    wanted = server.settings.destinations
+    for name in (*server.listed, *(wanted or ())):
+        if name not in found:
+            found[name] = _of_nothing(name, server)
+    kept = {name: one for name, one in sorted(found.items()) if wanted is None or name in wanted}
+    checksum = checksum_of(server.reader.contents())
+    return Snapshot(server.settings, kept, checksum, tuple(server.reader.paths), server.ignored)
+
+
+def _server(paths: list[Path], folder: Path, files: Files) -> _Server:
+    if len(paths) > 1:
+        raise ConfigurationError(f"{paths[0]} and {paths[1]} are about the same server: keep one of them")
+    reader = Reader(files)
+    if not paths:
+        return _Server(folder, folder, reader, ServerSettings(), [], {}, (), ())
+    path = paths[0]
+    if path.suffix == ".properties":
+        shared = read_properties(path, reader)
+        try:
+            canal = read_canal_server(shared, folder)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}: {error}") from None
+        settings = validate(ServerSettings, canal.settings, path)
+        return _Server(folder, path, reader, settings, [], shared, canal.listed, canal.ignored)
+    raw = read_yaml(path, reader.read)
+    instances: object = raw.pop("instances", None) or [] if is_mapping(raw) else []
+    if not isinstance(instances, list):
+        raise ConfigurationError(f"{path}: instances: it is a list")
+    settings = validate(ServerSettings, raw, path)
+    return _Server(folder, path, reader, settings, cast("list[Any]", instances), {}, (), ())
+
+
+def _of_list(name: str, raw: Any, others: list[Path], server: _Server) -> FoundInstance:
+    def check() -> Checked:
+        if others:
+            raise ConfigurationError(f"{server.path} and {others[0]} are about the same destination, {name}: keep one")
+        return _validated(raw, server, server.path), ()
+
+    return _found(name, check, (*server.reader.paths, *others), lambda: [repr(raw).encode(), *server.handed_down()])
+
+
+def _of_file(name: str, paths: list[Path], server: _Server) -> FoundInstance:
+    reader, path = Reader(server.reader.files, paths), paths[0]
+    is_canal = path.suffix.lower() == ".properties"
+
+    def check() -> Checked:
+        if len(paths) > 1:
+            raise ConfigurationError(f"{path} and {paths[1]} are about the same destination: keep one of them")
+        if reader.files.look(path) == b"":
+            raise ConfigurationError(f"{path} is empty")
+        if is_canal:
+            return _canal(name, read_properties(path, reader), server, path)
+        return _named(name, read_yaml(path, reader.read), server, path), ()
+
+    def contents() -> Iterable[bytes | None]:
+        return [*reader.contents(), *(server.reader.contents() if is_canal else server.handed_down())]
+
+    found = _found(name, check, (), contents)
+    return replace(found, paths=(*reader.paths, *server.reader.paths))
+
+
+def _of_nothing(name: str, server: _Server) -> FoundInstance:
+    """canal.properties alone can say all of an instance."""
+
+    def check() -> Checked:
+        if not server.shared:
+            raise ConfigurationError(f"{server.path} wants {name}, and there is no {name}.yml and no folder {name}")
+        try:
+            return _canal(name, {}, server, server.path)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{name} has no {name}/instance.properties; {error}") from None
+
+    return _found(name, check, tuple(server.reader.paths), server.reader.contents)
+
+
+def _found(
+    name: str,
+    check: Callable[[], Checked],
+    paths: tuple[Path, ...],
+    contents: Callable[[], Iterable[bytes | None]],
+) -> FoundInstance:
+    """What the instance depends on is known when it was read."""
+    try:
+        settings, ignored = check()
+    except ConfigurationError as error:
+        return FoundInstance(name, None, str(error), checksum_of(contents()), paths)
+    return FoundInstance(name, settings, None, checksum_of(contents()), paths, ignored)
+
+
+def _canal(name: str, own: dict[str, str], server: _Server, path: Path) -> Checked:
+    try:
+        canal = read_canal_instance(name, own, server.shared, server.folder)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    raw = canal.settings
+    if not server.shared:
+        raw |= {key: value for key, value in dict(server.settings).items() if key in INHERITED and value is not None}
+    return validate(InstanceSettings, raw, path), canal.ignored
+
+
+def read_properties(path: Path, reader: Reader) -> dict[str, str]:
+    try:
+        data = reader.read(path)
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from None
+    return expand_references(parse_properties(data, str(path)), path, reader.read)
+
+
+def _named(name: str, raw: Any, server: _Server, path: Path) -> InstanceSettings:
+    if is_mapping(raw) and raw.setdefault("destination", name) != name:
+        raise ConfigurationError(f"{path}: destination: it is {name}, as the file says, or left out")
+    return _validated(raw, server, path)
+
+
+def _validated(raw: Any, server: _Server, path: Path) -> InstanceSettings:
+    whole = hand_down(dict(server.settings), raw) if is_mapping(raw) else raw
+    return validate(InstanceSettings, whole, path)

@@ -1,0 +1,137 @@
+"""Where a server listens, and whom it lets in: Arrow Flight, canal's two protocols, HTTP.
+
+Whoever is not on this machine has to prove who he is; where canal is open on purpose, that must be said.
+"""
+
+import hashlib
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, ByteSize, Field, SecretStr, model_validator
+
+from penstock.config.section import Section
+
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+_HASH_LENGTH = 40
+
+
+def _is_hash(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if len(text) != _HASH_LENGTH or not _HEX_DIGITS.issuperset(text):
+        raise ValueError("a password_hash is SHA1(SHA1(password)) in 40 hex digits, as canal.passwd")
+    return value
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+PasswordHash = Annotated[SecretStr, AfterValidator(_is_hash)]
+
+
+class Login(Section):
+    """A user and a password, as such or as canal keeps it."""
+
+    user: str = Field(default="", description="any when empty")
+    password: SecretStr | None = Field(default=None, min_length=1, description="of the user")
+    password_hash: PasswordHash | None = Field(
+        default=None, description="instead of it: SHA1(SHA1(password)) in 40 hex digits, canal's `passwd`"
+    )
+
+    @model_validator(mode="after")
+    def _one_password(self) -> Self:
+        if self.password is not None and self.password_hash is not None:
+            raise ValueError("say either password or password_hash")
+        if self.user and not self.has_password:
+            raise ValueError(f"the user {self.user} has no password: say password or password_hash")
+        return self
+
+    @property
+    def has_password(self) -> bool:
+        return self.password is not None or self.password_hash is not None
+
+    @property
+    def stored_hash(self) -> bytes | None:
+        """SHA1(SHA1(password)), which is what canal's protocols compare with."""
+        if self.password_hash is not None:
+            return bytes.fromhex(self.password_hash.get_secret_value())
+        if self.password is None:
+            return None
+        once = hashlib.sha1(self.password.get_secret_value().encode(), usedforsecurity=False).digest()
+        return hashlib.sha1(once, usedforsecurity=False).digest()
+
+
+class FlightSettings(Section):
+    """Arrow Flight, for Spark and every other Arrow client."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on; one that others reach needs tokens")
+    port: int = Field(default=11115, ge=0, le=65535, description="0 takes a free one")
+    tls_cert: Path | None = Field(default=None, description="certificate of this server, PEM; with it, TLS only")
+    tls_key: Path | None = Field(default=None, description="its key, PEM")
+    tokens: dict[str, SecretStr] = Field(default={}, description="who may call: a name, and the token it comes with")
+
+    @model_validator(mode="after")
+    def _lets_in_whom_it_knows(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key go together")
+        if empty := sorted(name for name, token in self.tokens.items() if not token.get_secret_value()):
+            raise ValueError(f"the token of {', '.join(empty)} is empty")
+        if not is_loopback(self.host) and not self.tokens:
+            raise ValueError(f"{self.host} is no loopback address: say with tokens who may call")
+        return self
+
+
+class CanalSettings(Login):
+    """canal's protocol, for its clients in any language."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int | None = Field(default=11111, ge=0, le=65535, description="0 takes a free one, null is off")
+    allow_anonymous: bool = Field(
+        default=False, description="others than this machine need no password, as canal has it inside of a network"
+    )
+    frame_limit: ByteSize = Field(default=ByteSize(16 << 20), ge=1 << 10, description="of one packet from a client")
+    idle_s: float = Field(default=3600, gt=0, description="a connection that is silent so long is closed")
+    handshake_s: float = Field(default=10, gt=0, description="so long a client may take to say who it is")
+    connections: int = Field(default=1000, ge=1, description="so many at a time")
+
+    @model_validator(mode="after")
+    def _says_that_it_is_open(self) -> Self:
+        is_open = self.port is not None and not self.has_password and not is_loopback(self.host)
+        if is_open and not self.allow_anonymous:
+            raise ValueError(
+                f"{self.host} is no loopback address, and there is no password: say password, or allow_anonymous: true"
+            )
+        return self
+
+
+class AdminSettings(Section):
+    """HTTP: health, status, metrics."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on; one that others reach needs a token")
+    port: int | None = Field(default=11112, ge=0, le=65535, description="0 takes a free one, null is off")
+    token: SecretStr | None = Field(default=None, min_length=1, description="that callers come with")
+
+    @model_validator(mode="after")
+    def _lets_in_whom_it_knows(self) -> Self:
+        if self.port is not None and self.token is None and not is_loopback(self.host):
+            raise ValueError(f"{self.host} is no loopback address: say a token")
+        return self
+
+
+class CanalAdminSettings(Login):
+    """canal's admin protocol, for its console; off by default."""
+
+    host: str = Field(default="127.0.0.1", description="address to listen on")
+    port: int | None = Field(
+        default=None, ge=0, le=65535, description="canal's is 11110; 0 takes a free one, null is off"
+    )
+
+    @model_validator(mode="after")
+    def _has_a_password(self) -> Self:
+        if self.port is not None and not self.has_password:
+            raise ValueError("who starts and stops instances needs a password: say password, or password_hash")
+        return self

@@ -1,0 +1,116 @@
+"""The settings of a server."""
+
+from pathlib import Path
+from typing import Annotated, Any, Self, cast
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from penstock.config.destination_list import expand_destinations
+from penstock.config.listener_settings import (
+    AdminSettings,
+    CanalAdminSettings,
+    CanalSettings,
+    FlightSettings,
+    Login,
+)
+from penstock.config.section import TEXTS_SCHEMA, Section, is_mapping
+from penstock.config.settings import InstanceSettings
+from penstock.errors import ConfigurationError
+
+INHERITED = ("data_dir", "zookeeper")
+
+
+class RunningSettings(Section):
+    """How servers with one ZooKeeper share their destinations."""
+
+    address: str | None = Field(
+        default=None,
+        pattern=r"^[^\s/]+:\d{1,5}$",
+        description="host:port under which canal's clients find this server; by default canal's host and port",
+    )
+    session_s: float = Field(default=6, gt=0, description="a server that is silent so long is taken for dead")
+    delay_s: float = Field(default=1, ge=0, description="so long the others wait before they try")
+    share: bool = Field(default=True, description="destinations are spread over the servers")
+
+
+class ManagerSettings(Login):
+    """canal's admin, or what answers as it does, asked over HTTP for what to run."""
+
+    url: str = Field(description="http://host:port")
+    poll_s: float = Field(default=5, gt=0, description="between two questions")
+    announce: bool = Field(default=False, description="the manager is to register this server")
+    cluster: str = Field(default="", description="the manager's cluster to register in")
+    name: str = Field(default="", description="the name to register with")
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        whole = url if "://" in url else f"http://{url}"
+        if not whole.startswith(("http://", "https://")) or "@" in whole:
+            raise ValueError("write it as http://host:port, with user and password beside it")
+        return whole.rstrip("/")
+
+    @model_validator(mode="after")
+    def _has_a_password(self) -> Self:
+        if not self.has_password:
+            raise ValueError("a manager wants a password: say password, or password_hash")
+        return self
+
+
+class ServerSettings(Section):
+    """One server process with its instances."""
+
+    flight: FlightSettings = Field(default=FlightSettings(), description="Arrow Flight")
+    canal: CanalSettings = Field(default=CanalSettings(), description="canal's protocol")
+    admin: AdminSettings = Field(default=AdminSettings(), description="HTTP: health, status, metrics")
+    canal_admin: CanalAdminSettings = Field(default=CanalAdminSettings(), description="canal's admin protocol")
+    running: RunningSettings = Field(default=RunningSettings(), description="several servers, one ZooKeeper")
+    data_dir: Path | None = Field(default=None, description="stores and cursors are kept below it, by destination")
+    zookeeper: str | None = Field(default=None, description="host:port,…; cursors are kept there, where canal has them")
+    scan_s: float = Field(default=5, ge=0, description="how often the conf folder is looked through; 0: at the start")
+    destinations: Annotated[tuple[str, ...], TEXTS_SCHEMA] | None = Field(
+        default=None, description="which of the folder run, shop{1-10} for shop1 to shop10; all when not given"
+    )
+    manager: ManagerSettings | None = Field(default=None, description="asked for instances, instead of the folder")
+    instances: tuple[InstanceSettings, ...] = Field(default=(), description="what it captures")
+
+    @field_validator("destinations", mode="before")
+    @classmethod
+    def _expand(cls, value: object) -> object:
+        if isinstance(value, str):
+            value = value.split(",")
+        if not isinstance(value, list | tuple):
+            return value
+        return expand_destinations(str(one) for one in cast("list[object]", value))
+
+    @field_validator("instances", mode="before")
+    @classmethod
+    def _hand_down(cls, value: object, info: ValidationInfo) -> object:
+        """What the server says counts for instances that say nothing."""
+        if not isinstance(value, list):
+            return value
+        return [hand_down(info.data, one) if is_mapping(one) else one for one in cast("list[object]", value)]
+
+    @field_validator("instances")
+    @classmethod
+    def _named_once(cls, instances: tuple[InstanceSettings, ...]) -> tuple[InstanceSettings, ...]:
+        names = [one.destination for one in instances]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"there are two instances of the destination {', '.join(twice)}")
+        return instances
+
+    @property
+    def address(self) -> str:
+        """That others read in ZooKeeper. With every address as canal's host, it takes a running.address to be one."""
+        return self.running.address or f"{self.canal.host}:{self.canal.port}"
+
+    def instance(self, destination: str) -> InstanceSettings:
+        found = next((one for one in self.instances if one.destination == destination), None)
+        if found is None:
+            known = ", ".join(sorted(one.destination for one in self.instances)) or "none"
+            raise ConfigurationError(f"there is no instance '{destination}'; there is: {known}")
+        return found
+
+
+def hand_down(server: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
+    return {key: server[key] for key in INHERITED if server.get(key) is not None} | instance

@@ -1,0 +1,98 @@
+"""The settings of a source: a server, or a folder with the files of its log.
+
+A secret is never in an error or a repr: it is a SecretStr, and `${env:NAME}` keeps it out of the file.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
+
+from penstock.config.section import Section, is_mapping
+
+
+class SourceSettings(Section):
+    """One MySQL or MariaDB server."""
+
+    host: str = Field(default="127.0.0.1", description="its name or address")
+    port: int = Field(default=3306, ge=1, le=65535, description="its port")
+    user: str = Field(default="root", description="with REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES")
+    password: SecretStr = Field(default=SecretStr(""), description="of the user")
+    tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = Field(
+        default="preferred",
+        description="preferred: if the server can; verify-ca: with a certificate that tls_ca, or the system, vouches"
+        " for; verify-identity: and that is for this host",
+    )
+    tls_ca: Path | None = Field(default=None, description="certificates that vouch for the server's; else the system's")
+    tls_cert: Path | None = Field(default=None, description="our certificate, where the server wants one")
+    tls_key: Path | None = Field(default=None, description="its key, if that is in a file of its own")
+    connect_timeout_s: float = Field(default=10, gt=0, description="for a connection to be there")
+    heartbeat_s: float = Field(
+        default=5, gt=0, description="the source sends a sign of life when its log is silent this long"
+    )
+    server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="drawn at random when not given")
+    semi_sync: bool = Field(
+        default=False, description="commits at the source wait until the store has them, if it is set up for that"
+    )
+
+    @model_validator(mode="after")
+    def _tls_fits(self) -> Self:
+        if self.tls_ca is not None and not self.tls.startswith("verify"):
+            raise ValueError(f"tls_ca vouches for nothing with tls: {self.tls}; say verify-ca or verify-identity")
+        if self.tls_key is not None and self.tls_cert is None:
+            raise ValueError("tls_key needs tls_cert")
+        if self.tls_cert is not None and self.tls in {"disabled", "preferred"}:
+            raise ValueError(f"tls_cert may not be asked for with tls: {self.tls}; say required, or verify")
+        return self
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """As cursors are kept with it."""
+        return self.host, self.port
+
+
+class DirectorySettings(Section):
+    """A folder with the files of a log, as a source."""
+
+    path: str = Field(
+        min_length=1, description="of the folder; a URL, such as s3://bucket/logs, needs the extra 'fsspec'"
+    )
+    base: str | None = Field(
+        default=None, description="of the files' names, before the number; where the folder has several logs"
+    )
+    poll_s: float = Field(default=1, gt=0, description="how often is looked for what was added to the last file")
+    patience_s: float = Field(default=30, ge=0, description="how long a file that is missing between two is waited for")
+    trust_ends: bool = Field(
+        default=False, description="a file without an end, as a server leaves it that was killed, is taken for whole"
+    )
+
+    @property
+    def address(self) -> str:
+        return self.path
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        return self.path, 0
+
+    @property
+    def server_id(self) -> None:
+        """A folder has no replicas, and no commits that wait."""
+
+    @property
+    def semi_sync(self) -> bool:
+        return False
+
+
+def _kind_of_source(value: object) -> str:
+    is_folder = "path" in value if is_mapping(value) else isinstance(value, DirectorySettings)
+    return "(folder)" if is_folder else "(server)"
+
+
+AnySource = Annotated[
+    Annotated[SourceSettings, Tag("(server)")] | Annotated[DirectorySettings, Tag("(folder)")],
+    Discriminator(_kind_of_source),
+]

@@ -1,0 +1,45 @@
+"""Where the settings of a server come from: its files, or a manager that these name."""
+
+from pathlib import Path
+from typing import Protocol
+
+from penstock.config import ConfFolder, ServerSettings, Snapshot
+from penstock.config.folder_files import Files, Reader, list_conf
+from penstock.config.folder_look import look_at, read_properties
+from penstock.server.manager_poll import ManagerPoll
+
+_ADMIN_PORT = 11110
+
+
+class Conf(Protocol):
+    def read(self) -> Snapshot: ...
+
+    def has_changed(self) -> bool:
+        """A quick look; false where there is none."""
+        ...
+
+
+def open_conf(path: Path) -> tuple[Conf, float]:
+    """Of a conf folder or a file; and how often to look, in seconds."""
+    settings = look_at(path).server
+    if settings.manager is None:
+        return ConfFolder(path), settings.scan_s
+    folder = path if path.is_dir() else path.parent
+    canals = [one for one in list_conf(path).server if one.suffix == ".properties"]
+    if canals:
+        local, own = read_properties(canals[0], Reader(Files())), None
+    else:
+        local, own = _handed_down(settings), settings
+    poll = ManagerPoll(settings.manager, _known_as(settings), folder, local, own=own)
+    return poll, settings.manager.poll_s
+
+
+def _known_as(settings: ServerSettings) -> tuple[str, int]:
+    """To the manager."""
+    host = settings.address.rpartition(":")[0]
+    return host, settings.canal_admin.port or _ADMIN_PORT
+
+
+def _handed_down(settings: ServerSettings) -> dict[str, str]:
+    given = {"canal.file.data.dir": settings.data_dir, "canal.zkServers": settings.zookeeper}
+    return {key: str(value) for key, value in given.items() if value is not None}

@@ -1,0 +1,152 @@
+"""The instance config monitor: what a folder or a manager says is what runs.
+
+New: start. Changed: the difference is logged, reload. Wrong: what runs stays, and the error is kept until it is mended.
+Gone: stop. Every `scan_s` all is read; in between, a quick look every half second notices changes sooner.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Container
+
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.config.canal_rules import IgnoredKey
+from penstock.config.shown import differences
+from penstock.config.snapshot import SERVER
+from penstock.errors import PenstockError
+from penstock.server.conf import Conf
+from penstock.server.destination_keeper import DestinationKeeper, Destinations, Pace
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.5
+
+
+class ConfigMonitor:
+    """Has a thread that looks, and one for each destination that acts. `stop` leaves what runs as it is."""
+
+    def __init__(
+        self,
+        conf: Conf,
+        destinations: Destinations,
+        scan_s: float,
+        *,
+        look_s: float = _LOOK_S,
+        pace: Pace | None = None,
+    ) -> None:
+        """With a `scan_s` of 0 there is one scan, at the start."""
+        self._conf, self._destinations = conf, destinations
+        self._scan_s, self._look_s, self._pace = scan_s, look_s, pace or Pace()
+        self._stopping = threading.Event()
+        self._scanning = threading.Lock()  # one scan at a time; protects the next
+        self._ignored: dict[str, tuple[IgnoredKey, ...]] = {}
+        self._lock = threading.Lock()  # protects the three below
+        self._keepers: dict[str, DestinationKeeper] = {}
+        self._errors: dict[str, str] = {}
+        self._server: ServerSettings | None = None
+        self._thread = threading.Thread(target=self._run, name="penstock-config-monitor", daemon=True)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """By destination, and `(server)`: what is wrong with settings, or with what runs by them."""
+        with self._lock:
+            found = {name: keeper.problem for name, keeper in self._keepers.items()}
+            return {name: problem for name, problem in found.items() if problem} | self._errors
+
+    @property
+    def is_settled(self) -> bool:
+        """All that was wanted at the last scan is there."""
+        with self._lock:
+            return all(keeper.is_settled for keeper in self._keepers.values())
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 10) -> None:
+        until = time.monotonic() + timeout_s
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+        with self._lock:
+            keepers = list(self._keepers.values())
+        for keeper in keepers:
+            keeper.close()
+        for keeper in keepers:
+            keeper.join(max(0.0, until - time.monotonic()))
+
+    def scan(self) -> None:
+        """Read all now, and want what it says."""
+        with self._scanning:
+            try:
+                found = self._conf.read()
+            except PenstockError as error:
+                self._keep({**self._errors_but(SERVER), SERVER: str(error)})
+                return
+            errors = {name: one.error for name, one in found.instances.items() if one.error is not None}
+            self._keep({**self._of_server(found.server), **errors, **found.unsettled}, found.unsettled)
+            self._report({SERVER: found.ignored} | {name: one.ignored for name, one in found.instances.items()})
+            for name, one in found.instances.items():
+                if one.settings is not None:
+                    self._want(name, one.settings)
+            self._stop_all_but(found.instances)
+
+    def _run(self) -> None:
+        self.scan()
+        if not self._scan_s:
+            return
+        scanned = time.monotonic()
+        while not self._stopping.wait(min(self._look_s, self._scan_s)):
+            if time.monotonic() - scanned >= self._scan_s or self._conf.has_changed():
+                self.scan()
+                scanned = time.monotonic()
+
+    def _want(self, name: str, settings: InstanceSettings) -> None:
+        keeper = self._keepers.get(name)
+        before = None if keeper is None else keeper.wanted
+        if before is None:
+            log.info("new destination=%s source=%s", name, settings.source.address)
+        elif before != settings:
+            log.info("changed destination=%s %s", name, "; ".join(differences(before, settings)))
+        if keeper is None or not keeper.want(settings):
+            keeper = DestinationKeeper(name, self._destinations, self._pace)
+            with self._lock:
+                self._keepers[name] = keeper
+            keeper.want(settings)
+
+    def _stop_all_but(self, names: Container[str]) -> None:
+        for name, keeper in list(self._keepers.items()):
+            if name in names:
+                continue
+            if keeper.wanted is not None:
+                log.info("gone destination=%s", name)
+            if not keeper.want(None):
+                with self._lock:
+                    del self._keepers[name]
+
+    def _of_server(self, settings: ServerSettings) -> dict[str, str]:
+        """What it listens on is not changed while it runs."""
+        with self._lock:
+            first = self._server = self._server or settings
+        changed = differences(first, settings)
+        return {SERVER: f"changed, and counts from the next start: {'; '.join(changed)}"} if changed else {}
+
+    def _report(self, ignored: dict[str, tuple[IgnoredKey, ...]]) -> None:
+        for name, keys in ignored.items():
+            if keys and self._ignored.get(name) != keys:
+                log.warning("ignored destination=%s keys=%s", name, ",".join(key for key, _ in keys))
+        self._ignored = ignored
+
+    def _errors_but(self, name: str) -> dict[str, str]:
+        with self._lock:
+            return {key: error for key, error in self._errors.items() if key != name}
+
+    def _keep(self, errors: dict[str, str], passing: Container[str] = ()) -> None:
+        """`passing` are those of which the next look may say something else."""
+        with self._lock:
+            before, self._errors = self._errors, errors
+        for name, error in errors.items():
+            if before.get(name) != error:
+                level = logging.INFO if name in passing else logging.WARNING
+                log.log(level, "not as it is written destination=%s: %s", name, error)
+        for name in before.keys() - errors.keys():
+            log.info("mended destination=%s", name)

@@ -1,0 +1,120 @@
+"""Writes docs/settings.md from the settings themselves and the tables of canal's properties."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ByteSize, SecretStr
+from pydantic.fields import FieldInfo
+
+from penstock.config import (
+    AdminSettings,
+    CanalAdminSettings,
+    CanalRendering,
+    CanalSettings,
+    ColumnSettings,
+    DirectorySettings,
+    FailoverSettings,
+    FilterSettings,
+    FlightSettings,
+    InstanceSettings,
+    ManagerSettings,
+    MetaSettings,
+    RunningSettings,
+    ServerSettings,
+    SourceSettings,
+    StoreSettings,
+)
+from penstock.config.canal_instance_keys import INSTANCE_KEYS
+from penstock.config.canal_rules import Honoured, Refused, Rule, Table
+from penstock.config.canal_server_keys import SERVER_KEYS
+
+HEAD = """# Settings
+
+Made by `tools/make_settings_doc.py` from `src/penstock/config`. [configuration.md](configuration.md) says where they
+are written.
+
+"""
+CANAL = """
+## canal's properties
+
+"""
+SERVER = (
+    ("The server", "", ServerSettings),
+    ("Arrow Flight", "flight", FlightSettings),
+    ("canal's protocol", "canal", CanalSettings),
+    ("HTTP", "admin", AdminSettings),
+    ("canal's admin protocol", "canal_admin", CanalAdminSettings),
+    ("Several servers", "running", RunningSettings),
+    ("A manager", "manager", ManagerSettings),
+)
+INSTANCE = (
+    ("An instance", "", InstanceSettings),
+    ("A server as its source", "source", SourceSettings),
+    ("A folder as its source", "source", DirectorySettings),
+    ("When the standby takes over", "failover", FailoverSettings),
+    ("What is captured", "filter", FilterSettings),
+    ("Columns", "filter.columns", ColumnSettings),
+    ("What canal's clients see", "canal", CanalRendering),
+    ("The store", "store", StoreSettings),
+    ("Cursors", "meta", MetaSettings),
+)
+
+
+def render() -> str:
+    lines = [HEAD + "## server.yml"]
+    for several, title in ((SERVER, ""), (INSTANCE, "\n## An instance's file")):
+        if title:
+            lines.append(title)
+        for name, prefix, model in several:
+            lines += ["", f"### {name}" + (f" (`{prefix}`)" if prefix else ""), "", *_settings(model)]
+    lines.append(CANAL + "### canal.properties\n")
+    lines += _properties(SERVER_KEYS)
+    lines.append("\n### instance.properties\n")
+    lines += _properties(INSTANCE_KEYS)
+    return "\n".join(lines) + "\n"
+
+
+def _settings(model: type[BaseModel]) -> Iterator[str]:
+    yield "| key | default | |"
+    yield "|---|---|---|"
+    for name, field in model.model_fields.items():
+        yield f"| `{name}` | {_default(field)} | {_cell(field.description or '')} |"
+
+
+def _default(field: FieldInfo) -> str:
+    value: Any = field.get_default(call_default_factory=True)
+    if field.is_required():
+        return "needed"
+    if value is None or isinstance(value, BaseModel):
+        return ""
+    if isinstance(value, SecretStr):
+        return "" if value.get_secret_value() else "empty"
+    if isinstance(value, ByteSize):
+        return f"`{value.human_readable()}`"
+    if isinstance(value, tuple | list | dict):
+        return _cell(", ".join(f"`{item}`" for item in value))
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else ""
+
+
+def _properties(table: Table) -> Iterator[str]:
+    yield "| property | | |"
+    yield "|---|---|---|"
+    for key, rule in table.keys.items():
+        yield f"| `{key}` | {_outcome(rule)} |"
+    for prefix, rule in table.prefixes.items():
+        yield f"| `{prefix}*` | {_outcome(rule)} |"
+
+
+def _outcome(rule: Rule) -> str:
+    if isinstance(rule, Honoured):
+        return f"honoured | {_cell(rule.to)}"
+    return f"{'refused' if isinstance(rule, Refused) else 'ignored'} | {_cell(rule.reason)}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    (Path(__file__).parents[1] / "docs" / "settings.md").write_text(render(), encoding="utf-8")
