@@ -77,6 +77,17 @@ def test_a_column_that_came_later_is_null_before() -> None:
     assert batch.column("_absent").to_pylist() == [["late"]]
 
 
+@pytest.mark.parametrize("names", [["late"], []])
+@pytest.mark.parametrize("rest", [[ABSENT] * 3, _ROW[1:]], ids=["minimal", "whole"])
+def test_none_of_the_columns_that_are_read_was_there(names: list[str], rest: list[object]) -> None:
+    """Of such images nothing is located."""
+    later = replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG)))
+    (block,) = one_event(UPDATE, [[1, *rest], [2, *rest]])
+    (batch,) = changes_of(block, ORDERS.name, table_fields(later, names))
+    assert batch.column("_absent").to_pylist() == [names or None] * 2
+    assert batch.column("_changed").to_pylist() == [None, []]
+
+
 def test_minimal_images_of_a_wide_table_are_cut() -> None:
     """A cell of each column for each image is much more than the log itself has."""
     wide = TableSchema(ORDERS.name, tuple(Column(f"c{i}", WireType.LONG) for i in range(1000)))

@@ -101,11 +101,12 @@ def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Ar
 
 def absent_names(found: Located, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
     """Of the columns that were located, those that an image does not carry; and those that the table does not have."""
-    if found.is_whole and not unknown:
+    if (found.is_whole or not names) and not unknown:
         return pa.nulls(found.rows, _NAMES)
-    offsets, _, _ = found.tables
     absent = np.ones((found.rows, len(names) + len(unknown)), np.bool_)
-    absent[:, : len(names)] = offsets[:, : found.rows].T <= ABSENT
+    if names:
+        offsets, _, _ = found.tables
+        absent[:, : len(names)] = offsets[:, : found.rows].T <= ABSENT
     counts = np.count_nonzero(absent, axis=1)
     which = np.flatnonzero(absent.reshape(-1)) % absent.shape[1]
     bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
