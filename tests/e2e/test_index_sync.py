@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.config import FlightSettings, InstanceSettings, ServerSettings
+from penstock.config import InstanceSettings, ServerSettings
 from penstock.demo.shop import SPEC, ShopSize, create_shop
 from penstock.document import DocumentBuilder, DocumentPlan, load_all
 from penstock.model import Position, Sequence
 from penstock.search.embedded import EmbeddedIndex
 from penstock.search.http import HttpIndex
 from penstock.search.index import SearchIndex
-from penstock.server import FlightServer
+from penstock.server import Server
 from penstock.source import RowQuery, connect, current_position
 from penstock.spark.index_sync import IndexSync
 from penstock.testing import DatabaseServer
@@ -82,11 +82,7 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
         with closing(connect(source)) as connection:
             create_shop(connection, ShopSize(stores=40, products=300), lambda _: None)
             start = current_position(connection, source)
-        server = FlightServer(
-            ServerSettings(
-                flight=FlightSettings(port=0), instances=(InstanceSettings(source=source, start=str(start)),)
-            )
-        )
+        server = Server(ServerSettings.of_flight(InstanceSettings(source=source, start=str(start))))
         started.callback(server.stop)
         server.start()
         plan = DocumentPlan.of(SPEC, {table.name: table for table in server.instances["default"].describe(SPEC.tables)})

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.config import FlightSettings, InstanceSettings, ServerSettings
+from penstock.config import InstanceSettings, ServerSettings
 from penstock.search.embedded import EmbeddedIndex
-from penstock.server import FlightServer
+from penstock.server import Server
 from tests.capture import execute, poll, source_of
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
@@ -35,9 +35,7 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
         "CREATE TABLE d.t (id INT PRIMARY KEY, name VARCHAR(20)) DEFAULT CHARSET utf8mb4",
         "INSERT INTO d.t VALUES (1, 'one'), (2, 'two')",
     )
-    flight = FlightServer(
-        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(server)),))
-    )
+    flight = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(server))))
     flight.start()
     (tmp_path / "t.yml").write_text(SPEC)
     index, checkpoint = tmp_path / "index", tmp_path / "checkpoint"

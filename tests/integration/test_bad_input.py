@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.config import FlightSettings, InstanceSettings, ServerSettings
-from penstock.server import FlightServer
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.server import Server
 from tests.capture import execute, source_of
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
@@ -160,9 +160,7 @@ def test_a_folder_that_cannot_be_made(mariadb: Any, database: Callable[[Any], st
     name = database(mariadb)
     execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
     (tmp_path / "spec.yml").write_text(f"index: x\nroot: {{table: {name}.t, columns: [id]}}")
-    server = FlightServer(
-        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(mariadb)),))
-    )
+    server = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
     server.start()
     places = {"--index": str(tmp_path / "index"), "--checkpoint": str(tmp_path / "checkpoint"), where: "/proc/none/x"}
     result = run(

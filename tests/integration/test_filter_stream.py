@@ -11,11 +11,11 @@ from penstock.binlog.events.layout import Entry, EventType, event_name
 from penstock.binlog.events.query import query_at
 from penstock.binlog.events.table_map import table_name
 from penstock.client import FlightClient
-from penstock.config import ColumnSettings, FilterSettings, FlightSettings, InstanceSettings, ServerSettings
+from penstock.config import ColumnSettings, FilterSettings, InstanceSettings, ServerSettings
 from penstock.errors import ConfigurationError
 from penstock.filter import BlockFilter
 from penstock.model import Position, TableName
-from penstock.server import FlightServer
+from penstock.server import Server
 from penstock.source import BinlogStream, connect, current_position
 from penstock.testing import DatabaseServer
 from tests.capture import execute, source_of
@@ -160,7 +160,7 @@ def test_columns_that_are_left_out_are_not_described(
         columns=(ColumnSettings(table=r".*\.a", drop=("secret",)), ColumnSettings(table=r".*\.b", keep=("name",)))
     )
     instance = InstanceSettings(source=source_of(mariadb), filter=chosen)
-    server = FlightServer(ServerSettings(flight=FlightSettings(port=0), instances=(instance,)))
+    server = Server(ServerSettings.of_flight(instance))
     server.start()
     client = FlightClient(server.address)
     try:

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.binlog.rows.changes import changes_of
 from penstock.client import FlightClient
-from penstock.config import FlightSettings, InstanceSettings, ServerSettings, StoreSettings
+from penstock.config import InstanceSettings, ServerSettings, StoreSettings
 from penstock.model import Position, TableName
-from penstock.server import FlightServer
+from penstock.server import Server
 from penstock.testing import DatabaseServer
 from tests.capture import execute, poll, source_of
 
@@ -39,10 +39,8 @@ class Collected:
 
 
 @pytest.fixture
-def served(mariadb: DatabaseServer) -> Iterator[FlightServer]:
-    server = FlightServer(
-        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(mariadb)),))
-    )
+def served(mariadb: DatabaseServer) -> Iterator[Server]:
+    server = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
     server.start()
     yield server
     server.stop()
@@ -60,7 +58,7 @@ def shop(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> 
     return name
 
 
-def stream(spark: SparkSession, served: FlightServer, **options: str) -> DataFrame:
+def stream(spark: SparkSession, served: Server, **options: str) -> DataFrame:
     return spark.readStream.format("penstock").option("server", served.address).options(**options).load()
 
 
@@ -69,7 +67,7 @@ def run(frame: DataFrame, target: Any, checkpoint: Path, *, drain: bool = False)
     return (writer.trigger(availableNow=True) if drain else writer.trigger(processingTime="0 seconds")).start()
 
 
-def caught_up(served: FlightServer, mariadb: DatabaseServer) -> None:
+def caught_up(served: Server, mariadb: DatabaseServer) -> None:
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW MASTER STATUS")
         file, offset = cursor.fetchone()[:2]
@@ -77,7 +75,7 @@ def caught_up(served: FlightServer, mariadb: DatabaseServer) -> None:
 
 
 def test_one_table_is_a_typed_stream(
-    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     start = served.instances["default"].store.latest
     frame = stream(spark, served, table=f"{shop}.item", startingPosition=str(start))
@@ -117,7 +115,7 @@ def test_one_table_is_a_typed_stream(
 
 
 def test_several_tables_are_structs_in_one_order(
-    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     start = served.instances["default"].store.latest
     for i in range(10):
@@ -136,7 +134,7 @@ def test_several_tables_are_structs_in_one_order(
 
 
 def test_a_restart_neither_loses_nor_repeats(
-    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     frame = stream(spark, served, table=f"{shop}.owner", startingPosition=str(served.instances["default"].store.latest))
     got = Collected()
@@ -148,7 +146,7 @@ def test_a_restart_neither_loses_nor_repeats(
 
 
 def test_a_failed_batch_is_read_again_even_from_a_new_server(
-    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     """The server's memory is gone and its store begins later: the batch comes from the source's own log."""
     start = served.instances["default"].store.latest
@@ -163,9 +161,7 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
     with pytest.raises(Exception, match="the sink is down"):
         query.awaitTermination(60)
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (10, 'x')")
-    other = FlightServer(
-        ServerSettings(flight=FlightSettings(port=0), instances=(InstanceSettings(source=source_of(mariadb)),))
-    )
+    other = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
     other.start()
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (11, 'x')")
     caught_up(other, mariadb)
@@ -177,7 +173,7 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
 
 
 def test_batches_are_bounded_and_end_between_transactions(
-    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     start = served.instances["default"].store.latest
     with mariadb.connect(autocommit=False) as connection, connection.cursor() as cursor:
@@ -199,7 +195,7 @@ def test_a_transaction_larger_than_the_ring_passes_through(
 ) -> None:
     """Spark acknowledges a batch only with the next one; a ring that waited for that would wait for ever."""
     instance = InstanceSettings(source=source_of(mariadb), store=StoreSettings(memory=ByteSize(1 << 20)))
-    server = FlightServer(ServerSettings(flight=FlightSettings(port=0), instances=(instance,)))
+    server = Server(ServerSettings.of_flight(instance))
     server.start()
     execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")
     caught_up(server, mariadb)
@@ -216,7 +212,7 @@ def test_a_transaction_larger_than_the_ring_passes_through(
     assert [row["id"] for row in got.rows] == list(range(12))
 
 
-def test_parts_of_a_range_are_whole_transactions(served: FlightServer, mariadb: DatabaseServer, shop: str) -> None:
+def test_parts_of_a_range_are_whole_transactions(served: Server, mariadb: DatabaseServer, shop: str) -> None:
     """Each part gives the same rows from the store and, when the store has let go, from the log."""
     execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")
     caught_up(served, mariadb)
@@ -250,7 +246,7 @@ def test_parts_of_a_range_are_whole_transactions(served: FlightServer, mariadb: 
 
 
 def test_earliest_reads_what_the_source_still_has(
-    spark: SparkSession, served: FlightServer, mariadb: DatabaseServer, shop: str, tmp_path: Path
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (1, 'x')", "FLUSH BINARY LOGS", f"DELETE FROM {shop}.owner")
     caught_up(served, mariadb)
@@ -274,7 +270,7 @@ def test_earliest_reads_what_the_source_still_has(
     ],
 )
 def test_a_wrong_option_is_explained(
-    spark: SparkSession, served: FlightServer, options: dict[str, str], message: str
+    spark: SparkSession, served: Server, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(Exception, match=message):
         stream(spark, served, **options)

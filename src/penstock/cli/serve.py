@@ -2,14 +2,16 @@
 
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.signals import on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
-from penstock.config import FlightSettings, InstanceSettings, ServerSettings, load_server_settings
-from penstock.errors import PenstockError
+from penstock.config import CanalSettings, InstanceSettings, ServerSettings, load_server_settings
+
+if TYPE_CHECKING:
+    from penstock.server import Server
 
 _LOOK_S = 0.5
 
@@ -23,42 +25,57 @@ def serve(
     user: User = "root",
     password: Password = "",
     listen: Annotated[int, typer.Option(min=0, max=65535, help="Port for Arrow Flight on loopback.")] = 11115,
+    canal: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for canal's clients on loopback, such as 11111.")
+    ] = None,
     destination: Annotated[str, typer.Option(help="Name of the instance.")] = "default",
     start: Annotated[str | None, typer.Option(help="FILE:OFFSET; the log's end when not given.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder for cursors; without it they are in memory.")] = None,
 ) -> None:
-    """Capture a source's log and serve it to Spark and other Arrow clients.
+    """Capture a source's log and serve it to canal's clients, to Spark and to other Arrow clients.
+
+    A conf folder is followed: instances whose files come, change or go are started, reloaded or stopped.
 
     Examples:
 
-        PENSTOCK_PASSWORD=… penstock serve --host db1 --user penstock
+        PENSTOCK_PASSWORD=… penstock serve --host db1 --user penstock --canal 11111
 
         penstock serve penstock.yml
 
-        penstock serve /etc/penstock
+        penstock -v serve /etc/penstock
     """
-    from penstock.server import FlightServer  # noqa: PLC0415 - numba takes a second to load
+    from penstock.server import Server  # noqa: PLC0415 - numba takes a second to load
 
-    if config is not None:
-        settings = load_server_settings(config)
-    else:
+    if config is None:
         source = source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
-        settings = ServerSettings(flight=FlightSettings(port=listen), instances=(instance,))
-    server = FlightServer(settings)
+        settings = ServerSettings.of_flight(instance, port=listen)
+        server = Server(settings.model_copy(update={"canal": CanalSettings(port=canal)}))
+    elif config.is_dir():
+        from penstock.server.conf import open_conf  # noqa: PLC0415
+
+        conf, scan_s = open_conf(config)
+        server = Server(conf.read().server, conf, scan_s)
+    else:
+        server = Server(load_server_settings(config))
+    _run(server)
+
+
+def _run(server: "Server") -> None:
+    """Until it is told to stop, or nothing is left that could go on."""
     stopped = threading.Event()
     on_stop(stopped.set)
     try:
         server.start()
-    except PenstockError:
+        for name, instance in server.instances.items():
+            typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
+        ports = [f"Arrow Flight on {server.address}"]
+        if server.canal is not None:
+            ports.append(f"canal's protocol on {server.canal.address}")
+        typer.echo(f"serving {', '.join(ports)}; Ctrl-C stops")
+        while not stopped.wait(_LOOK_S) and not server.is_over:
+            pass
+    finally:
         server.stop()
-        raise
-    for name, instance in server.instances.items():
-        typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
-    typer.echo(f"serving Arrow Flight on {server.address}; Ctrl-C stops")
-    while not stopped.wait(_LOOK_S) and not all(instance.failure for instance in server.instances.values()):
-        pass
-    server.stop()
-    for instance in server.instances.values():
-        if instance.failure is not None:
-            raise instance.failure
+    if (failure := server.failure) is not None:
+        raise failure

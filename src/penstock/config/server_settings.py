@@ -99,6 +99,12 @@ class ServerSettings(Section):
             raise ValueError(f"there are two instances of the destination {', '.join(twice)}")
         return instances
 
+    @classmethod
+    def of_flight(cls, *instances: InstanceSettings, port: int = 0) -> Self:
+        """A server that speaks Arrow Flight alone, on a free port."""
+        closed = {"port": None}
+        return cls.model_validate({"flight": {"port": port}, "canal": closed, "admin": closed, "instances": instances})
+
     @property
     def address(self) -> str:
         """That others read in ZooKeeper. With every address as canal's host, it takes a running.address to be one."""

@@ -13,14 +13,14 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.config import FlightSettings, InstanceSettings, ServerSettings, SourceSettings
+from penstock.config import InstanceSettings, ServerSettings, SourceSettings
 from penstock.demo.shop import SPEC, ShopSize, create_shop
 from penstock.demo.steps import Steps
 from penstock.document import DocumentBuilder, DocumentPlan, load_all
 from penstock.errors import PenstockError
 from penstock.model import Sequence
 from penstock.search.embedded import EmbeddedIndex
-from penstock.server import FlightServer
+from penstock.server import Server
 from penstock.source import RowQuery, connect, current_position
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
@@ -72,7 +72,7 @@ def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
             start = current_position(connection, source)
         with steps.step("capture: the server follows the log from here on"):
             instance = InstanceSettings(destination="shop", source=source, start=str(start))
-            server = FlightServer(ServerSettings(flight=FlightSettings(port=0), instances=(instance,)))
+            server = Server(ServerSettings.of_flight(instance))
             started.callback(server.stop)
             server.start()
             tables = {table.name: table for table in server.instances["shop"].describe(SPEC.tables)}

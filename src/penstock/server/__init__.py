@@ -1,5 +1,5 @@
-"""What consumers connect to."""
+"""Serves instances: canal's protocol, Arrow Flight."""
 
-from penstock.server.flight import FlightServer
+from penstock.server.server import Server
 
-__all__ = ["FlightServer"]
+__all__ = ["Server"]

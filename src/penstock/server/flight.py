@@ -27,11 +27,12 @@ import pyarrow.flight as fl
 
 from penstock.binlog.events.block import EVENT_SCHEMA
 from penstock.binlog.rows.fields import table_fields
-from penstock.config import FlightSettings, ServerSettings
+from penstock.config import FlightSettings
 from penstock.errors import ConfigurationError, PenstockError, ProtocolError
 from penstock.filter import ColumnRules
 from penstock.instance import Instance
 from penstock.model import Position, TableName, TableSchema
+from penstock.server.destinations import Destinations
 
 log = logging.getLogger(__name__)
 
@@ -39,35 +40,27 @@ PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read 
 _LONGEST_WAIT_MS = 10_000
 
 
-class FlightServer(fl.FlightServerBase):
-    """Serves instances by destination. Binds when constructed; `serve_in_thread` starts the instances."""
+class FlightPort(fl.FlightServerBase):
+    """Binds when constructed."""
 
-    def __init__(self, settings: ServerSettings) -> None:
-        self._instances = {one.destination: Instance(one) for one in settings.instances}
-        _check_built(settings.flight)
-        self._host = settings.flight.host
-        _check_free(self._host, settings.flight.port)
-        super().__init__(f"grpc://{self._host}:{settings.flight.port}")  # pyright: ignore[reportUnknownMemberType]
+    def __init__(self, settings: FlightSettings, destinations: Destinations) -> None:
+        self._destinations = destinations
+        _check_built(settings)
+        self._host = settings.host
+        _check_free(self._host, settings.port)
+        super().__init__(f"grpc://{self._host}:{settings.port}")  # pyright: ignore[reportUnknownMemberType]
         self._thread: threading.Thread | None = None
 
     @property
     def address(self) -> str:
         return f"{self._host}:{self.port}"
 
-    @property
-    def instances(self) -> dict[str, Instance]:
-        return dict(self._instances)
-
     def start(self) -> None:
-        """Start every instance, then answer calls in a thread."""
-        for instance in self._instances.values():
-            instance.start()
+        """Answer calls in a thread."""
         self._thread = threading.Thread(target=self.serve, name="penstock-flight", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        for instance in self._instances.values():
-            instance.stop()
         self.shutdown()
         if self._thread is not None:
             self._thread.join(10)
@@ -127,11 +120,7 @@ class FlightServer(fl.FlightServerBase):
             return fl.GeneratorStream(EVENT_SCHEMA, _stream(instance, start, end, tables))
 
     def _instance(self, request: dict[str, Any]) -> Instance:
-        destination = request.get("destination", "default")
-        if destination not in self._instances:
-            known = ", ".join(sorted(self._instances)) or "none"
-            raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
-        return self._instances[destination]
+        return self._destinations.instance(request.get("destination", "default"))
 
 
 def describe_table(table: TableSchema) -> pa.Schema:

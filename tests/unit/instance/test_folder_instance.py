@@ -16,7 +16,7 @@ from penstock.config import InstanceSettings, load_server_settings
 from penstock.errors import ConfigurationError, PositionLostError, SchemaError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.model import Position, TableName
-from penstock.server import FlightServer
+from penstock.server import Server
 from penstock.store import BatchSize, Start
 from tests.capture import changes_until, poll
 from tests.twins import event as ev
@@ -371,14 +371,14 @@ def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
     path = tmp_path / "penstock.yml"
     source = f"{{path: {folder}, poll_s: 0.01}}"
     instance = f"{{destination: shop, source: {source}, start: first{more}}}"
-    path.write_text(f"flight: {{port: 0}}\ndata_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
+    path.write_text(f"flight: {{port: 0}}\ncanal: {{port: 0}}\ndata_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
     return path
 
 
 def test_it_is_served_over_flight(tmp_path: Path, file_of: Made) -> None:
     folder = tmp_path / "logs"
     put(folder, file_of(1), file_of(2))
-    server = FlightServer(load_server_settings(config_of(tmp_path, folder)))
+    server = Server(load_server_settings(config_of(tmp_path, folder)))
     server.start()
     try:
         client = FlightClient(server.address, "shop")
