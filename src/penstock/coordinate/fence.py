@@ -1,26 +1,42 @@
 """Who may write: the server that claimed last. An older one finds its writes refused."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from penstock.coordinate.lease import Hold
 from penstock.coordinate.tree import Tree
 from penstock.errors import CoordinationError, FencedError
+
+Note = Callable[[int], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """`epoch` rises with every claim; `check` goes with every write."""
+    """`epoch` rises with every claim; `check` goes with every write. One that was elected holds it for as long as its
+    lease lasts, and does not even try to write afterwards."""
 
     epoch: int
     path: str
     version: int
+    hold: Hold | None = field(default=None, compare=False)
+
+    def is_held(self) -> bool:
+        return self.hold is None or self.hold.is_held()
 
     @property
     def check(self) -> tuple[str, int]:
+        """Raises FencedError when it is no longer held."""
+        self.require()
         return self.path, self.version
 
+    def require(self) -> None:
+        if not self.is_held():
+            raise FencedError(f"{self.path}: what was elected as number {self.epoch} has ended, another may run by now")
 
-def claim(tree: Tree, path: str) -> Fence:
-    """Take over: from now on writes with an older fence are refused."""
+
+def claim(tree: Tree, path: str, hold: Hold | None = None, note: Note = lambda _: {}) -> Fence:
+    """Take over: from now on writes with an older fence are refused. What is to be noted of the epoch is written with
+    it."""
     for _ in range(10):
         found = tree.read(path)
         if found is None:
@@ -31,8 +47,8 @@ def claim(tree: Tree, path: str) -> Fence:
             raise CoordinationError(f"{path} holds no number, but {raw[:40]!r}: put there one that was never used")
         epoch = int(raw or b"0") + 1
         try:
-            tree.commit({path: str(epoch).encode()}, (path, version))
+            tree.commit({path: str(epoch).encode(), **note(epoch)}, (path, version))
         except FencedError:
             continue  # somebody else was quicker
-        return Fence(epoch, path, version + 1)
+        return Fence(epoch, path, version + 1, hold)
     raise CoordinationError(f"{path} is claimed by others all the time")

@@ -49,8 +49,12 @@ class ZooKeeperTree:
         self._hosts, self._timeout_s = hosts, timeout_s
         self._client: Any = KazooClient(hosts, timeout=timeout_s, connection_retry=_RECONNECTS)
         self._is_closed = False
+        self._before_start()
         with self._answered():
             self._client.start(timeout_s)
+
+    def _before_start(self) -> None:
+        """For who wants to see the connection being made."""
 
     @contextmanager
     def _answered(self) -> Generator[None]:

@@ -3,9 +3,11 @@
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
+from penstock.coordinate.canal import epoch_path
 from penstock.errors import PenstockError
 from penstock.meta import (
     CursorPositions,
@@ -24,7 +26,6 @@ from penstock.meta import (
     ZooKeeperPositions,
     ZooKeeperRecords,
 )
-from penstock.meta.zookeeper import ROOT
 from penstock.model import Position
 from penstock.store import EventStore, FileShelf, MemoryShelf, MixedShelf, Retention
 from penstock.store.catch_up import LogReader
@@ -48,14 +49,15 @@ class Bookkeeping:
                 self.tree.close()
 
 
-def open_bookkeeping(settings: InstanceSettings) -> Bookkeeping:
-    """With ZooKeeper, this takes over: from now on another server that has the destination cannot write."""
+def open_bookkeeping(settings: InstanceSettings, fence: Fence | None = None) -> Bookkeeping:
+    """With ZooKeeper, this takes over, unless an election has done so and gives the fence: from now on another server
+    that has the destination cannot write."""
     destination = settings.destination
-    tree = fence = None
+    tree = None
     if settings.zookeeper is not None:
         tree = ZooKeeperTree(settings.zookeeper)
         try:
-            fence = claim(tree, fence_path(destination))
+            fence = fence or claim(tree, fence_path(destination))
         except PenstockError:
             tree.close()
             raise
@@ -87,7 +89,7 @@ def kept_record(settings: InstanceSettings) -> SourceRecord:
 
 
 def fence_path(destination: str) -> str:
-    return f"{ROOT}/{destination}/epoch"
+    return epoch_path(destination)
 
 
 def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MemoryMeta:
@@ -96,7 +98,8 @@ def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) ->
         case "memory":
             return MemoryMeta(destination)
         case "file":
-            keeper = FileKeeper(destination, _folder(settings), fence=fence.epoch if fence else None)
+            elected: dict[str, Any] = {"fence": fence.epoch, "check": fence.require} if fence else {}
+            keeper = FileKeeper(destination, _folder(settings), **elected)
             return KeptMeta(destination, keeper, period_s=period_s or None)
         case "zookeeper":
             return KeptMeta(destination, ZooKeeperKeeper(destination, _tree(tree), fence=fence), period_s=None)

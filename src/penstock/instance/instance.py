@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.binlog.events.block import Block
 from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
+from penstock.coordinate import Fence
 from penstock.errors import (
     FencedError,
     PenstockError,
@@ -87,8 +88,8 @@ class Instance:
 
     # -- life
 
-    def start(self) -> None:
-        """Also again, after a stop, or a failure."""
+    def start(self, fence: Fence | None = None) -> None:
+        """Also again, after a stop, or a failure. Without the fence of an election it claims one of its own."""
         if self.state is InstanceState.FAILED:
             self.stop()
         if self._parts is not None and not self._stopping.is_set():
@@ -96,7 +97,12 @@ class Instance:
         self.states.enter(InstanceState.STARTING)
         self._stopping.clear()
         self._refused, self._threads, self._parts = None, [], None
-        how: dict[str, Any] = {"jitter": self._jitter, "repair": self._repair, "on_fenced": self._replaced}
+        how: dict[str, Any] = {
+            "jitter": self._jitter,
+            "repair": self._repair,
+            "on_fenced": self._replaced,
+            "fence": fence,
+        }
         try:
             self._parts = parts = open_parts(self.settings, self.states, self.counters, **how)
         except BaseException as error:

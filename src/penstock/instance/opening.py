@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from penstock.config import InstanceSettings
+from penstock.coordinate import Fence
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.filter import BlockFilter
 from penstock.inspect.place import parse_place
@@ -37,6 +38,7 @@ def open_parts(
     jitter: Callable[[], float],
     repair: Repair | None,
     on_fenced: Callable[[PenstockError], None],
+    fence: Fence | None = None,
 ) -> Running:
     """Nothing runs yet but what keeps cursors. What is open when one of them cannot be opened is closed again."""
     if settings.start not in {None, "first", "latest"}:
@@ -44,7 +46,7 @@ def open_parts(
     if settings.on_purged == "repair" and repair is None:
         raise ConfigurationError(f"on_purged: repair of '{settings.destination}' has nothing that could repair")
     alive = _answering(settings)
-    books = open_bookkeeping(settings)
+    books = open_bookkeeping(settings, fence)
     opened: list[Callable[[], None]] = [books.close]
     try:
         if isinstance(books.meta, KeptMeta):

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,21 @@ log = logging.getLogger(__name__)
 
 
 class FileKeeper:
-    """`fence` is the epoch of whoever elected this process; without an election all that there is may be read. One
-    process at a time has the file, from `load` on."""
+    """`fence` is the epoch of whoever elected this process; without an election all that there is may be read. What
+    `check` raises, before a write, refuses it. One process at a time has the file, from `load` on."""
 
-    def __init__(self, destination: str, folder: Path, *, fence: int | None = None) -> None:
+    def __init__(
+        self,
+        destination: str,
+        folder: Path,
+        *,
+        fence: int | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self.destination = destination
         self.path = folder / destination / "meta.dat"
         self.previous = self.path.with_name("meta.dat.previous")
-        self._fence = fence
+        self._fence, self._check = fence, check
         self._generation = 0
         self._is_present_whole = False  # else the one before it stays what it is
         self._records: dict[int, ClientRecord] = {}
@@ -53,6 +60,7 @@ class FileKeeper:
     def save(self, changed: Iterable[ClientRecord]) -> None:
         if self._lock < 0:
             raise MetaError(f"{self.path} is not ours: it may be another process's by now")
+        self._check()
         after = self._records | {record.client_id: record for record in changed}
         after = {client_id: record for client_id, record in after.items() if not record.is_forgotten}
         try:

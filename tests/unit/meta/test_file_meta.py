@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import FencedError, MetaError
 from penstock.meta import BatchRange, Cursor, FileKeeper, KeptMeta
+from penstock.meta.record import ClientRecord
 from penstock.model import GtidSet, Position
 from tests.twins.strategy import examples
 from tests.unit.meta.test_contract import at
@@ -344,3 +345,15 @@ def test_the_one_before_is_there_from_the_second_on(tmp_path: Path) -> None:
         meta.subscribe(1, "", Cursor(at(100)))
         meta.update_cursor(1, Cursor(at(200)))
     assert b'"position":100' in (tmp_path / "example" / "meta.dat.previous").read_bytes()
+
+
+def test_one_whose_election_has_ended_writes_nothing(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise FencedError("it has ended")
+
+    keeper = FileKeeper("example", tmp_path, check=refuse)
+    keeper.load()
+    with pytest.raises(FencedError):
+        keeper.save([ClientRecord(1)])
+    assert not keeper.path.exists()
+    keeper.close()

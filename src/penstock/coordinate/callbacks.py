@@ -1,0 +1,94 @@
+"""What is called when an election is won and when that ends: one call after another, in a thread of its own.
+
+Invariant: `on_stopped` is called once for each `on_running` that returned, and before the next one.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from penstock.coordinate.fence import Fence
+
+log = logging.getLogger(__name__)
+
+OnRunning = Callable[[Fence], None]
+OnStopped = Callable[[str], None]
+OnFailed = Callable[[Fence, Exception], None]
+_JOIN_S = 10.0
+
+
+class Callbacks:
+    """Never more than a begin, its end, and the next begin wait: who begins looks first whether it `is_idle`."""
+
+    def __init__(self, name: str, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
+        self._name, self._on_running, self._on_stopped, self._on_failed = name, on_running, on_stopped, on_failed
+        self._waiting: deque[Fence | str] = deque()
+        self._changed = threading.Condition()  # of what waits, and of these two:
+        self._is_busy = self._is_closing = False
+        self._has_begun = False  # of the thread alone
+        self._thread = threading.Thread(target=self._run, name=f"penstock-running-{name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin(self, fence: Fence) -> None:
+        self._add(fence)
+
+    def end(self, reason: str) -> None:
+        self._add(reason)
+
+    def is_idle(self) -> bool:
+        with self._changed:
+            return not self._waiting and not self._is_busy
+
+    def wait(self, timeout_s: float) -> bool:
+        """Until all is done."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._is_busy, timeout_s)
+
+    def close(self) -> None:
+        """What waits is done first."""
+        with self._changed:
+            self._is_closing = True
+            self._changed.notify_all()
+        self._thread.join(_JOIN_S)
+
+    def _add(self, what: Fence | str) -> None:
+        with self._changed:
+            self._waiting.append(what)
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting or self._is_closing)
+                if not self._waiting:
+                    return
+                what = self._waiting.popleft()
+                self._is_busy = True
+            if isinstance(what, Fence):
+                self._begin(what)
+            else:
+                self._end(what)
+
+    def _begin(self, fence: Fence) -> None:
+        if not fence.is_held():
+            return  # it ended while the one before it was being stopped
+        try:
+            self._on_running(fence)
+        except Exception as error:  # noqa: BLE001 - whatever it is, another server may do better
+            self._on_failed(fence, error)
+        else:
+            self._has_begun = True
+
+    def _end(self, reason: str) -> None:
+        if not self._has_begun:
+            return
+        self._has_begun = False
+        try:
+            self._on_stopped(reason)
+        except Exception:
+            log.exception("it did not stop in order destination=%s", self._name)

@@ -1,0 +1,59 @@
+"""Where canal has its nodes, and what it writes into them.
+
+/otter/canal/cluster/{ip:port}                        ephemeral, empty: a server that lives
+/otter/canal/destinations/{d}/cluster/{ip:port}       ephemeral, empty: a server that could serve d
+/otter/canal/destinations/{d}/running                 ephemeral, {"active":true,"address":"ip:port"}: the one that does
+/otter/canal/destinations/{d}/{client}/running        ephemeral, the same with "clientId": the client that reads
+/otter/canal/destinations/{d}/epoch                   ours: the number of the last election
+/otter/canal/destinations/{d}/term                    ours: who won it, and whether he has released it (handover.py)
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+ROOT = "/otter/canal"
+SERVERS = f"{ROOT}/cluster"
+DESTINATIONS = f"{ROOT}/destinations"
+
+
+def members_path(destination: str) -> str:
+    return f"{DESTINATIONS}/{destination}/cluster"
+
+
+def running_path(destination: str, client_id: int | None = None) -> str:
+    client = "" if client_id is None else f"/{client_id}"
+    return f"{DESTINATIONS}/{destination}{client}/running"
+
+
+def epoch_path(destination: str) -> str:
+    return f"{DESTINATIONS}/{destination}/epoch"
+
+
+def term_path(destination: str) -> str:
+    return f"{DESTINATIONS}/{destination}/term"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningNode:
+    """Who has the destination; an operator makes it inactive."""
+
+    address: str
+    is_active: bool = True
+    client_id: int | None = None
+
+    def to_bytes(self) -> bytes:
+        about: dict[str, Any] = {"active": self.is_active, "address": self.address}
+        if self.client_id is not None:
+            about["clientId"] = self.client_id
+        return json.dumps(about, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> "RunningNode":
+        """What cannot be read is somebody's all the same: it is taken for active, at no address."""
+        try:
+            found = json.loads(raw)
+            client_id = found.get("clientId")
+            return cls(str(found.get("address") or ""), bool(found.get("active", True)), client_id)
+        except (ValueError, AttributeError):
+            return cls("")

@@ -1,0 +1,172 @@
+"""Of several clients with one client id, the one that may read: canal's lock, at …/{client id}/running.
+
+Who had it takes it back at once when it vanishes, the others after `delay_s`. It ends with the session, by our own
+clock, and when an operator removes the node, or writes active=false into it: then we release it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from penstock.coordinate import canal
+from penstock.coordinate.canal import RunningNode
+from penstock.coordinate.lease import Clock, Hold, boot_clock
+from penstock.coordinate.link import Links, Nodes
+from penstock.errors import CoordinationError
+
+log = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 0.2
+_LOOK_S = 5.0
+_JOIN_S = 10.0
+
+
+class ClientLock:
+    """`on_lost` is called from another thread, with the reason; after that it can be acquired again."""
+
+    def __init__(
+        self,
+        session: Links,
+        destination: str,
+        client_id: int,
+        address: str,
+        *,
+        delay_s: float = 5.0,
+        on_lost: Callable[[str], None] = lambda _: None,
+        clock: Clock = boot_clock,
+    ) -> None:
+        self._session, self._clock, self._delay_s, self._on_lost = session, clock, delay_s, on_lost
+        self._about = RunningNode(address, client_id=client_id)
+        self._name = f"{destination}/{client_id}"
+        self._path = canal.running_path(destination, client_id)
+        self._changed = threading.Condition(threading.RLock())  # of these:
+        self._is_wanted = False
+        self._hold: Hold | None = None
+        self._is_there = False  # our node, as far as we know
+        # Of the thread alone:
+        self._last_owner: str | None = None
+        self._due: float | None = None  # when we may try, while nobody has it
+        self._woken = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-lock-{self._name}", daemon=True)
+
+    def start(self) -> None:
+        self._session.listen(self)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.release()
+        self._closing.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+        self._session.forget(self)
+
+    def acquire(self, timeout_s: float) -> bool:
+        """False: another has it, or ZooKeeper does not answer."""
+        with self._changed:
+            self._is_wanted = True
+            self._woken.set()
+            if self._changed.wait_for(self.is_held, timeout_s):
+                return True
+            self._is_wanted = False
+            return False
+
+    def is_held(self) -> bool:
+        hold = self._hold
+        return hold is not None and hold.is_held()
+
+    def release(self, timeout_s: float = 5.0) -> None:
+        """Others may have it when this returns, unless ZooKeeper does not answer."""
+        with self._changed:
+            self._is_wanted = False
+            self._drop()
+            self._woken.set()
+            self._changed.wait_for(lambda: not self._is_there, timeout_s)
+
+    # -- for the session, in its thread
+
+    def on_lost(self) -> None:
+        self._lose("the session with ZooKeeper was lost")
+        self._woken.set()
+
+    def on_back(self) -> None:
+        self._woken.set()
+
+    # -- its thread
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._woken.clear()
+            self._woken.wait(self.turn())
+
+    def turn(self) -> float:
+        link = self._session.link
+        if link is None or not link.lease.is_held():
+            self._miss("the session with ZooKeeper was lost")
+            return _LOOK_S
+        try:
+            return self._turn(link)
+        except CoordinationError as error:
+            log.debug("looking again client=%s reason=%s", self._name, error)
+            return _LOOK_AGAIN_S
+
+    def _turn(self, link: Nodes) -> float:
+        node = link.look(self._path, self._woken.set)
+        if node is None:
+            self._miss("the node was removed")
+            return self._try(link)
+        found = RunningNode.from_bytes(node.value)
+        if node.owner == link.session_id and found.is_active and self._is_wanted:
+            self._have(link)
+            return _LOOK_S
+        if node.owner == link.session_id or node.owner in self._session.past:
+            self._lose("active=false was written into its node")
+            link.remove(self._path, node.version)
+            return 0.0
+        self._miss(f"{found.address} has it")
+        self._last_owner, self._due = found.address, None
+        return _LOOK_S
+
+    def _try(self, link: Nodes) -> float:
+        now = self._clock()
+        if self._due is None:
+            is_free = self._last_owner in {None, self._about.address}
+            self._due = now if is_free else now + self._delay_s
+        if not self._is_wanted:
+            return _LOOK_S
+        if now < self._due:
+            return self._due - now
+        link.make(self._path, self._about.to_bytes())
+        return 0.0
+
+    def _have(self, link: Nodes) -> None:
+        hold = Hold(link.lease)
+        with self._changed:
+            self._last_owner, self._due, self._is_there = self._about.address, None, True
+            if self.is_held() or not hold.is_held():
+                return
+            self._hold = hold
+            self._changed.notify_all()
+        log.info("lock taken client=%s address=%s", self._name, self._about.address)
+
+    def _miss(self, reason: str) -> None:
+        self._lose(reason)
+        with self._changed:
+            self._is_there = False
+            self._changed.notify_all()
+
+    def _lose(self, reason: str) -> None:
+        with self._changed:
+            is_lost = self._drop()
+            self._is_wanted = self._is_wanted and not is_lost
+        if is_lost:
+            log.warning("lock lost client=%s address=%s reason=%s", self._name, self._about.address, reason)
+            self._on_lost(reason)
+
+    def _drop(self) -> bool:
+        with self._changed:
+            hold, self._hold = self._hold, None
+            if hold is not None:
+                hold.end()
+            return hold is not None

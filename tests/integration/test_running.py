@@ -1,0 +1,236 @@
+"""Who runs a destination, with a real ZooKeeper and servers that are killed, stopped, cut off: never two at a time."""
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from penstock.coordinate.lease import boot_clock
+from penstock.testing import free_port
+from tests.integration.crew import Crew, Process, until
+from tests.integration.scenario.proxy import Network
+from tests.services.zookeeper import ZooKeeper
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def canal(zookeeper: ZooKeeper) -> Iterator[Any]:
+    """What an operator has."""
+    client = KazooClient(zookeeper.hosts)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+def path_of(crew: Crew) -> str:
+    return f"/otter/canal/destinations/{crew.destination}/running"
+
+
+def pair(crew: Crew, **first: Any) -> tuple[Process, Process]:
+    """The first runs, the second stands by."""
+    one = crew.add(**first)
+    until(lambda: one.runs(crew.destination), crew)
+    return one, crew.add()
+
+
+def since(process: Process, crew: Crew, moment: float, kind: str = "running") -> float:
+    """Until it said so, in seconds."""
+
+    def said() -> list[float]:
+        return [line["at"] for line in process.lines(kind, crew.destination) if line["at"] > moment]
+
+    until(lambda: bool(said()), crew)
+    return said()[0] - moment
+
+
+def when_gone(canal: Any, path: str) -> Callable[[], float]:
+    """When the node vanished."""
+    found: list[float] = []
+    gone = threading.Event()
+
+    def look(_: object = None) -> None:
+        if canal.exists(path, watch=look) is None:
+            found.append(boot_clock())
+            gone.set()
+
+    look()
+
+    def wait() -> float:
+        assert gone.wait(60)
+        return found[0]
+
+    return wait
+
+
+def test_a_server_that_is_killed(zookeeper: ZooKeeper, canal: Any) -> None:
+    with Crew(zookeeper.hosts, session_s=6.0) as crew:
+        first, second = pair(crew)
+        gone = when_gone(canal, path_of(crew))
+        killed = boot_clock()
+        first.signal(signal.SIGKILL)
+        took_s = since(second, crew, killed)
+        after_s = killed + took_s - gone()
+        print(f"kill -9: runs again after {took_s:.2f} s, {after_s:.2f} s after the session ended")
+        assert after_s < 3
+        assert took_s < 9
+
+
+def test_a_server_that_is_stopped_for_longer_than_its_session(zookeeper: ZooKeeper) -> None:
+    """It goes on as if nothing had happened, and must not."""
+    with Crew(zookeeper.hosts) as crew:
+        first, second = pair(crew)
+        stopped = boot_clock()
+        first.signal(signal.SIGSTOP)
+        took_s = since(second, crew, stopped)
+        first.signal(signal.SIGCONT)
+        resumed = boot_clock()
+        told_s = since(first, crew, resumed, "stopped")
+        print(f"SIGSTOP: the other runs after {took_s:.2f} s; SIGCONT: it knows after {told_s * 1000:.0f} ms")
+        until(lambda: bool(first.lines("fenced", crew.destination)) or not first.runs(crew.destination), crew)
+        assert not [line for line in first.lines("wrote") if line["asked"] > resumed]
+        second.signal(signal.SIGKILL)
+        since(first, crew, resumed)  # and it stands by as before
+
+
+def test_a_server_that_is_stopped_now_and_then(zookeeper: ZooKeeper) -> None:
+    """For about as long as its lease."""
+    with Crew(zookeeper.hosts, session_s=1.5) as crew:
+        pair(crew)
+        crew.add()
+        pause = threading.Event()
+        for round_number in range(8):
+            until(lambda: any(one.runs(crew.destination) for one in crew.processes), crew)
+            victim = next((one for one in crew.processes if one.runs(crew.destination)), crew.processes[0])
+            victim.signal(signal.SIGSTOP)
+            pause.wait(0.9 + 0.15 * round_number)
+            victim.signal(signal.SIGCONT)
+        until(lambda: any(one.runs(crew.destination) for one in crew.processes), crew)
+
+
+@pytest.mark.parametrize("how", ["cut", "silent"])
+def test_a_server_that_is_cut_off(zookeeper: ZooKeeper, how: str) -> None:
+    with Network(zookeeper.port, seed=1) as network, Crew(zookeeper.hosts) as crew:
+        first, second = pair(crew, hosts=f"127.0.0.1:{network.port}")
+        cut = boot_clock()
+        if how == "cut":
+            network.move_to(free_port())
+        else:
+            network.trouble, network.is_silent = (lambda _: 1), True
+        told_s = since(first, crew, cut, "stopped")
+        took_s = since(second, crew, cut)
+        print(f"{how}: it stops after {told_s:.2f} s, the other runs after {took_s:.2f} s")
+        assert told_s < took_s
+        network.trouble, network.is_silent = None, False
+        network.move_to(zookeeper.port)
+        until(lambda: f"running={second.address}" in first.report(), crew)
+        second.tell(f"release {crew.destination}")
+        since(first, crew, cut)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("down_s", [0.0, 4.0])
+def test_a_zookeeper_that_restarts(private_server: Callable[..., Any], down_s: float) -> None:
+    """Away for less than a lease nobody notices; else all stop, and one runs again."""
+    server: ZooKeeper = private_server("zookeeper")
+    with Crew(server.hosts) as crew:
+        first, second = pair(crew)
+        down = boot_clock()
+        server.kill()
+        if down_s:
+            since(first, crew, down, "stopped")
+            threading.Event().wait(down_s)
+        server.start()
+        up = boot_clock()
+        until(lambda: first.runs(crew.destination) or second.runs(crew.destination), crew)
+        print(f"ZooKeeper away for {up - down:.1f} s: somebody runs {boot_clock() - up:.2f} s after that")
+        for process in (first, second):
+            expected = process.report().count("session lost") + 1
+            until(lambda process=process, expected=expected: process.report().count("begun") == expected, crew)
+        until(lambda: first.runs(crew.destination) != second.runs(crew.destination), crew)
+        runs, other = (first, second) if first.runs(crew.destination) else (second, first)
+        killed = boot_clock()
+        runs.signal(signal.SIGKILL)
+        since(other, crew, killed)
+
+
+def test_a_release(zookeeper: ZooKeeper) -> None:
+    with Crew(zookeeper.hosts) as crew:
+        first, second = pair(crew)
+        for one, other in ((first, second), (second, first)):
+            asked = boot_clock()
+            one.tell(f"release {crew.destination}")
+            took_s = since(other, crew, asked)
+            print(f"release: the other runs after {took_s * 1000:.0f} ms")
+            assert took_s < 1
+            until(lambda one=one: bool(one.lines("released")), crew)
+            assert one.lines("released")[-1]["done"]
+        asked = boot_clock()
+        first.tell("close")
+        took_s = since(second, crew, asked)
+        print(f"shutdown: the other runs after {took_s * 1000:.0f} ms")
+        assert took_s < 1
+        first.wait_closed()
+
+
+def test_an_operator_pauses_it(zookeeper: ZooKeeper, canal: Any) -> None:
+    with Crew(zookeeper.hosts) as crew:
+        first, second = pair(crew)
+        active, _ = canal.get(path_of(crew))
+        assert active == b'{"active":true,"address":"10.0.0.1:11111"}'
+        paused = boot_clock()
+        canal.set(path_of(crew), active.replace(b"true", b"false"))
+        since(first, crew, paused, "stopped")
+        threading.Event().wait(3)
+        assert not first.runs(crew.destination)
+        assert not second.runs(crew.destination)
+        asked = boot_clock()
+        canal.set(path_of(crew), active)
+        since(first, crew, asked)
+        asked = boot_clock()
+        canal.delete(path_of(crew))
+        since(first, crew, asked)
+
+
+def test_a_start_that_fails_is_left_to_others(zookeeper: ZooKeeper) -> None:
+    with Crew(zookeeper.hosts) as crew:
+        first = crew.add(fails=True)
+        until(lambda: "it cannot start" in first.report(), crew)
+        second = crew.add()
+        until(lambda: second.runs(crew.destination), crew)
+        first.tell(f"mend {crew.destination}")
+        killed = boot_clock()
+        second.signal(signal.SIGKILL)
+        since(first, crew, killed)
+
+
+def test_destinations_are_spread(zookeeper: ZooKeeper, canal: Any) -> None:
+    """Over three servers; over two when one is killed; over three when it is back."""
+    balance = {"settle_s": 1.0, "look_s": 0.2}
+
+    with Crew(zookeeper.hosts, session_s=6.0, destinations=6) as crew:
+
+        def loads() -> list[int]:
+            runs = Counter(one.address for one in crew.processes for name in crew.destinations if one.runs(name))
+            return sorted(runs.values())
+
+        for _ in range(3):
+            crew.add(balance=balance)
+        until(lambda: loads() == [2, 2, 2], crew)
+        assert {one.address for one in crew.processes} <= set(canal.get_children("/otter/canal/cluster"))
+        killed = boot_clock()
+        crew.processes[1].signal(signal.SIGKILL)
+        until(lambda: loads() == [3, 3], crew)
+        print(f"one of three killed: the others have its share after {boot_clock() - killed:.1f} s")
+        back = boot_clock()
+        crew.add(balance=balance, address=crew.processes[1].address)
+        until(lambda: loads() == [2, 2, 2], crew)
+        print(f"it is back: it has its share after {boot_clock() - back:.1f} s")
+        starts = [len(one.lines("running")) for one in crew.processes]
+        threading.Event().wait(4)
+        assert [len(one.lines("running")) for one in crew.processes] == starts
