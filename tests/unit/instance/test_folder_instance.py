@@ -371,7 +371,8 @@ def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
     path = tmp_path / "penstock.yml"
     source = f"{{path: {folder}, poll_s: 0.01}}"
     instance = f"{{destination: shop, source: {source}, start: first{more}}}"
-    path.write_text(f"flight: {{port: 0}}\ncanal: {{port: 0}}\ndata_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
+    ports = "flight: {port: 0}\ncanal: {port: 0}\n"
+    path.write_text(f"{ports}data_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
     return path
 
 
