@@ -82,6 +82,12 @@ class CoordinationError(PenstockError):
     transient = True
 
 
+class NotRunningError(PenstockError):
+    """A destination does not run on this server, or not yet."""
+
+    transient = True
+
+
 class MetaError(PenstockError):
     """A subscription, a batch or a cursor was used against its rules, or cannot be kept."""
 

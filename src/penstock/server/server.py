@@ -7,6 +7,7 @@ from penstock.errors import PenstockError
 from penstock.instance import Instance
 from penstock.server.canal import CanalListener
 from penstock.server.canal.session import Access
+from penstock.server.cluster import Cluster, published_address
 from penstock.server.conf import Conf
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destinations import Destinations
@@ -18,10 +19,10 @@ class Server:
 
     def __init__(self, settings: ServerSettings, conf: Conf | None = None, scan_s: float = 0) -> None:
         self.settings = settings
+        canal = settings.canal
         self.destinations = Destinations()
         self.flight = FlightPort(settings.flight, self.destinations)
         self.canal: CanalListener | None = None
-        canal = settings.canal
         if canal.port is not None:
             stored = canal.stored_hash
             self.canal = CanalListener(
@@ -34,6 +35,9 @@ class Server:
                 handshake_s=canal.handshake_s,
                 connections=canal.connections,
             )
+        host, port = (canal.host, self.canal.port) if self.canal else (settings.flight.host, self.flight.port)
+        self.cluster = Cluster(settings.running, published_address(host, port, settings.running.address))
+        self.destinations.cluster = self.cluster
         self._served: list[Instance] = []
         self.monitor = ConfigMonitor(conf, self.destinations, scan_s) if conf is not None else None
 

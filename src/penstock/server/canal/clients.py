@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from penstock.errors import MetaError, PenstockError
+from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.server.canal.view import Answer, ClientView
 
@@ -45,7 +45,11 @@ class CanalClients:
         at_once: bool,
         is_gone: Callable[[], bool],
     ) -> Answer:
-        return self._view(destination, client_id).get(fetch_size, timeout_s, at_once=at_once, is_gone=is_gone)
+        view = self._view(destination, client_id)
+        answer = view.get(fetch_size, timeout_s, at_once=at_once, is_gone=is_gone)
+        if self._instance_of(destination) is not view.instance:
+            raise NotRunningError(f"destination '{destination}' was started anew: connect again")
+        return answer
 
     def ack(self, destination: str, client_id: int, batch_id: int) -> None:
         self._view(destination, client_id).ack(batch_id)

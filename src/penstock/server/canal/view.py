@@ -43,35 +43,35 @@ class ClientView:
     """Any thread may call it. Batches in which the client would see nothing are acked for it, in their order."""
 
     def __init__(self, instance: Instance, client_id: int, text: str) -> None:
-        self._instance, self._client_id = instance, client_id
+        self.instance, self._client_id = instance, client_id
         self._lock = threading.Lock()  # of all below
         self._unseen: set[int] = set()
         self.subscribe(text)
 
     def subscribe(self, text: str) -> None:
-        settings = self._instance.settings
+        settings = self.instance.settings
         shown = settings.canal
         rendering = Rendering(
-            self._instance.parts.tables.declared,
+            self.instance.parts.tables.declared,
             Values(shown.values, checked_zone(shown.time_zone)),
             ColumnRules.of(settings.filter.columns),
             table_filter(text),
             transactions=shown.transactions,
             gtids=shown.gtids,
         )
-        self._instance.clients.subscribe(self._client_id, text)
+        self.instance.clients.subscribe(self._client_id, text)
         with self._lock:
             self._entries = Entries(rendering)
 
     @property
     def _shown(self) -> CanalRendering:
-        return self._instance.settings.canal
+        return self.instance.settings.canal
 
     def get(
         self, fetch_size: int, timeout_s: float | None, *, at_once: bool = False, is_gone: Callable[[], bool]
     ) -> Answer:
         """None waits for ever, or until the client is gone."""
-        size, clients = self._size(fetch_size), self._instance.clients
+        size, clients = self._size(fetch_size), self.instance.clients
         enough = size if self._shown.waits_for == "batch" and not at_once else _ONE
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -96,7 +96,7 @@ class ClientView:
 
     def _rendered(self, batch_id: int, batch: Batch) -> Answer | None:
         """None for a batch of which the client is to see nothing."""
-        clients = self._instance.clients
+        clients = self.instance.clients
         with self._lock:
             try:
                 written = [self._entries.of(block) for block in batch.blocks]
@@ -113,11 +113,11 @@ class ClientView:
 
     def ack(self, batch_id: int) -> None:
         with self._lock:
-            self._instance.clients.ack(self._client_id, batch_id)
+            self.instance.clients.ack(self._client_id, batch_id)
             self._ack_unseen()
 
     def _ack_unseen(self) -> None:
-        clients = self._instance.clients
+        clients = self.instance.clients
         while (ids := clients.outstanding(self._client_id)) and ids[0] in self._unseen:
             clients.ack(self._client_id, ids[0])
             self._unseen.discard(ids[0])
@@ -125,4 +125,4 @@ class ClientView:
     def rollback(self, batch_id: int | None) -> None:
         with self._lock:
             self._unseen.clear()
-            self._instance.clients.rollback(self._client_id, batch_id)
+            self.instance.clients.rollback(self._client_id, batch_id)

@@ -1,0 +1,188 @@
+"""One destination of a server, and its instance: it runs here, or where an election says."""
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+from penstock.config import InstanceSettings
+from penstock.coordinate import Fence, LockFile, Running
+from penstock.coordinate.callbacks import OnRunning, OnStopped
+from penstock.errors import NotRunningError, PenstockError
+from penstock.instance import Instance
+from penstock.store import Start
+
+log = logging.getLogger(__name__)
+
+
+class Elections(Protocol):
+    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Running: ...
+
+    def leave(self, instance: InstanceSettings) -> None: ...
+
+
+class Destination(ABC):
+    def __init__(self, settings: InstanceSettings) -> None:
+        self.name = settings.destination
+        self._settings = settings
+        self._lock = threading.RLock()  # of starts and stops, one at a time
+        self._instance: Instance | None = None
+        self._file: LockFile | None = None
+
+    @property
+    def settings(self) -> InstanceSettings:
+        return self._settings
+
+    @property
+    def instance(self) -> Instance | None:
+        """What runs here, or did last."""
+        return self._instance
+
+    @abstractmethod
+    def running(self) -> Instance:
+        """That may serve now; raises NotRunningError where there is none."""
+
+    @abstractmethod
+    def start(self) -> None: ...
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    @abstractmethod
+    def reload(self, settings: InstanceSettings) -> None:
+        """One that cannot start leaves the old one running, and raises."""
+
+    def _open(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
+        with self._lock:
+            if settings.data_dir is not None:
+                self._file = LockFile(settings.data_dir / settings.destination)
+                self._file.take()
+            instance = Instance(settings)
+            try:
+                instance.start(fence)
+            except BaseException:
+                self._unlock()
+                raise
+            self._settings, self._instance = settings, instance
+
+    def _close(self) -> None:
+        with self._lock:
+            if self._instance is not None:
+                self._instance.stop()
+            self._unlock()
+
+    def _unlock(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _exchange(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
+        """The instance that runs for one with these settings; the same, if only the filter is another one."""
+        with self._lock:
+            old = self._instance
+            if old is None or old.failure is not None:
+                self._close()
+                self._open(settings, fence)
+                return
+            if old.settings.model_copy(update={"filter": settings.filter}) == settings:
+                old.reload_filter(settings.filter)
+                self._settings = settings
+                return
+            before, clients = self._settings, _Clients(old)
+            self._close()
+            try:
+                self._open(clients.start_of(settings), fence)
+                self._settings = settings
+            except PenstockError:
+                log.warning("reload failed destination=%s: the settings before count again", self.name)
+                self._open(clients.start_of(before), fence)
+                self._settings = before
+                raise
+            finally:
+                clients.join(self._instance)
+
+
+class OwnDestination(Destination):
+    """Nobody else has it."""
+
+    def running(self) -> Instance:
+        if self._instance is None:
+            raise NotRunningError(f"destination '{self.name}' has not been started")
+        return self._instance
+
+    def start(self) -> None:
+        self._open(self._settings)
+
+    def stop(self) -> None:
+        self._close()
+
+    def reload(self, settings: InstanceSettings) -> None:
+        self._exchange(settings)
+
+
+class ElectedDestination(Destination):
+    """Of several servers the one that was elected runs it, for as long as its lease lasts."""
+
+    def __init__(self, settings: InstanceSettings, elections: Elections) -> None:
+        super().__init__(settings)
+        self._elections = elections
+        self.election = elections.join(settings, self._elected, self._ended)
+
+    def running(self) -> Instance:
+        instance = self._instance
+        if instance is None or not self.election.is_held():
+            owner = self.election.owner
+            where = f"; {owner} has it" if owner is not None and owner != self.election.address else ""
+            raise NotRunningError(f"destination '{self.name}' does not run on this server{where}")
+        return instance
+
+    def start(self) -> None:
+        self.election.start()
+
+    def stop(self) -> None:
+        self.election.close()
+        self._elections.leave(self._settings)
+        self._close()
+
+    def reload(self, settings: InstanceSettings) -> None:
+        with self._lock:
+            fence = self.election.fence
+            if fence is not None and fence.is_held() and self._instance is not None:
+                self._exchange(settings, fence)
+            else:
+                self._settings = settings
+
+    def look(self) -> None:
+        """An instance that has failed is given up: another server may have more luck."""
+        instance = self._instance
+        if instance is not None and instance.failure is not None and self.election.is_held():
+            self.election.fail(instance.failure)
+
+    def _elected(self, fence: Fence) -> None:
+        self._open(self._settings, fence)
+
+    def _ended(self, reason: str) -> None:
+        log.info("destination given up destination=%s reason=%s", self.name, reason)
+        self._close()
+
+
+class _Clients:
+    """Of an instance that is about to stop: where its cursors are in memory only, they would be gone with it."""
+
+    def __init__(self, instance: Instance) -> None:
+        is_kept = instance.settings.meta_kind != "memory"
+        self._cursors = {} if is_kept else instance.clients.cursors()
+        self._filters = instance.clients.subscriptions()
+
+    def start_of(self, settings: InstanceSettings) -> InstanceSettings:
+        """From the lowest cursor on."""
+        if not self._cursors or settings.meta_kind != "memory":
+            return settings
+        lowest = min(self._cursors.values())
+        return settings.model_copy(update={"start": f"{lowest.file}:{lowest.offset}"})
+
+    def join(self, instance: Instance | None) -> None:
+        if instance is None:
+            return
+        for client_id, position in self._cursors.items():
+            instance.clients.subscribe(client_id, self._filters.get(client_id, ""), Start.cursor(position))
