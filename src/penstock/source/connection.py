@@ -1,5 +1,6 @@
 """Connections to a source. PyMySQL does handshake, TLS and authentication; its errors become ours here, once."""
 
+import ssl
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -10,13 +11,20 @@ from pymysql.cursors import Cursor
 
 from penstock.config import SourceSettings
 from penstock.errors import AuthenticationError, PenstockError, ProtocolError, SourceConnectionError
-from penstock.source.tls import tls_context, tls_error
+from penstock.source.tls import tls_context, tls_error, trusting
 
 _ANSWER_S = 120  # for one statement: a peer that vanished must not be waited for
 _UNPRIVILEGED = {1044, 1142, 1227}
 _REFUSED = {1045, 1130, 1251, 1698, 1820, 2059, 3118, 3159}
 _LOST = {2003, 2006, 2013, 1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
 _LOCKED = {1205, 1213}
+
+
+class _Connection(Connection):  # type: ignore[reportMissingTypeArgument] - it has one for pyright only
+    """Where it is to be encrypted if the server can, PyMySQL reads certificates that nobody asks for."""
+
+    def _create_ssl_ctx(self, sslp: object) -> ssl.SSLContext:
+        return sslp if isinstance(sslp, ssl.SSLContext) else trusting()
 
 
 def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
@@ -36,7 +44,7 @@ def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
             "ssl": tls_context(settings),
             "init_command": "SET time_zone = '+00:00'",
         }
-        return pymysql.connect(**(options | changes))
+        return _Connection(**(options | changes))
 
 
 @contextmanager

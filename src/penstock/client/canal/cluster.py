@@ -32,7 +32,7 @@ from penstock.errors import (
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-_PAUSE_S = 0.2
+_PAUSE_S = 0.05
 
 
 class Finder(Protocol):
