@@ -42,6 +42,8 @@ class Finder(Protocol):
 
     def wait(self, timeout_s: float) -> None: ...
 
+    def has_turn(self) -> bool: ...
+
     def take_turn(self, timeout_s: float) -> None: ...
 
     def close(self) -> None: ...
@@ -59,6 +61,9 @@ class ListFinder:
 
     def wait(self, timeout_s: float) -> None:
         time.sleep(timeout_s)
+
+    def has_turn(self) -> bool:
+        return True
 
     def take_turn(self, timeout_s: float) -> None: ...
 
@@ -86,6 +91,9 @@ class ZooKeeperFinder:
 
     def wait(self, timeout_s: float) -> None:
         self._servers.wait_changed(timeout_s)
+
+    def has_turn(self) -> bool:
+        return self._lock.is_held()
 
     def take_turn(self, timeout_s: float) -> None:
         if not self._lock.is_held() and not self._lock.acquire(timeout_s):
@@ -178,9 +186,9 @@ class CanalCluster:
                 self._finder.wait(_PAUSE_S)
 
     def _connected(self, deadline: float | None = None) -> CanalConnector:
-        if self._connector is not None and self._connector.is_connected:
-            self._finder.take_turn(0)
+        if self._connector is not None and self._connector.is_connected and self._finder.has_turn():
             return self._connector
+        self.disconnect()
         deadline = deadline or time.monotonic() + self._patience_s
         problem: PenstockError | None = None
         for attempt in itertools.count():
