@@ -155,6 +155,33 @@ def test_batches_are_acked_in_their_order(server: DatabaseServer, schema: str) -
         assert [values[0]["id"] for message in again for _, _, values in changes(message)] == ["0", "1", "2", "3"]
 
 
+def test_what_is_prepared_is_rolled_back_too(mariadb: DatabaseServer, database: Any) -> None:
+    """While a client is busy with a large batch, the next one is made ready for it."""
+    schema = database(mariadb)
+    execute(mariadb, f"CREATE TABLE {schema}.t (id INT PRIMARY KEY, v VARCHAR(200))", f"USE {schema}")
+    with listening(mariadb) as port, connected(port, f"{schema}\\..*") as connector:
+        execute(
+            mariadb,
+            f"USE {schema}",
+            *[f"INSERT INTO t SELECT seq + {500 * i}, REPEAT('x', 100) FROM seq_1_to_500" for i in range(20)],
+        )
+        assert poll(lambda: len(connector.get_without_ack(20, timeout_s=5)) > 0)
+        connector.rollback()
+        first = connector.get_without_ack(20, timeout_s=5)
+        second = connector.get_without_ack(20, timeout_s=5)
+        connector.ack(first.id)
+        connector.rollback()
+        again = connector.get_without_ack(20, timeout_s=5)
+        assert changes(again) == changes(second)
+        connector.rollback()
+        seen = [int(str(row["id"])) for _, _, rows in changes(first) for row in rows]
+        while len(seen) < 10_000:
+            message = connector.get_without_ack(64, timeout_s=5)
+            seen += [int(str(row["id"])) for _, _, rows in changes(message) for row in rows]
+            connector.ack(message.id)
+        assert seen == list(range(1, 10_001))
+
+
 def test_ddl_is_an_entry_and_passes_the_filter_by_its_table(server: DatabaseServer, schema: str) -> None:
     with listening(server) as port, connected(port, f"{schema}\\.t") as connector:
         execute(

@@ -51,6 +51,10 @@ class CanalClients:
             raise NotRunningError(f"destination '{destination}' was started anew: connect again")
         return answer
 
+    def prepare(self, destination: str, client_id: int, fetch_size: int) -> None:
+        """What the client will ask for next."""
+        self._view(destination, client_id).prepare(fetch_size)
+
     def ack(self, destination: str, client_id: int, batch_id: int) -> None:
         self._view(destination, client_id).ack(batch_id)
 

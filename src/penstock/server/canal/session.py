@@ -6,6 +6,7 @@ Where canal answers nothing (ack and rollback that succeed), nothing is answered
 import logging
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from penstock.canal import packet, protobuf, scramble
@@ -141,6 +142,9 @@ class Session:
         self._wire.send(
             packet.messages_head(answer.batch_id, answer.size_bytes), *(piece.data for piece in answer.pieces)
         )
+        if answer.is_large:
+            with suppress(PenstockError):  # the next get meets it
+                self._clients.prepare(destination, client_id, fields.number(3))
 
     def _ack(self, fields: Fields) -> None:
         destination, client_id = _of_client(fields)

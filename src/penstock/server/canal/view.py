@@ -30,6 +30,7 @@ class Answer:
 
     batch_id: int
     pieces: tuple[NDArray[np.uint8], ...]
+    is_large: bool = False  # at least half of what was asked for: there is more to come
 
     @property
     def size_bytes(self) -> int:
@@ -46,6 +47,7 @@ class ClientView:
         self.instance, self._client_id = instance, client_id
         self._lock = threading.Lock()  # of all below
         self._unseen: set[int] = set()
+        self._ahead: tuple[int, Batch] | Answer | None = None  # what the next get will give
         self.subscribe(text)
 
     def subscribe(self, text: str) -> None:
@@ -71,8 +73,10 @@ class ClientView:
         self, fetch_size: int, timeout_s: float | None, *, at_once: bool = False, is_gone: Callable[[], bool]
     ) -> Answer:
         """None waits for ever, or until the client is gone."""
+        if (ready := self._take_ahead()) is not None:
+            return ready
         size, clients = self._size(fetch_size), self.instance.clients
-        enough = size if self._shown.waits_for == "batch" and not at_once else _ONE
+        enough = _ONE if at_once else self._enough(size)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = _LOOK_S if deadline is None else max(0.0, deadline - time.monotonic())
@@ -82,11 +86,15 @@ class ClientView:
             got = (
                 clients.get(self._client_id, size, is_ddl_alone=self._shown.ddl_alone) if is_there or is_over else None
             )
-            answer = self._rendered(*got) if got is not None else None
+            answer = self._rendered(*got, size) if got is not None else None
             if answer is not None:
                 return answer
             if (is_over and got is None) or is_gone():
                 return NOTHING
+
+    def _enough(self, size: BatchSize) -> BatchSize:
+        """To answer before the time is over."""
+        return size if self._shown.waits_for == "batch" else _ONE
 
     def _size(self, fetch_size: int) -> BatchSize:
         count, shown = fetch_size if fetch_size > 0 else _DEFAULT_SIZE, self._shown
@@ -94,22 +102,44 @@ class ClientView:
             return BatchSize(min(count, _MOST_ENTRIES))
         return BatchSize(min(count, max(1, _MOST_BYTES // shown.unit_bytes)), "memory", shown.unit_bytes)
 
-    def _rendered(self, batch_id: int, batch: Batch) -> Answer | None:
+    def prepare(self, fetch_size: int) -> None:
+        """The next batch, while the client is busy with the last one. One that cannot be shown is an error of the get
+        that asks for it."""
+        size, clients = self._size(fetch_size), self.instance.clients
+        with self._lock:
+            if self._ahead is not None or not clients.wait(self._client_id, self._enough(size), 0):
+                return
+            got = clients.get(self._client_id, size, is_ddl_alone=self._shown.ddl_alone)
+            if got is not None:
+                try:
+                    self._ahead = self._written(*got, size)
+                except PenstockError:
+                    self._ahead = got
+
+    def _take_ahead(self) -> Answer | None:
+        with self._lock:
+            ahead, self._ahead = self._ahead, None
+        return self._rendered(*ahead, _ONE) if isinstance(ahead, tuple) else ahead
+
+    def _rendered(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
         """None for a batch of which the client is to see nothing."""
-        clients = self.instance.clients
         with self._lock:
             try:
-                written = [self._entries.of(block) for block in batch.blocks]
+                return self._written(batch_id, batch, size)
             except PenstockError:
                 self._unseen.clear()
-                clients.rollback(self._client_id)
+                self.instance.clients.rollback(self._client_id)
                 raise
-            pieces = tuple(one.data for one in written if len(one))
-            if pieces:
-                return Answer(batch_id, pieces)
-            self._unseen.add(batch_id)
-            self._ack_unseen()
-            return None
+
+    def _written(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
+        written = [self._entries.of(block) for block in batch.blocks]
+        pieces = tuple(one.data for one in written if len(one))
+        if pieces:
+            has = sum(map(len, batch.blocks)) if size.unit == "items" else sum(one.size_bytes for one in batch.blocks)
+            return Answer(batch_id, pieces, 2 * has >= (size.count if size.unit == "items" else size.bytes))
+        self._unseen.add(batch_id)
+        self._ack_unseen()
+        return None
 
     def ack(self, batch_id: int) -> None:
         with self._lock:
@@ -125,4 +155,5 @@ class ClientView:
     def rollback(self, batch_id: int | None) -> None:
         with self._lock:
             self._unseen.clear()
+            self._ahead = None
             self.instance.clients.rollback(self._client_id, batch_id)
