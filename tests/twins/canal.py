@@ -2,6 +2,7 @@
 
 import math
 import struct
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -50,8 +51,9 @@ def java_real(value: float, *, is_float: bool) -> str:
 def _shortest_float(value: float) -> str:
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
-        if abs(float(text)) < 3.5e38 and struct.pack("<f", float(text)) == struct.pack("<f", value):
-            return text
+        with suppress(OverflowError):
+            if struct.pack("<f", float(text)) == struct.pack("<f", value):
+                return text
     return repr(value)
 
 
@@ -82,7 +84,7 @@ def canal_text(column: Column, value: Any, zone: str = "UTC") -> str:  # noqa: C
         case Decimal():
             return canal_decimal(value, column.scale)
         case bytes():
-            return value.decode("latin-1")
+            return (value.rstrip(b"\0") if column.type is W.STRING else value).decode("latin-1")
         case datetime():
             if column.type in _INSTANTS and zone != "UTC":
                 value = value.astimezone(ZoneInfo(zone))

@@ -61,7 +61,7 @@ def expected_value(log: Log, column: Column, shown: Shown) -> Any:
             return value if log.has_signs or value < half else value - 2 * half
         case Kind.TEXT:
             raw = bytes.fromhex(first)
-            return _text(bytes.fromhex(last).decode(), raw) if log.has_charsets else raw
+            return readable(bytes.fromhex(last).decode(), raw) if log.has_charsets else raw
         case Kind.BINARY | Kind.ADDRESS:
             is_told = column.kind is Kind.ADDRESS and log.with_catalogue
             return last if is_told else _filled(log, bytes.fromhex(first))
@@ -74,7 +74,7 @@ def _filled(log: Log, stored: bytes) -> bytes:
     return stored if log.has_charsets else stored.rstrip(b"\0")
 
 
-def _text(text: str, raw: bytes) -> str:
+def readable(text: str, raw: bytes) -> str:
     """A byte that is no character in its charset: the server shows a question mark, the decoder U+FFFD."""
     if "?" not in text or len(text) != len(raw):
         return text

@@ -9,7 +9,7 @@ A transaction of which a block has all and nothing else is to be shown is not sh
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.filter import ColumnRules
 from penstock.inspect.note import are_notes, note_texts
+from penstock.model import TableSchema
 from penstock.render.canal import entry_kernels as kernels
 from penstock.render.canal.gtids import Clocks
 from penstock.render.canal.rows import WrittenRows, write_rows
@@ -38,6 +39,7 @@ _ROWS = {
 }  # fmt: skip
 _ROW_TYPES = np.zeros(256, np.int64)
 _ROW_TYPES[[int(kind) for kind in _ROWS]] = list(_ROWS.values())
+_BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
 _ZERO_END = protobuf.text(2, "0")  # of a transaction without a number
 DeclaredOf = Callable[[Block, int], Sequence[str]]  # the types of a table's columns, by its id in a block
 
@@ -83,10 +85,20 @@ class Entries:
         if found is None:
             if len(self._plans) >= _REMEMBERED:
                 self._plans.clear()
-            table = block.schema_of(number)
+            table = _told_apart(block.schema_of(number), declared)
             columns = self._rendering.columns.columns_of(table)
             found = self._plans[key] = plan_table(table, columns, declared, self._rendering.values)
         return found
+
+
+def _told_apart(table: TableSchema, declared: Sequence[str]) -> TableSchema:
+    """With what the log does not tell from BINARY and VARBINARY."""
+    kinds = [text.partition("(")[0] for text in declared]
+    if _BINARY.isdisjoint(kinds):
+        return table
+    pairs = zip(table.columns, kinds, strict=True)
+    columns = (replace(column, declared=kind if kind in _BINARY else column.declared) for column, kind in pairs)
+    return replace(table, columns=tuple(columns))
 
 
 class _Page:

@@ -173,6 +173,21 @@ def write_latin1(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
         out_bounds[i + 1] = place
 
 
+@kernel(I64(BYTES, I64S_IN, I64S, U8S))
+def strip_zeros(data: Any, bounds: Any, out_bounds: Any, out: Any) -> Any:
+    """Each without the zero bytes at its end; `out` has as many bytes as all of them."""
+    place = np.int64(0)
+    out_bounds[0] = 0
+    for i in range(bounds.size - 1):
+        first, stop = bounds[i], bounds[i + 1]
+        while stop > first and data[np.uint64(stop - 1)] == 0:
+            stop -= 1
+        copy_bytes(out, place, data, first, stop - first)
+        place += stop - first
+        out_bounds[i + 1] = place
+    return place
+
+
 @kernel(I64(BYTES, I64S_IN, I64, I64S, U8S))
 def trim_decimals(data: Any, bounds: Any, kept: Any, out_bounds: Any, out: Any) -> Any:
     """Decimals with all digits of their fraction: what is behind the first `kept` of these, if that is zeros only, is

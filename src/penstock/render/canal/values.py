@@ -98,7 +98,8 @@ class Values:
         """The texts; a null stays null."""
         kind = array.type
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return _latin1(array)
+            is_padded = column.type is W.STRING and self.style == "canal"
+            return _latin1(_without_zeros(array) if is_padded else array)
         if pa.types.is_decimal(kind):
             return _decimals(array) if self.style == "canal" else text.decimals(array)
         if pa.types.is_floating(kind):
@@ -138,6 +139,14 @@ def _latin1(array: pa.Array) -> pa.Array:
     out, out_bounds = np.empty(size, np.uint8), np.empty(len(array) + 1, np.int64)
     row_kernels.write_latin1(data, bounds, out_bounds, out)
     return text.like(array, out_bounds, out)
+
+
+def _without_zeros(array: pa.Array) -> pa.Array:
+    """BINARY as the log has it: without the zeros at its end."""
+    data, bounds = text.bytes_of(array)
+    out, out_bounds = np.empty(int(bounds[-1] - bounds[0]), np.uint8), np.empty(len(array) + 1, np.int64)
+    used = row_kernels.strip_zeros(data, bounds, out_bounds, out)
+    return text.like(array, out_bounds, out[:used])
 
 
 def _decimals(array: pa.Array) -> pa.Array:
