@@ -12,7 +12,7 @@ import pytest
 from penstock.canal import packet, scramble
 from penstock.canal.types import EntryType, EventType
 from penstock.client.canal import CanalConnector, Message
-from penstock.errors import AuthenticationError, ProtocolError
+from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError
 from penstock.instance import Instance
 from penstock.server.canal import CanalListener
 from penstock.server.canal.session import Access
@@ -37,10 +37,17 @@ def schema(server: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
 
 @contextmanager
 def listening(server: DatabaseServer, access: Access | None = None, **settings: Any) -> Iterator[CanalListener]:
+    """A port with one instance; its own settings are those of CanalListener."""
+    limits = {name: settings.pop(name) for name in ("connections", "handshake_s") if name in settings}
     instance = instance_of(server, **settings)
     instance.start()
-    found: dict[str, Instance] = {instance.settings.destination: instance}
-    port = CanalListener("127.0.0.1", 0, found.__getitem__, access=access)
+
+    def instance_named(destination: str) -> Instance:
+        if destination != instance.settings.destination:
+            raise ConfigurationError(f"there is no destination '{destination}'")
+        return instance
+
+    port = CanalListener("127.0.0.1", 0, instance_named, access=access, **limits)
     port.start()
     try:
         yield port

@@ -1,0 +1,213 @@
+"""Peers that do all wrong at canal's port: it answers in one line or closes, stays small, and serves the others."""
+
+import contextlib
+import os
+import random
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.canal import messages, packet, scramble
+from penstock.canal.packet import PacketType
+from penstock.client.canal import CanalConnector
+from penstock.errors import AuthenticationError
+from penstock.server.canal import CanalListener
+from penstock.server.canal.session import Access
+from penstock.testing import DatabaseServer
+from tests.capture import execute, poll
+from tests.integration.test_canal_port import changes, connected, listening
+
+FRAMES = int(os.environ.get("HOSTILE_FRAMES", "10000"))
+PER_CONNECTION = 25
+_WORDS = ("Traceback", 'File "', ".py", "Error(")
+
+
+@pytest.fixture
+def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = database(mariadb)
+    execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+    return name
+
+
+def resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+
+class Neighbour:
+    """A client that behaves, while others do not."""
+
+    def __init__(self, port: CanalListener, server: DatabaseServer, schema: str) -> None:
+        self._server, self._schema = server, schema
+        self._connector = CanalConnector("127.0.0.1", port.port, "default", client_id=7)
+        self._connector.connect()
+        self._connector.subscribe(f"{schema}\\.t")
+        self._written = 0
+        self.longest_s = 0.0
+
+    def check(self) -> None:
+        """A row comes through, soon."""
+        begin = time.monotonic()
+        execute(self._server, f"INSERT INTO {self._schema}.t VALUES ({self._written})")
+        found = list[Any]()
+        while not found and time.monotonic() < begin + 30:
+            message = self._connector.get_without_ack(100, timeout_s=10)
+            found = [values for _, _, values in changes(message)]
+            self._connector.ack(message.id)
+        assert found == [[{"id": str(self._written)}]]
+        self._written += 1
+        self.longest_s = max(self.longest_s, time.monotonic() - begin)
+
+    def close(self) -> None:
+        self._connector.disconnect()
+
+
+def good_frames() -> list[bytes]:
+    names = {"destination": "default", "client_id": "1001"}
+    several: list[tuple[PacketType, Any]] = [
+        (PacketType.CLIENTAUTHENTICATION, messages.ClientAuth(username="u", password=b"0" * 40)),
+        (PacketType.SUBSCRIPTION, messages.Sub(filter=".*\\..*", **names)),
+        (PacketType.GET, messages.Get(fetch_size=10, timeout=1, unit=2, **names)),
+        (PacketType.CLIENTACK, messages.ClientAck(batch_id=3, **names)),
+        (PacketType.CLIENTROLLBACK, messages.ClientRollback(**names)),
+        (PacketType.UNSUBSCRIPTION, messages.Unsub(**names)),
+        (PacketType.HEARTBEAT, messages.Ack()),
+    ]
+    return [packet.frame(kind, body.SerializeToString()) for kind, body in several]
+
+
+def mutated(source: random.Random, frames: list[bytes]) -> bytes:
+    match source.randrange(6):
+        case 0:
+            return source.randbytes(source.randrange(1, 200))
+        case 1:
+            return struct.pack(">I", source.choice((0, 1, 5, 1 << 24, 1 << 31, (1 << 32) - 1))) + source.randbytes(20)
+        case 2:
+            body = source.randbytes(source.randrange(300))
+            return struct.pack(">I", len(body)) + body
+        case 3:
+            frame = bytearray(source.choice(frames))
+            for _ in range(source.randrange(1, 5)):
+                frame[source.randrange(len(frame))] = source.randrange(256)
+            return bytes(frame)
+        case 4:
+            frame = source.choice(frames)
+            return frame[: source.randrange(len(frame))]
+        case _:
+            return source.choice(frames)
+
+
+@pytest.mark.timeout(400)
+def test_random_and_mutated_frames(mariadb: DatabaseServer, schema: str) -> None:
+    seed = random.randrange(1 << 32)
+    source, frames, sent = random.Random(seed), good_frames(), 0
+    with listening(mariadb) as port:
+        neighbour = Neighbour(port, mariadb, schema)
+        neighbour.check()
+        before, answers = resident_mib(), b""
+        while sent < FRAMES:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
+                if source.random() < 0.7:  # logged in
+                    one.sendall(packet.frame(PacketType.CLIENTAUTHENTICATION, b""))
+                for _ in range(PER_CONNECTION):
+                    sent += 1
+                    one.sendall(mutated(source, frames))
+                one.shutdown(socket.SHUT_WR)
+                one.settimeout(0.5)
+                while piece := one.recv(1 << 16):
+                    answers = (answers + piece)[-100_000:]
+            if sent % 1000 < PER_CONNECTION:
+                neighbour.check()
+        assert poll(lambda: port.open_connections == 1, 30), f"seed {seed}"
+        neighbour.check()
+        neighbour.close()
+        assert not any(word.encode() in answers for word in _WORDS), f"seed {seed}"
+        assert resident_mib() - before < 60, f"seed {seed}"
+        assert neighbour.longest_s < 5
+
+
+@pytest.mark.timeout(300)
+def test_idle_and_slow_connections(mariadb: DatabaseServer, schema: str) -> None:
+    with listening(mariadb) as port:
+        neighbour = Neighbour(port, mariadb, schema)
+        neighbour.check()
+        before = resident_mib()
+        several = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(500)]
+        try:
+            for number, one in enumerate(several):
+                if number % 2:
+                    one.sendall(packet.frame(PacketType.CLIENTAUTHENTICATION, b""))
+                if number % 5 == 0:
+                    one.sendall(b"\x00\x00\x10\x00half of")
+            assert poll(lambda: port.open_connections == 501)
+            for _ in range(10):
+                neighbour.check()
+            assert resident_mib() - before < 100
+            # Those that did not say who they are, and those that stopped inside of a packet, are closed after a while.
+            assert poll(lambda: port.open_connections < 300, 40)
+            neighbour.check()
+        finally:
+            for one in several:
+                one.close()
+        assert poll(lambda: port.open_connections == 1, 30)
+        neighbour.close()
+
+
+def test_there_are_no_more_connections_than_allowed(mariadb: DatabaseServer) -> None:
+    with listening(mariadb, connections=5) as port:
+        several = [socket.create_connection(("127.0.0.1", port.port)) for _ in range(5)]
+        assert poll(lambda: port.open_connections == 5)
+        with socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
+            assert b"has 5 connections" in one.recv(1000)
+        for one in several:
+            one.close()
+        assert poll(lambda: port.open_connections == 0)
+
+
+def test_a_client_that_does_not_read_holds_up_nobody(mariadb: DatabaseServer, schema: str) -> None:
+    execute(mariadb, f"CREATE TABLE {schema}.big (id INT PRIMARY KEY, v TEXT)")
+    with listening(mariadb, handshake_s=2) as port, connected(port, f"{schema}\\.big", client_id=8) as lazy:
+        execute(mariadb, f"USE {schema}", "INSERT INTO big SELECT seq, REPEAT('x', 10000) FROM seq_1_to_2000")
+        neighbour = Neighbour(port, mariadb, schema)
+        names = {"destination": "default", "client_id": "8"}
+        for _ in range(3):
+            lazy._send(PacketType.GET, messages.Get(fetch_size=20_000, timeout=5000, unit=2, **names))
+        time.sleep(1)
+        for _ in range(5):
+            neighbour.check()
+        assert neighbour.longest_s < 2
+        neighbour.close()
+
+
+def test_wrong_passwords(mariadb: DatabaseServer) -> None:
+    """Nobody is let in, a connection has three attempts, and who knows the password is not kept waiting."""
+    with listening(mariadb, Access("canal", scramble.stored_form("secret"))) as port:
+
+        def guess() -> None:
+            for number in range(50):
+                with pytest.raises(AuthenticationError):
+                    CanalConnector("127.0.0.1", port.port, "default", user="canal", password=str(number)).connect()
+
+        threads = [threading.Thread(target=guess) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        with connected(port, user="canal", password="secret") as connector:
+            for _ in range(50):
+                connector.get_without_ack(1)
+        for thread in threads:
+            thread.join(60)
+        with socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
+            for _ in range(4):
+                with contextlib.suppress(OSError):
+                    one.sendall(packet.frame(PacketType.CLIENTAUTHENTICATION, b"\x0a\x05canal"))
+            found = b""
+            with contextlib.suppress(ConnectionResetError):
+                while piece := one.recv(1000):
+                    found += piece
+            assert found.count(b"auth failed") <= 3
