@@ -255,9 +255,7 @@ class Capture:
         self._enter(InstanceState.SWITCHING, f"{source.address} has {kinship.value}")
         if kinship is Kinship.ANEW:
             self._wait_for_copies(start, seen)
-            raise PositionLostError(
-                f"the log of {source.address} began anew, or lost its end: what came after {start} may be lost"
-            )
+            raise PositionLostError(self._anew(start))
         gtids = self._usable_gtids(start, seen, source)
         by_gtids = gtids is not None and source.takes_gtids
         epoch = parts.lineage.epoch + (kinship is not Kinship.SAME)
@@ -346,6 +344,10 @@ class Capture:
 
     # -- gaps
 
+    def _anew(self, start: Position) -> str:
+        address = self._parts.log.origin.address
+        return f"the log of {address} began anew, or lost its end: what came after {start} may be lost"
+
     def _get_over(self, error: PositionLostError) -> bool:
         """What the log no longer has: by policy. False when it stops."""
         try:
@@ -370,7 +372,9 @@ class Capture:
             return False
         is_same = kinship is Kinship.SAME and start.epoch == parts.lineage.epoch
         is_cut = is_same and start.file_number >= seen.oldest.file_number
-        gap = gap_of(source, start if is_same else replace(start, gtids=None), seen, str(error))
+        # It may have been noticed by what the source answered, before it was looked at.
+        reason = self._anew(start) if kinship is Kinship.ANEW else str(error)
+        gap = gap_of(source, start if is_same else replace(start, gtids=None), seen, reason)
         if gap.is_empty and is_same and not is_cut:
             log.info("nothing is missing destination=%s: %s", self._destination, gap)
             parts.store.go_on_at(replace(seen.oldest, epoch=start.epoch, gtids=start.gtids, timestamp=start.timestamp))
