@@ -216,15 +216,15 @@ def test_ddl_is_an_entry_and_passes_the_filter_by_its_table(server: DatabaseServ
 
 def test_a_get_that_waits_holds_up_nobody(server: DatabaseServer, schema: str) -> None:
     with listening(server) as port, connected(port, f"{schema}\\..*") as waiting, connected(port, client_id=7) as other:
-        thread = threading.Thread(target=waiting.get_without_ack, args=(1000, 5))
+        thread = threading.Thread(target=waiting.get_without_ack, args=(1000, 20))
         thread.start()
         begin = time.monotonic()
         for _ in range(20):
             other.get_without_ack(10)
             other.rollback()
-        assert time.monotonic() - begin < 4
+        assert time.monotonic() - begin < 18
         execute(server, f"INSERT INTO {schema}.t VALUES (1, 'x')")
-        thread.join(10)
+        thread.join(30)
         assert not thread.is_alive()
 
 
@@ -237,10 +237,10 @@ def test_a_get_with_a_timeout_waits_for_entries_or_for_a_batch(
     with listening(mariadb, canal={"waits_for": waits_for}) as port, connected(port, f"{schema}\\..*") as connector:
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1)")
         begin = time.monotonic()
-        message = Message(*_plain_get(connector, 1000, 1500))
+        message = Message(*_plain_get(connector, 1000, 6000))
         took = time.monotonic() - begin
         assert [values for _, _, values in changes(message)] == [[{"id": "1"}]]
-        assert took > 1.4 if waits_for == "batch" else took < 1.4
+        assert took > 5.5 if waits_for == "batch" else took < 5.5
 
 
 def _plain_get(connector: Any, size: int, timeout_ms: int) -> tuple[int, tuple[bytes, ...]]:
