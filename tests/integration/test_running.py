@@ -77,8 +77,8 @@ def test_a_server_that_is_killed(zookeeper: ZooKeeper, canal: Any) -> None:
         took_s = since(second, crew, killed)
         after_s = killed + took_s - gone()
         print(f"kill -9: runs again after {took_s:.2f} s, {after_s:.2f} s after the session ended")
-        assert after_s < 12
-        assert took_s < 20
+        assert after_s < 3
+        assert took_s < 9
 
 
 def test_a_server_that_is_stopped_for_longer_than_its_session(zookeeper: ZooKeeper) -> None:
@@ -167,14 +167,14 @@ def test_a_release(zookeeper: ZooKeeper) -> None:
             one.tell(f"release {crew.destination}")
             took_s = since(other, crew, asked)
             print(f"release: the other runs after {took_s * 1000:.0f} ms")
-            assert took_s < 10
+            assert took_s < 1
             until(lambda one=one: bool(one.lines("released")), crew)
             assert one.lines("released")[-1]["done"]
         asked = boot_clock()
         first.tell("close")
         took_s = since(second, crew, asked)
         print(f"shutdown: the other runs after {took_s * 1000:.0f} ms")
-        assert took_s < 10
+        assert took_s < 1
         first.wait_closed()
 
 
