@@ -131,7 +131,7 @@ def test_another_server_goes_on(
     assert check_one_at_a_time(probers) >= 1
     with capsys.disabled():
         print(f"\n{trouble}: rows again after {took:.2f} s")
-    assert took < SESSION_S + 30, "machines are noisy: what it should take is printed"
+    assert took < (1.0 if trouble == "leave" else SESSION_S + 3)
 
 
 def _trouble(kind: str, server: ServerProcess, network: Network) -> None:

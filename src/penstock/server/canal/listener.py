@@ -17,7 +17,6 @@ log = logging.getLogger(__name__)
 
 _BACKLOG = 128
 _JOIN_S = 5.0
-_STACK_BYTES = 512 << 10
 
 
 class CanalListener:
@@ -92,7 +91,13 @@ class CanalListener:
             thread = threading.Thread(target=self._serve, args=(connection, name), name=name, daemon=True)
             with self._lock:
                 self._open[connection] = thread
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no more of them; the port stays open
+                log.warning("connection refused peer=%s reason=%s", peer[0], error)
+                _close(connection)
+                with self._lock:
+                    self._open.pop(connection, None)
 
     def _serve(self, connection: socket.socket, name: str) -> None:
         try:
