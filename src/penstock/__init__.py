@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.binlog.read import read_binlog
+    from penstock.client import connect
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "read_binlog"]
+__all__ = ["__version__", "connect", "read_binlog"]
 
 
 def __getattr__(name: str) -> Any:
@@ -16,4 +17,8 @@ def __getattr__(name: str) -> Any:
         from penstock.binlog.read import read_binlog  # noqa: PLC0415
 
         return read_binlog
+    if name == "connect":
+        from penstock.client import connect  # noqa: PLC0415
+
+        return connect
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -66,6 +66,12 @@ class SchemaError(PenstockError):
     """A table's shape is unknown, not supported, or not what was asked for."""
 
 
+class TableAlteredError(SchemaError):
+    """A table has other columns than when a stream of it began: it is opened again."""
+
+    transient = True
+
+
 class StoreFullError(PenstockError):
     """There is no room on the disk; it goes on when there is."""
 

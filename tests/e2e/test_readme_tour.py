@@ -63,7 +63,7 @@ def running(command: list[str], folder: Path, stop: signal.Signals = signal.SIGI
 def test_the_tour_does_what_it_says(private_server: Callable[..., Any], tmp_path: Path) -> None:
     server = private_server("mariadb")
     listen = free_port()
-    (sql,), (python,), (yaml,) = blocks("sql"), blocks("python"), blocks("yaml")
+    (sql,), (spark, arrow), (yaml,) = blocks("sql"), blocks("python"), blocks("yaml")
     serve, sync = (block.strip().splitlines()[-1] for block in blocks("sh"))
     execute(server, *filter(str.strip, sql.split(";\n")))
 
@@ -72,16 +72,20 @@ def test_the_tour_does_what_it_says(private_server: Callable[..., Any], tmp_path
 
     with running([*local(serve).split(), "--listen", str(listen)], tmp_path) as served:
         assert served.says(f"serving Arrow Flight on 127.0.0.1:{listen}"), served.output
-        (tmp_path / "tour.py").write_text(local(python))
+        # Both start at the log's end: change something until they have seen one.
+        price = itertools.cycle(range(1000, 2000))
+
+        def is_printed(reading: Running) -> bool:
+            execute(server, f"UPDATE shop.product SET price = {next(price)} WHERE id = 1")
+            return "update_postimage" in reading.output or reading.process.poll() is not None
+
+        (tmp_path / "arrow.py").write_text(local(arrow))
+        with running([sys.executable, "-u", "arrow.py"], tmp_path, signal.SIGTERM) as reading:
+            assert poll(lambda: is_printed(reading), 60), reading.output
+            assert "'name': 'copper kettle', 'price': Decimal('1" in reading.output
+        (tmp_path / "tour.py").write_text(local(spark))
         with running([sys.executable, "tour.py"], tmp_path, signal.SIGTERM) as reading:
-            # The query starts at the log's end: change something until it has seen one.
-            price = itertools.cycle(range(1000, 2000))
-
-            def is_printed() -> bool:
-                execute(server, f"UPDATE shop.product SET price = {next(price)} WHERE id = 1")
-                return "update_postimage" in reading.output or reading.process.poll() is not None
-
-            assert poll(is_printed, 200), reading.output
+            assert poll(lambda: is_printed(reading), 200), reading.output
             assert re.search(
                 r"\|1 +\|copper kettle *\|1\d{3}\.00\|update_postimage\|\d+ *\|0-1-\d+ *\|\[price\]", reading.output
             ), reading.output

@@ -239,7 +239,7 @@ def test_parts_of_a_range_are_whole_transactions(served: Server, mariadb: Databa
         tickets = client.parts([table], start, store.latest)
         assert len(tickets) == 3
         from_store = read(tickets)
-        store.release("readers", store.latest)
+        client.ack(store.latest)
         assert store.first > start
         assert read(tickets) == from_store
     assert [len(part) for part in from_store] == [50, 50, 50]

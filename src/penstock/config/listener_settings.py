@@ -73,6 +73,7 @@ class FlightSettings(Section):
     tls_cert: Path | None = Field(default=None, description="certificate of this server, PEM; with it, TLS only")
     tls_key: Path | None = Field(default=None, description="its key, PEM")
     tokens: dict[str, SecretStr] = Field(default={}, description="who may call: a name, and the token it comes with")
+    streams: int = Field(default=256, ge=1, description="so many at a time")
 
     @model_validator(mode="after")
     def _lets_in_whom_it_knows(self) -> Self:

@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 _JOIN_S = 10.0
 _KEEP_S = 1.0  # how often the place from which capture goes on is kept
 _READERS = "readers"  # the client that stands for all who read by position
+_SILENT_S = 60.0  # so long capture waits for them
 
 
 class Instance:
@@ -169,7 +170,7 @@ class Instance:
 
     def read(self, start: Position, end: Position) -> Iterator[Block]:
         """Entries of (start, end], from the store where it has them, else from the source's log."""
-        store = self._store_for_readers()
+        store = self.store
         self.source_log.check_reached(end, store.latest)
         held = store.read(start, end)
         if held is None and end.epoch < self.source_log.epoch and end > store.first_for(end):
@@ -191,7 +192,7 @@ class Instance:
 
     def _store_for_readers(self) -> EventStore:
         """From the first of them on, what they have not acked is kept."""
-        self.store.add_client(_READERS, wants_whole=True, reads_log=True)
+        self.store.add_client(_READERS, wants_whole=True, reads_log=True, gives_way_s=_SILENT_S)
         return self.store
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:

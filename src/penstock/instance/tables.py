@@ -99,6 +99,12 @@ class Tables:
         """Changes that the log has as statements, not as rows: nobody gets them."""
         return self._unseen
 
+    @property
+    def names(self) -> list[TableName]:
+        """Of tables that are there after all that was followed."""
+        with self._lock:
+            return self._history.catalogue.tables()
+
     def describe(self, name: TableName) -> TableSchema:
         """As the last rows that were followed have it, or the DDL since."""
         with self._lock:

@@ -4,15 +4,13 @@ One table: its columns, then the change columns. Several tables: `_table`, one n
 the row of a change in that table, then the change columns.
 """
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names
+from penstock.binlog.rows.fields import CHANGE_FIELDS, chosen_fields, own_names
 from penstock.client import FlightClient
-from penstock.errors import SchemaError
 from penstock.model import TableName
 from penstock.spark.options import ReadOptions
 from penstock.spark.types import for_spark
@@ -34,7 +32,7 @@ class StreamLayout:
     def ask(cls, options: ReadOptions, client: FlightClient) -> "StreamLayout":
         described = client.describe(options.tables)
         fields = {
-            table: _chosen(table, schema, options.columns_of(table))
+            table: chosen_fields(table, schema, options.columns_of(table))
             for table, schema in zip(options.tables, described, strict=True)
         }
         return cls(options, fields)
@@ -80,17 +78,3 @@ class StreamLayout:
             ]
         arrays = [column.cast(field.type) for column, field in zip([*columns, *about], self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-def _chosen(table: TableName, described: pa.Schema, columns: list[str] | None) -> pa.Schema:
-    """All columns that can be decoded, or the chosen ones, each of which must be."""
-    if columns is None:
-        return described.remove_metadata()
-    metadata: dict[bytes, bytes] = described.metadata or {}
-    refused: dict[str, str] = json.loads(metadata.get(b"refused", b"{}"))
-    for name in columns:
-        if name in refused:
-            raise SchemaError(refused[name])
-        if name not in described.names:
-            raise SchemaError(f"table {table} has no column {name}; it has {', '.join(described.names)}")
-    return pa.schema([field for field in described.remove_metadata() if field.name in columns])

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.client import Address
 from penstock.errors import ConfigurationError
 from penstock.model import Position, TableName
 
 _KNOWN = {
-    "server": "HOST:PORT of a Penstock server",
+    "server": "HOST:PORT of a Penstock server, or grpc+tls://HOST:PORT",
+    "token": "that the server lets you in with",
+    "tlsCa": "file with certificates to trust, on the driver and every executor; makes the connection TLS",
     "destination": "instance on that server, `default` when not given",
     "table": "one table, database.table",
     "tables": "several tables, separated by commas; each becomes one struct column",
@@ -21,7 +24,7 @@ _SPARKS_OWN = {"path"}
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    server: str
+    server: Address
     destination: str
     tables: tuple[TableName, ...]
     is_flat: bool  # one table, its columns at the top
@@ -47,7 +50,7 @@ class ReadOptions:
         if starting not in ("latest", "earliest"):
             Position.parse(starting)
         return cls(
-            server=given["server"],
+            server=Address(given["server"], given.get("token", ""), given.get("tlsca", "")),
             destination=given.get("destination", "default"),
             tables=tuple(TableName.parse(name) for name in names),
             is_flat=is_flat,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyspark.sql.datasource as spark
 from pyspark.sql.types import StructType
 
-from penstock.client import FlightClient
+from penstock.client import Address, FlightClient
 from penstock.model import Position
 from penstock.spark.layout import StreamLayout
 from penstock.spark.options import ReadOptions
@@ -28,7 +28,7 @@ _PATIENCE_S = 120.0  # a server that restarts is waited for
 
 
 @lru_cache(maxsize=16)
-def shared_client(server: str, destination: str) -> FlightClient:
+def shared_client(server: Address, destination: str) -> FlightClient:
     """One per process: Spark's workers are reused from batch to batch."""
     return FlightClient(server, destination, patience_s=_PATIENCE_S)
 

@@ -47,6 +47,7 @@ class Client:
     filter: TableFilter | None = None
     wants_whole: bool = False  # transactions only
     reads_log: bool = False  # and what has no room in memory it reads from the source's log by itself
+    gives_way_s: float | None = None  # silent so long, or while others have nothing left, capture does not wait for it
     seen_s: float = 0
     lost: str = ""  # why
     rewinds: int = 0

@@ -1,6 +1,6 @@
 """The clients of a store, and what is kept for them. Everything here is called inside the store's gate."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from penstock.store.batch import BatchSize
 from penstock.store.books import Books
@@ -14,8 +14,8 @@ IDLE_S = 300.0
 class Roster:
     """By name."""
 
-    def __init__(self, shelf: Shelf, books: Books) -> None:
-        self._shelf, self._books = shelf, books
+    def __init__(self, shelf: Shelf, books: Books, clock: Callable[[], float]) -> None:
+        self._shelf, self._books, self._clock = shelf, books, clock
         self.clients: dict[str, Client] = {}
         self.is_full = False  # the last put found no room
 
@@ -45,6 +45,9 @@ class Roster:
     def _can_take(self, entries: Sequence[Entries]) -> bool:
         if self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries):
             return True
+        if self._put_out():
+            self.free()
+            return self._can_take(entries)
         # One that wants whole transactions can ack nothing before the first is here: waiting would be for ever.
         waiting = [client for client in self.holding if client.wants_whole]
         stuck = [client for client in waiting if self._books.boundary.sequence <= client.ack.sequence]
@@ -54,6 +57,18 @@ class Roster:
             client.move(get=self._books.put, ack=self._books.put)
         self.free()
         return self._shelf.has_room(self._books.put.sequence - self._acked.sequence, entries)
+
+    def _put_out(self) -> bool:
+        """The slowest clients, if they give way, and others wait for what has no room, or they themselves are silent.
+        What they miss they read from the source's log."""
+        holding, now_s = self.holding, self._clock()
+        lowest = min((client.ack.sequence for client in holding), default=0)
+        has_hungry = any(client.ack.sequence == self._books.put.sequence > lowest for client in holding)
+        slowest = [client for client in holding if client.ack.sequence == lowest and client.gives_way_s is not None]
+        out = [one for one in slowest if has_hungry or now_s - one.seen_s > (one.gives_way_s or 0)]
+        for client in out:
+            client.lost = f"the store was full, and {client.name} gave way"
+        return bool(out)
 
     def is_ready(self, client: Client, size: BatchSize) -> bool:
         books = self._books

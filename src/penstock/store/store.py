@@ -30,6 +30,7 @@ from penstock.store.stored_log import TRIES, StoredLog
 log = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.5  # for room on the disk
+_LOOK_FOR_SILENCE_S = 1.0  # of clients that capture waits for
 _ROUNDS = 3  # in which a client may reach the begin of the store and find that it has moved on
 
 
@@ -46,7 +47,7 @@ class EventStore(StoredLog):
     ) -> None:
         super().__init__(shelf, start, Gate(clock))
         self._log = source_log
-        self._roster = Roster(shelf, self._books)  # as all below protected by the gate
+        self._roster = Roster(shelf, self._books, clock)  # as all below protected by the gate
         self._is_disk_full = False
 
     # -- capture's side
@@ -58,8 +59,9 @@ class EventStore(StoredLog):
         deadline = self._gate.deadline(timeout_s)
         while True:
             with self._gate:
-                if not self._gate.wait(lambda: not entries or self._has_room(entries), self._gate.left(deadline)):
-                    return False
+                while not self._gate.wait(lambda: not entries or self._has_room(entries), self._slice(deadline)):
+                    if self._gate.left(deadline) == 0:
+                        return False
                 numbered = self._books.number(entries)
             try:
                 self._shelf.write(numbered)
@@ -77,6 +79,11 @@ class EventStore(StoredLog):
                 self._roster.free()
                 self._gate.notify()
                 return True
+
+    def _slice(self, deadline: float | None) -> float:
+        """Of the time that a put may wait."""
+        left = self._gate.left(deadline)
+        return _LOOK_FOR_SILENCE_S if left is None else min(left, _LOOK_FOR_SILENCE_S)
 
     def wait_until_safe(self, timeout_s: float) -> Position | None:
         """The last transaction boundary, once all up to there would outlive a crash; None when not in time. For stores
@@ -161,26 +168,30 @@ class EventStore(StoredLog):
         table_filter: TableFilter | None = None,
         wants_whole: bool = False,
         reads_log: bool = False,
+        gives_way_s: float | None = None,
         is_kept_later: bool = False,
     ) -> Position:
         """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter.
 
         One that wants whole transactions makes the store hold each as a whole, unless it can also read the log. What a
-        client acks that is kept later is freed, from a store that outlives the process, when `keep` says so.
+        client acks that is kept later is freed, from a store that outlives the process, when `keep` says so. One that
+        gives way is lost when it keeps from others what they wait for, or has been silent so long, and may come again.
         """
 
         def joined(client: Client) -> Position:
             """Inside the gate."""
             self._roster.clients[name] = client
             client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
-            client.reads_log = reads_log
+            client.reads_log, client.gives_way_s = reads_log, gives_way_s
             client.kept = (client.kept or client.safe) if is_kept_later else None
             return client.position
 
         for _ in range(TRIES):
             with self._gate:
                 known = self._roster.clients.get(name)
-                if known is not None:
+                if known is not None and known.lost and known.gives_way_s is not None:
+                    del self._roster.clients[name]
+                elif known is not None:
                     return joined(known)
             start = self._in_this_log(start)
             with self._gate:

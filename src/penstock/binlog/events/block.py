@@ -9,7 +9,7 @@ such a table meets its problem.
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -181,7 +181,11 @@ class Block:
 
     def rows_of(self, tables: set[TableName]) -> "Block":
         """Only the rows events of these tables."""
-        ids = [number for number, body in self.tables.items() if table_name(body) in tables]
+        return self.rows_where(tables.__contains__)
+
+    def rows_where(self, wanted: Callable[[TableName], bool]) -> "Block":
+        """Only the rows events of tables that are wanted."""
+        ids = [number for number, body in self.tables.items() if wanted(table_name(body))]
         mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
         return self.filter(mask).with_tables({number: self.tables[number] for number in ids})
 
@@ -208,15 +212,15 @@ class Block:
         where = Position(self.file, int(self.column("position")[rows[0]]), epoch=self.epoch)
         return f"{where} {event_name(int(self.column('kind')[rows[0]]))} of table id {table_id}"
 
-    def describe(self) -> bytes:
-        """What the record batch does not say, for the wire."""
+    def describe(self, **more: Any) -> bytes:
+        """What the record batch does not say, for the wire, and what others add to it."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
         about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
         executed = self.executed_before(0)
         about |= {"epoch": self.epoch, "executed": executed and executed.text}
         if self.problems:
             about["problems"] = {str(number): problem for number, problem in self.problems.items()}
-        return json.dumps(about).encode()
+        return json.dumps(about | more).encode()
 
     @classmethod
     def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":

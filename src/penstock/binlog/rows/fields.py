@@ -3,6 +3,7 @@
 The first three names and meanings are those of Delta's change feed and of Spark's own change queries.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -10,8 +11,8 @@ from typing import Final
 import pyarrow as pa
 
 from penstock.binlog.values.column import DEFAULT, Decoding, arrow_type
-from penstock.errors import SchemaError
-from penstock.model import Column, TableSchema
+from penstock.errors import PenstockError, SchemaError
+from penstock.model import Column, TableName, TableSchema
 
 _DECLARED: Final = "declared"
 
@@ -71,3 +72,34 @@ def with_declared(table: TableSchema, fields: pa.Schema) -> TableSchema:
         return table
     columns = (replace(column, declared=declared.get(column.name, column.declared)) for column in table.columns)
     return replace(table, columns=tuple(columns))
+
+
+def describe_table(table: TableSchema) -> pa.Schema:
+    """A table's columns; those that cannot be decoded are left out and named in the metadata."""
+    decoded: list[pa.Field] = []
+    refused: dict[str, str] = {}
+    for column in table.columns:
+        try:
+            decoded.extend(table_fields(table, [column.name]))
+        except PenstockError as error:
+            refused[column.name] = str(error)
+    about = {"table": str(table.name), "key": json.dumps(table.key), "refused": json.dumps(refused)}
+    return pa.schema(decoded, metadata=about)
+
+
+def refused_columns(described: pa.Schema) -> dict[str, str]:
+    """And why."""
+    metadata: dict[bytes, bytes] = described.metadata or {}
+    return json.loads(metadata.get(b"refused", b"{}"))
+
+
+def chosen_fields(table: TableName, described: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """All columns that can be decoded, or the chosen ones, each of which must be."""
+    if columns is None:
+        return described.remove_metadata()
+    for name in columns:
+        if name in (refused := refused_columns(described)):
+            raise SchemaError(refused[name])
+        if name not in described.names:
+            raise SchemaError(f"table {table} has no column {name}; it has {', '.join(described.names)}")
+    return pa.schema([field for field in described.remove_metadata() if field.name in columns])

@@ -1,0 +1,157 @@
+"""Changes as they come: an iterator of record batches that goes on after a broken connection, and after ALTER TABLE."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.binlog.rows.fields import CHANGE_FIELDS
+from penstock.client.link import Link
+from penstock.errors import PenstockError, TableAlteredError
+
+log = logging.getLogger(__name__)
+
+_ORDER = [CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_seq", "_row")]
+_LONGEST_PAUSE_S = 2.0
+
+
+class Changes:
+    """Each row comes once, as long as this object lives: after a reconnect what came already is left out. Who begins
+    again at a `position` that he has kept may get a part of one transaction twice."""
+
+    def __init__(self, link: Link, request: Mapping[str, Any], patience_s: float) -> None:
+        self._link, self._request, self._patience_s = link, dict(request), patience_s
+        self.position: Mapping[str, Any] | None = None  # where to go on; None until the server has said it
+        self.schema: pa.Schema | None = None  # of the batches, once the stream is open
+        self._last: tuple[int, int] | None = None  # the last row that was given
+        self._is_doubtful = False  # whether what comes may have come
+        self._stream: Any = None
+        self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            try:
+                chunk = self._read()
+            except StopIteration:
+                return
+            self._note(json.loads(chunk.app_metadata.to_pybytes()), chunk.data.num_rows)
+            batch = self._news(chunk.data) if self._is_doubtful else chunk.data
+            if batch.num_rows:
+                self._last = _order_of(batch, batch.num_rows - 1)
+                yield batch
+
+    def close(self) -> None:
+        """Also from another thread, while it waits."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.cancel()
+
+    def _note(self, about: Mapping[str, Any], rows: int) -> None:  # noqa: ARG002 - others count
+        self.position = about.get("position") or self.position
+
+    # -- the stream
+
+    def _open(self) -> None:
+        self._stream = self._link.get(json.dumps(self._request).encode())
+        self.schema = self._link.call_once(lambda: self._stream.schema)
+
+    def _read(self) -> Any:
+        deadline = 0.0
+        while True:
+            stream = self._stream
+            if stream is None:
+                raise StopIteration
+            try:
+                return self._link.call_once(stream.read_chunk)
+            except PenstockError as error:
+                if self._stream is None:
+                    raise StopIteration from None
+                if not self._can_go_on(error):
+                    raise
+                deadline = deadline or time.monotonic() + self._patience_s
+                self._reopen(error, deadline)
+
+    def _can_go_on(self, error: PenstockError) -> bool:
+        return error.transient and self.position is not None and self._request.get("end") is None
+
+    def _again(self) -> None:
+        """What is asked for after a break."""
+        self._request["start"] = self.position
+
+    def _reopen(self, reason: PenstockError, deadline: float) -> None:
+        self._again()
+        self._is_doubtful, pause_s = self._last is not None, 0.05
+        if not isinstance(reason, TableAlteredError):
+            log.warning("stream broke, it is opened again reason=%s", reason)
+        while True:
+            try:
+                self._open()
+            except PenstockError as error:
+                if not error.transient or time.monotonic() + pause_s > deadline:
+                    raise
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            else:
+                return
+
+    def _news(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Without rows that came before the stream was opened again."""
+        if not batch.num_rows or self._last is None:
+            return batch
+        seq, row = (batch.column(batch.num_columns + at) for at in _ORDER)
+        last_seq, last_row = self._last
+        is_new = pc.or_(pc.greater(seq, last_seq), pc.and_(pc.equal(seq, last_seq), pc.greater(row, last_row)))
+        found = batch.filter(is_new)
+        self._is_doubtful = not found.num_rows
+        return found
+
+
+class Subscription(Changes):
+    """Of a client that the server keeps a cursor for: what was not acked comes again."""
+
+    def __init__(self, link: Link, request: Mapping[str, Any], patience_s: float) -> None:
+        self._about = {key: request[key] for key in ("destination", "client")}
+        self._got: int | None = None  # the last batch of which all was read
+        self._unacked = 0  # rows
+        super().__init__(link, request, patience_s)
+
+    def _note(self, about: Mapping[str, Any], rows: int) -> None:
+        super()._note(about, rows)
+        self._unacked += rows
+        self._got = about.get("batch", self._got)
+        if not self._unacked:
+            self.ack()  # nothing that anybody would do anything with
+
+    def ack(self) -> None:
+        """Everything that was given, but for a batch of which pieces are still to come."""
+        if self._got is not None:
+            self._link.action("ack", {**self._about, "batch": self._got})
+            self._got, self._unacked = None, 0
+
+    def rollback(self) -> None:
+        """What was not acked comes again."""
+        self.close()
+        self._got, self._unacked, self._last, self._is_doubtful = None, 0, None, False
+        self._open()
+
+    def _can_go_on(self, error: PenstockError) -> bool:
+        return error.transient
+
+    def _again(self) -> None:
+        """From the last ack on: what was given and not acked comes again, as it would to another process."""
+        self._got, self._unacked, self._last = None, 0, None
+
+
+def _order_of(batch: pa.RecordBatch, row: int) -> tuple[int, int]:
+    first, second = (batch.column(batch.num_columns + at)[row].as_py() for at in _ORDER)
+    return first, second

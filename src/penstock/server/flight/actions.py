@@ -1,0 +1,105 @@
+"""What can be asked of an instance beside its changes. Requests and answers are JSON; positions are
+{epoch, file, offset} and, where they are known, the GTIDs before them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from penstock.errors import MetaError, ProtocolError
+from penstock.instance import Instance
+from penstock.model import TableName
+from penstock.server.flight.request import Request, client_of, number_of, place_of, text_of, texts_of
+from penstock.server.flight.shape import describe
+
+_LONGEST_WAIT_MS = 10_000
+
+Given = Mapping[str, Any]
+Answers = Iterator[bytes]
+
+
+def run(name: str, instance: Instance, given: Given) -> Answers:
+    known = ACTIONS.get(name)
+    if known is None:
+        raise ProtocolError(f"there is no action '{name[:50]}'; there is {', '.join(ACTIONS)}")
+    return known[0](instance, given)
+
+
+def _describe(instance: Instance, given: Given) -> Answers:
+    tables = [TableName.parse(name) for name in texts_of(given, "tables")]
+    return iter([schema.serialize().to_pybytes() for schema in describe(instance, tables)])
+
+
+def _positions(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+    clients, store = instance.clients, instance.store
+    cursors, filters = clients.cursors(), clients.subscriptions()
+    about = {
+        number: {
+            "cursor": cursors[number].to_json() if number in cursors else None,
+            "filter": filters.get(number),
+            "outstanding": clients.outstanding(number) if number in filters else [],
+        }
+        for number in sorted({*cursors, *filters})
+    }
+    yield _json({"first": store.first.to_json(), "latest": store.latest.to_json(), "clients": about})
+
+
+def _oldest(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+    yield _json({"oldest": instance.oldest().to_json()})
+
+
+def _latest(instance: Instance, given: Given) -> Answers:
+    wait_ms = min(max(0, number_of(given, "wait_ms", 0)), _LONGEST_WAIT_MS)
+    start = place_of(given.get("start"), instance)
+    instance.ack(start)
+    yield _json({"end": instance.end_after(start, number_of(given, "max_bytes"), wait_ms / 1000).to_json()})
+
+
+def _status(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+    yield _json(instance.status())
+
+
+def _subscribe(instance: Instance, given: Given) -> Answers:
+    start = Request(instance.settings.destination, start=given["start"]).starts(instance) if "start" in given else None
+    place = instance.clients.subscribe(client_of(given), text_of(given, "filter", ""), start)
+    yield _json({"position": place.to_json()})
+
+
+def _unsubscribe(instance: Instance, given: Given) -> Answers:
+    instance.clients.unsubscribe(client_of(given))
+    yield _json({})
+
+
+def _ack(instance: Instance, given: Given) -> Answers:
+    """Of a client, a batch and those before it; of others a hint that what lies before is not needed any more."""
+    if "client" not in given:
+        instance.ack(place_of(given.get("end"), instance))
+    else:
+        client, batch = client_of(given), number_of(given, "batch")
+        waiting = instance.clients.outstanding(client)
+        if batch not in waiting:
+            raise MetaError(f"client {client} has no batch {batch}: it was acked, or rolled back")
+        for one in waiting[: waiting.index(batch) + 1]:
+            instance.clients.ack(client, one)
+    yield _json({})
+
+
+def _rollback(instance: Instance, given: Given) -> Answers:
+    instance.clients.rollback(client_of(given), number_of(given, "batch") if "batch" in given else None)
+    yield _json({})
+
+
+def _json(answer: Any) -> bytes:
+    return json.dumps(answer).encode()
+
+
+ACTIONS: dict[str, tuple[Callable[[Instance, Given], Answers], str]] = {
+    "describe": (_describe, "{destination, tables}: the schema of each, as Arrow IPC"),
+    "positions": (_positions, "{destination}: what the store has, and the cursors of its clients"),
+    "oldest": (_oldest, "{destination}: where the source's log begins"),
+    "status": (_status, "{destination}: state, lag, counters"),
+    "subscribe": (_subscribe, "{destination, client, filter, start}: from its cursor on, or there if it is new"),
+    "unsubscribe": (_unsubscribe, "{destination, client}: nothing is kept for it, but its cursor"),
+    "ack": (_ack, "{destination, client, batch}: that and all before; or {destination, end} of one without a client"),
+    "rollback": (_rollback, "{destination, client}: what was not acked comes again"),
+    "latest": (_latest, "{destination, start, max_bytes, wait_ms}: where a batch from start on should end"),
+}

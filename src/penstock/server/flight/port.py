@@ -1,0 +1,215 @@
+"""The port of Arrow Flight, for Spark and any other Arrow client.
+
+A ticket is a JSON object, see `request`: what of which destination, from where on, and how far. `get_flight_info` cuts
+a range into parts that can be read apart; `list_flights` shows destinations and tables; `actions` are the rest.
+"""
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from penstock.binlog.events.block import EVENT_SCHEMA
+from penstock.binlog.rows.fields import describe_table
+from penstock.config import FlightSettings
+from penstock.errors import ConfigurationError, NotRunningError, PenstockError
+from penstock.filter import ColumnRules
+from penstock.instance import Instance
+from penstock.model import Position
+from penstock.model.table_rules import TableRules
+from penstock.server.destinations import Destinations
+from penstock.server.flight import actions
+from penstock.server.flight.access import MIDDLEWARE, Access, Handshake
+from penstock.server.flight.answered import answered
+from penstock.server.flight.request import Request, read_json, text_of
+from penstock.server.flight.shape import shape_of
+from penstock.server.flight.stream import Live, Piece, Turns, client_stream, live_stream, range_stream
+
+log = logging.getLogger(__name__)
+
+PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
+
+
+class FlightPort(fl.FlightServerBase):
+    """Binds when constructed."""
+
+    def __init__(self, settings: FlightSettings, destinations: Destinations) -> None:
+        self._destinations, self._host = destinations, settings.host
+        self._turns, self._most = Turns(), settings.streams
+        self._lock, self._running = threading.Lock(), 0
+        _check_free(self._host, settings.port)
+        certificate = _certificate(settings)
+        self.scheme = "grpc+tls" if certificate else "grpc"
+        tokens = {name: token.get_secret_value() for name, token in settings.tokens.items()}
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            f"{self.scheme}://{self._host}:{settings.port}",
+            tls_certificates=[certificate] if certificate else None,
+            auth_handler=Handshake() if tokens else None,
+            middleware={MIDDLEWARE: Access(tokens)} if tokens else None,
+        )
+        self._thread: threading.Thread | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self._host}:{self.port}"
+
+    @property
+    def streams(self) -> int:
+        """That run now."""
+        return self._running
+
+    def start(self) -> None:
+        """Answer calls in a thread."""
+        self._thread = threading.Thread(target=self.serve, name="penstock-flight", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        if self._thread is not None:
+            self._thread.join(10)
+
+    # -- Flight's calls; pyarrow has no types for them
+
+    def list_actions(self, context: Any) -> list[Any]:  # noqa: ARG002
+        return [fl.ActionType(name, what) for name, (_, what) in actions.ACTIONS.items()]
+
+    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:  # noqa: ARG002
+        with answered():
+            given = read_json(action.body.to_pybytes())
+            instance = self._destinations.instance(text_of(given, "destination", "default"))
+            return iter(list(actions.run(action.type, instance, given)))
+
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:  # noqa: ARG002
+        """Of one destination, if the criteria name one."""
+        with answered():
+            wanted = criteria.decode(errors="replace")
+            for name in [wanted] if wanted else sorted(self._destinations.all):
+                try:
+                    instance = self._destinations.instance(name)
+                except NotRunningError:
+                    continue  # on another server
+                yield _flight([name], EVENT_SCHEMA, Request(name, form="raw"))
+                yield from _flights_of(name, instance)
+
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
+        with answered():
+            request, instance = self._asked(descriptor)
+            tickets = [request]
+            if request.end is not None:
+                tickets = [_part(request, *bounds) for bounds in _parts(instance, *request.bounds(instance))]
+            # Of a range of raw events nothing else needs to be asked for.
+            schema = EVENT_SCHEMA if request.form == "raw" else shape_of(request, instance, request.wanted).schema
+            endpoints = [fl.FlightEndpoint(json.dumps(one.to_json()).encode(), []) for one in tickets]
+            return fl.FlightInfo(schema, descriptor, endpoints, -1, -1)
+
+    def get_schema(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
+        with answered():
+            request, instance = self._asked(descriptor)
+            return fl.SchemaResult(shape_of(request, instance, request.wanted).schema)
+
+    def do_get(self, context: Any, ticket: Any) -> Any:
+        with answered():
+            request = Request.of_ticket(ticket.ticket)
+            name = request.destination
+            instance = self._destinations.instance(name)
+            live = Live(name, instance, self._destinations.instance, context.is_cancelled)
+            if request.client is not None:
+                schema, pieces = client_stream(request, request.client, live, self._turns.of(name, request.client))
+            elif request.end is None:
+                schema, pieces = live_stream(request, live)
+            else:
+                schema, pieces = range_stream(request, instance)
+            return fl.GeneratorStream(schema, self._given(pieces))
+
+    def _asked(self, descriptor: Any) -> tuple[Request, Instance]:
+        is_path = descriptor.descriptor_type == fl.DescriptorType.PATH
+        request = Request.of_path(descriptor.path) if is_path else Request.of_ticket(descriptor.command)
+        return request, self._destinations.instance(request.destination)
+
+    def _given(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        with answered(), self._counted():
+            yield from pieces
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        with self._lock:
+            if self._running >= self._most:
+                raise NotRunningError(f"this server has its {self._most} streams already (flight.streams)")
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+
+
+def _flights_of(name: str, instance: Instance) -> Iterator[Any]:
+    """A table each that passes the instance's filter, as far as its log was followed."""
+    tables, settings = instance.parts.tables, instance.settings.filter
+    rules, columns = TableRules.of(settings.allow, settings.deny), ColumnRules.of(settings.columns)
+    for table in filter(rules.passes, tables.names):
+        try:
+            found = tables.describe(table)
+            schema = describe_table(replace(found, columns=columns.columns_of(found)))
+        except PenstockError as error:
+            log.debug("table not listed table=%s reason=%s", table, error)
+            continue
+        yield _flight([name, str(table)], schema, Request(name, (table,)))
+
+
+def _flight(path: list[str], schema: pa.Schema, request: Request) -> Any:
+    endpoint = fl.FlightEndpoint(json.dumps(request.to_json()).encode(), [])
+    return fl.FlightInfo(schema, fl.FlightDescriptor.for_path(*path), [endpoint], -1, -1)
+
+
+def _part(request: Request, start: Position, end: Position) -> Request:
+    return Request(
+        request.destination, request.tables, request.filter, request.columns, request.form, start.to_json(),
+        end.to_json(),
+    )  # fmt: skip
+
+
+def _parts(instance: Instance, start: Position, end: Position) -> list[tuple[Position, Position]]:
+    """Cut a range that the store holds between transactions, so that each part can also be read from the log alone.
+
+    What comes from the source's log is one part.
+    """
+    parts: list[tuple[Position, Position]] = []
+    at, size = start, 0
+    for block in instance.store.read(start, end) or ():
+        size += block.size_bytes
+        boundaries = block.boundaries
+        if size >= PART_BYTES and boundaries.size:
+            cut = block.end_of(int(boundaries[-1]))
+            if at < cut < end:
+                parts.append((at, cut))
+                at, size = cut, 0
+    return [*parts, (at, end)]
+
+
+def _certificate(settings: FlightSettings) -> tuple[bytes, bytes] | None:
+    if settings.tls_cert is None or settings.tls_key is None:
+        return None
+    try:
+        return settings.tls_cert.read_bytes(), settings.tls_key.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {error.filename} ({error.strerror}): see flight.tls_cert") from None
+
+
+def _check_free(host: str, port: int) -> None:
+    """gRPC's own complaint about a busy port is three lines on stderr and no reason in the exception."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {host}:{port} ({error.strerror}): if the port is in use, choose another one"
+            ) from None

@@ -1,0 +1,184 @@
+"""What a ticket, a descriptor or an action asks for: a JSON object; of a ticket also just the name of a table."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+from penstock.errors import PenstockError, ProtocolError
+from penstock.instance import Instance
+from penstock.instance.filter import table_filter
+from penstock.model import Position, TableName
+from penstock.store import Start
+from penstock.store.client import TableFilter
+
+_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client"}
+_FORMS = {"decoded", "raw"}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Without an end it goes on for ever; with a client it is what that client has subscribed to."""
+
+    destination: str
+    tables: tuple[TableName, ...] = ()
+    filter: str = ""
+    columns: tuple[str, ...] = ()
+    form: Literal["decoded", "raw"] = "decoded"
+    start: Any = "latest"
+    end: Any = None
+    client: int | None = None
+
+    @classmethod
+    def of_ticket(cls, raw: bytes) -> "Request":
+        text = raw.strip()
+        if text.startswith(b"{"):
+            return cls.of(read_json(raw))
+        try:
+            destination, _, table = text.decode().rpartition("/")
+            return cls(destination or "default", (TableName.parse(table),))
+        except (UnicodeDecodeError, PenstockError):
+            raise ProtocolError("a ticket is JSON, or the name of a table such as shop.products") from None
+
+    @classmethod
+    def of_path(cls, path: list[bytes]) -> "Request":
+        """destination, or destination and table, as list_flights has them."""
+        texts = [part.decode(errors="replace") for part in path]
+        match texts:
+            case [destination]:
+                return cls(destination)
+            case [destination, table]:
+                return cls(destination, (TableName.parse(table),))
+            case _:
+                raise ProtocolError("a path is a destination, and maybe one of its tables")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Request":
+        if unknown := given.keys() - _KEYS:
+            raise ProtocolError(
+                f"nobody knows what {', '.join(sorted(unknown))} is; there is {', '.join(sorted(_KEYS))}"
+            )
+        tables, form, client = texts_of(given, "tables"), given.get("form", "decoded"), given.get("client")
+        if form not in _FORMS:
+            raise ProtocolError(f"the form is {' or '.join(sorted(_FORMS))}, not {form!r}")
+        if client is not None and ("start" in given or given.get("end") is not None):
+            raise ProtocolError("a client goes on from its cursor: it has no start and no end")
+        wanted = text_of(given, "filter", "")
+        if tables and wanted:
+            raise ProtocolError("say either tables or a filter")
+        columns = texts_of(given, "columns")
+        if columns and (len(tables) != 1 or form == "raw"):
+            raise ProtocolError("columns are chosen of one table, decoded")
+        table_filter(wanted)  # refuses what is none
+        return cls(
+            text_of(given, "destination", "default"),
+            tuple(TableName.parse(name) for name in tables),
+            wanted,
+            columns,
+            form,
+            given.get("start", "latest"),
+            given.get("end"),
+            None if client is None else client_of(given),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"destination": self.destination, "form": self.form}
+        if self.tables:
+            found["tables"] = [str(table) for table in self.tables]
+        if self.client is not None:
+            return found | {"client": self.client}
+        more = {"filter": self.filter, "columns": list(self.columns), "start": self.start, "end": self.end}
+        return found | {key: value for key, value in more.items() if value}
+
+    @property
+    def wanted(self) -> TableFilter | None:
+        """None for all tables."""
+        return frozenset(self.tables).__contains__ if self.tables else table_filter(self.filter)
+
+    def starts(self, instance: Instance) -> Start:
+        match self.start:
+            case "latest":
+                return Start.latest()
+            case "first":
+                return Start.first()
+            case "earliest":
+                return Start.cursor(instance.oldest())
+            case str() as text if text.startswith("gtid:"):
+                return Start.after_gtid(text.removeprefix("gtid:"))
+            case str() as text if text.startswith("time:"):
+                return Start.at_time(_micros(text.removeprefix("time:")))
+            case given:
+                return Start.cursor(place_of(given, instance))
+
+    def bounds(self, instance: Instance) -> tuple[Position, Position]:
+        """Of a range."""
+        named = {"latest": lambda: instance.store.latest, "first": lambda: instance.store.first}
+        named["earliest"] = instance.oldest
+        start, end = (
+            named[one]() if isinstance(one, str) and one in named else place_of(one, instance)
+            for one in (self.start, self.end)
+        )
+        if end < start:
+            raise ProtocolError(f"{end} is before {start}")
+        return start, end
+
+
+def place_of(given: Any, instance: Instance) -> Position:
+    """FILE:OFFSET in the log that there is, or what a stream has said."""
+    if isinstance(given, str):
+        return Position.parse(given, instance.source_log.epoch)
+    if not isinstance(given, dict):
+        raise ProtocolError(f"no place in the log: {given!r}")
+    try:
+        return Position.from_json(cast("dict[str, Any]", given))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ProtocolError(f"no place in the log: {json.dumps(given)[:200]}") from None
+
+
+def _micros(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ProtocolError(f"no time: {text!r}; write it as 2026-01-31T12:00:00Z") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def read_json(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw or b"{}")
+    except (ValueError, RecursionError):
+        raise ProtocolError("the request is not JSON") from None
+    if not isinstance(value, dict):
+        raise ProtocolError("the request is not a JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def text_of(given: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    value = given.get(key, default)
+    if not isinstance(value, str):
+        raise ProtocolError(f"{key} is a text" if key in given else f"{key} is missing")
+    return value
+
+
+def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = given.get(key, [])
+    if isinstance(value, str):
+        return (value,)
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[object]", value)):
+        raise ProtocolError(f"{key} is a list of texts")
+    return tuple(cast("list[str]", value))
+
+
+def number_of(given: Mapping[str, Any], key: str, default: int | None = None) -> int:
+    value = given.get(key, default)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ProtocolError(f"{key} is a number" if key in given else f"{key} is missing")
+    return value
+
+
+def client_of(given: Mapping[str, Any]) -> int:
+    number = number_of(given, "client")
+    if not 0 < number < 1 << 15:
+        raise ProtocolError("client is a number from 1 to 32767")
+    return number

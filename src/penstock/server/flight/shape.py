@@ -1,0 +1,115 @@
+"""What a stream looks like: events as they are, the columns of one table, or rows of any table as JSON."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from penstock.binlog.events.block import EVENT_SCHEMA, Block
+from penstock.binlog.rows.changes import changes_at, versions_of
+from penstock.binlog.rows.fields import (
+    CHANGE_FIELDS,
+    chosen_fields,
+    describe_table,
+    own_names,
+    refused_columns,
+    with_declared,
+)
+from penstock.binlog.values.column import DEFAULT
+from penstock.errors import SchemaError, TableAlteredError
+from penstock.filter import ColumnRules
+from penstock.instance import Instance
+from penstock.model import TableName
+from penstock.render.json_rows import ROW_FIELDS, json_rows
+from penstock.server.flight.request import Request
+from penstock.store.client import TableFilter
+
+
+class Shape(ABC):
+    schema: pa.Schema
+
+    @abstractmethod
+    def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        """With the block, where a batch cannot be read without what that says."""
+
+    @property
+    def nothing(self) -> pa.RecordBatch:
+        """A batch without lines."""
+        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
+
+
+def shape_of(request: Request, instance: Instance, wanted: TableFilter | None) -> Shape:
+    if request.form == "raw":
+        return RawShape(wanted)
+    if len(request.tables) == 1:
+        return TableShape(instance, request.tables[0], request.columns)
+    return RowsShape(instance, wanted)
+
+
+class RawShape(Shape):
+    """Of some tables their rows, of all everything that the log has."""
+
+    schema = EVENT_SCHEMA
+
+    def __init__(self, wanted: TableFilter | None) -> None:
+        self._wanted = wanted
+
+    def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        shown = block if self._wanted is None else block.rows_where(self._wanted)
+        if len(shown):
+            yield shown.events, shown
+
+
+class RowsShape(Shape):
+    schema = ROW_FIELDS
+
+    def __init__(self, instance: Instance, wanted: TableFilter | None) -> None:
+        self._wanted = wanted
+        self._columns = ColumnRules.of(instance.settings.filter.columns)
+
+    def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        shown = block if self._wanted is None else block.rows_where(self._wanted)
+        if (found := json_rows(shown, self._columns.columns_of)) is not None:
+            yield found, None
+
+
+class TableShape(Shape):
+    """Its columns as they are when the stream begins, then those that say what, when and in which order."""
+
+    def __init__(self, instance: Instance, table: TableName, columns: tuple[str, ...]) -> None:
+        self._instance, self._table, self._chosen = instance, table, columns
+        self._described = described = self._describe()
+        self._fields = chosen_fields(table, described, columns or None)
+        ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, self._fields.names))
+        self.schema = pa.schema([*self._fields, *ours], metadata={"table": str(table)})
+        # Columns that it has, or had once.
+        self._known = {*described.names, *refused_columns(described)}
+
+    def _describe(self) -> pa.Schema:
+        return describe(self._instance, [self._table])[0]
+
+    def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        for events, table in versions_of(block, self._table):
+            if not self._known.issuperset(names := [column.name for column in table.columns]):
+                self._look_again(names)
+            try:
+                found = list(changes_at(block, events, with_declared(table, self._fields), self._fields, DEFAULT))
+            except SchemaError:
+                self._look_again(names)
+                raise
+            for batch in found:
+                if batch.num_rows:
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema), None
+
+    def _look_again(self, names: list[str]) -> None:
+        """A column that was not there when the stream began is new, or was dropped before that."""
+        if self._describe() != self._described:
+            raise TableAlteredError(f"table {self._table} has other columns now: open the stream again")
+        self._known.update(names)
+
+
+def describe(instance: Instance, tables: list[TableName]) -> list[pa.Schema]:
+    """As they are now, without the columns that nobody is to see."""
+    chosen = ColumnRules.of(instance.settings.filter.columns)
+    return [describe_table(replace(table, columns=chosen.columns_of(table))) for table in instance.describe(tables)]

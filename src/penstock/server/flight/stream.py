@@ -1,0 +1,163 @@
+"""The batches of a stream, each with JSON beside it.
+
+`position` is where the reader goes on when the stream breaks: between two transactions, so a part of the last one may
+come again. `batch` is what a client acks; it comes with the last piece. A batch without lines says that, and no more.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.binlog.events.block import Block
+from penstock.errors import MetaError, NotRunningError
+from penstock.instance import Instance
+from penstock.instance.filter import table_filter
+from penstock.instance.following import following
+from penstock.model import Position
+from penstock.server.flight.request import Request
+from penstock.server.flight.shape import Shape, shape_of
+from penstock.store import BatchSize
+
+Piece = tuple[pa.RecordBatch, pa.Buffer]
+
+_TELL_S = 1.0  # how often something is said, if only how far the log is: who waits can be interrupted, or is gone
+_LOOK_S = 1.0
+_ONE = BatchSize(1)
+_SIZE = BatchSize(4096, "memory")
+
+
+class Turn:
+    """Of the streams of one client: the last one that began."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.holder: object | None = None
+
+
+@dataclass(slots=True)
+class Turns:
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _found: dict[tuple[str, int], Turn] = field(default_factory=dict[tuple[str, int], Turn])
+
+    def of(self, destination: str, client: int) -> Turn:
+        with self._lock:
+            return self._found.setdefault((destination, client), Turn())
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Whether a stream goes on: its reader is there, and its instance is the one that serves."""
+
+    destination: str
+    instance: Instance
+    instance_of: Callable[[str], Instance]
+    is_gone: Callable[[], bool]
+
+    def is_over(self) -> bool:
+        if self.instance_of(self.destination) is not self.instance:
+            raise NotRunningError(f"destination '{self.destination}' was started anew: open the stream again")
+        return self.is_gone()
+
+
+def range_stream(request: Request, instance: Instance) -> tuple[pa.Schema, Iterator[Piece]]:
+    """What lies between two places."""
+    start, end = request.bounds(instance)
+    shape = shape_of(request, instance, request.wanted)
+
+    def pieces() -> Iterator[Piece]:
+        for block in instance.read(start, end):
+            for batch, of in shape.batches(block):
+                yield _piece(batch, of, {})
+
+    return shape.schema, pieces()
+
+
+def live_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece]]:
+    """All from a place on."""
+    instance = live.instance
+    shape, start = shape_of(request, instance, request.wanted), request.starts(instance)
+
+    def pieces() -> Iterator[Piece]:
+        with following(instance, start) as follower:
+            teller = _Teller(shape)
+            yield teller.told(follower.place)
+            for batch in follower.batches(live.is_over):
+                if batch is not None:
+                    yield from teller.pieces(batch.blocks, follower.place, batch.ack)
+                if teller.is_time():
+                    yield teller.told(follower.place)
+
+    return shape.schema, pieces()
+
+
+class _Teller:
+    """Says with each piece up to where its reader has everything."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._said_s = 0.0
+
+    def pieces(self, blocks: tuple[Block, ...], before: Position, after: Position | None) -> Iterator[Piece]:
+        """Of a batch: with its last one the reader has all up to `after`."""
+        held: tuple[pa.RecordBatch, Block | None] | None = None
+        for block in blocks:
+            for found in self._shape.batches(block):
+                if held is not None:
+                    yield _piece(*held, {"position": before.to_json()})
+                held = found
+        if held is not None:
+            self._said_s = time.monotonic()
+            yield _piece(*held, {"position": (after or before).to_json()})
+
+    def is_time(self) -> bool:
+        return time.monotonic() - self._said_s >= _TELL_S
+
+    def told(self, place: Position) -> Piece:
+        """That it is still there, and where it is."""
+        self._said_s = time.monotonic()
+        return _piece(self._shape.nothing, None, {"position": place.to_json()})
+
+
+def client_stream(request: Request, client: int, live: Live, turn: Turn) -> tuple[pa.Schema, Iterator[Piece]]:
+    """What a client has subscribed to, from its last ack on. A new stream of a client ends the one before."""
+    instance, mine = live.instance, object()
+    clients = instance.clients
+    subscriptions = clients.subscriptions()
+    if client not in subscriptions:
+        raise MetaError(f"client {client} has not subscribed to {live.destination}: call the action subscribe first")
+    shape = shape_of(request, instance, request.wanted or table_filter(subscriptions[client]))
+
+    def pieces() -> Iterator[Piece]:
+        with turn.lock:
+            turn.holder = mine
+            clients.rollback(client)
+        while not live.is_over():
+            is_there = clients.wait(client, _ONE, _LOOK_S)
+            with turn.lock:
+                if turn.holder is not mine:
+                    raise MetaError(f"client {client} has opened another stream, which goes on in place of this one")
+                got = clients.get(client, _SIZE) if is_there else None
+            if got is not None:
+                yield from _numbered(shape, *got)
+            elif not is_there:
+                yield _piece(shape.nothing, None, {})
+
+    return shape.schema, pieces()
+
+
+def _numbered(shape: Shape, batch_id: int, batch: Any) -> Iterator[Piece]:
+    several = [found for block in batch.blocks for found in shape.batches(block)] or [(shape.nothing, None)]
+    for found in several[:-1]:
+        yield _piece(*found, {})
+    position = batch.ack.to_json() if batch.ack is not None else None
+    yield _piece(*several[-1], {"batch": batch_id, "position": position})
+
+
+def _piece(batch: pa.RecordBatch, block: Block | None, about: dict[str, Any]) -> Piece:
+    raw = block.describe(**about) if block is not None else json.dumps(about).encode()
+    return batch, pa.py_buffer(raw)

@@ -1,0 +1,399 @@
+"""Arrow Flight on a real source: live and bounded, one table or all, raw or decoded; who may call, and who is slow."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.flight as fl
+import pytest
+
+import penstock
+from penstock.binlog.events.block import Block
+from penstock.client import Connection
+from penstock.client.changes import Changes, Subscription
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.errors import MetaError, PenstockError, PositionLostError, ProtocolError, SchemaError
+from penstock.model import Position
+from penstock.server import Server
+from penstock.testing import DatabaseServer, free_port
+from tests.capture import execute, poll, source_of
+from tests.integration.papers import Papers
+
+SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+
+
+@pytest.fixture(params=SOURCES)
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    return tables_in(mariadb, database)
+
+
+def tables_in(server: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = database(server)
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(20), price DECIMAL(8,2))")
+    execute(server, f"CREATE TABLE {name}.other (id INT PRIMARY KEY, at DATETIME(3), doc BLOB)")
+    return name
+
+
+@contextmanager
+def serving(source: DatabaseServer, flight: dict[str, Any] | None = None, **instance: Any) -> Iterator[Server]:
+    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(source), **instance))
+    if flight is not None:
+        found = settings.flight.model_validate({"port": 0} | flight)
+        settings = settings.model_copy(update={"flight": found})
+    running = Server(settings)
+    try:
+        running.start()
+        yield running
+    finally:
+        running.stop()
+
+
+def connection(running: Server, **options: Any) -> Connection:
+    return penstock.connect(f"grpc://{running.address}", **options)
+
+
+def rows_of(changes: Changes, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+    """The next rows, so many of them and no more."""
+    found, deadline = list[dict[str, Any]](), time.monotonic() + seconds
+    for batch in changes:
+        batch.validate(full=True)
+        found += batch.to_pylist()
+        if len(found) >= count:
+            break
+        assert time.monotonic() < deadline, found
+    assert len(found) == count, found
+    return found
+
+
+def values(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in ("_change_type", *names)) for row in rows]
+
+
+# -- what comes
+
+
+def test_changes_of_a_table_come_as_they_are_committed(
+    server: DatabaseServer, database: Callable[[DatabaseServer], str]
+) -> None:
+    name = tables_in(server, database)
+    with serving(server) as running, connection(running) as there, there.changes(f"{name}.t") as changes:
+        execute(server, f"INSERT INTO {name}.t VALUES (1, 'a', 1.5), (2, NULL, NULL)")
+        execute(server, f"INSERT INTO {name}.other VALUES (7, NULL, NULL)")
+        execute(server, f"UPDATE {name}.t SET v = 'b' WHERE id = 1", f"DELETE FROM {name}.t WHERE id = 2")
+        rows = rows_of(changes, 5)
+    assert values(rows, "id", "v") == [
+        ("insert", 1, "a"),
+        ("insert", 2, None),
+        ("update_preimage", 1, "a"),
+        ("update_postimage", 1, "b"),
+        ("delete", 2, None),
+    ]
+    assert [row["_changed"] for row in rows if row["_change_type"] == "update_postimage"] == [["v"]]
+    assert str(rows[0]["price"]) == "1.50"
+
+
+def test_ten_lines_of_plain_arrow_do(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running:
+        client = fl.connect(f"grpc://{running.address}")
+        ticket = {"destination": "default", "tables": [f"{schema}.t"], "start": "latest"}
+        stream = client.do_get(fl.Ticket(json.dumps(ticket)))
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        found = list[dict[str, Any]]()
+        while not found:
+            found += stream.read_chunk().data.to_pylist()
+        assert values(found, "id") == [("insert", 1)]
+        # The name of a table is a ticket, too.
+        by_name = client.do_get(fl.Ticket(f"{schema}.t"))
+        assert by_name.schema.names[:3] == ["id", "v", "price"]
+        by_name.cancel()
+        stream.cancel()
+        client.close()
+
+
+def test_all_tables_come_as_json(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there, there.changes(filter=f"{schema}\\..*") as changes:
+        execute(
+            mariadb,
+            "BEGIN",
+            f"INSERT INTO {schema}.t VALUES (1, 'a\"é', 1.5)",
+            f"INSERT INTO {schema}.other VALUES (7, '2024-02-29 10:11:12.123', 'xyz')",
+            f"UPDATE {schema}.t SET v = NULL",
+            "COMMIT",
+        )
+        rows = rows_of(changes, 4)
+    assert [(row["_table"], row["_change_type"], json.loads(row["row"])) for row in rows] == [
+        (f"{schema}.t", "insert", {"id": 1, "v": 'a"é', "price": "1.50"}),
+        (f"{schema}.other", "insert", {"id": 7, "at": "2024-02-29T10:11:12.123", "doc": "eHl6"}),
+        (f"{schema}.t", "update_preimage", {"id": 1, "v": 'a"é', "price": "1.50"}),
+        (f"{schema}.t", "update_postimage", {"id": 1, "v": None, "price": "1.50"}),
+    ]
+
+
+def test_raw_events_are_blocks(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, closing(fl.connect(f"grpc://{running.address}")) as client:
+        stream = client.do_get(fl.Ticket(json.dumps({"form": "raw", "tables": [f"{schema}.t"]})))
+        execute(mariadb, f"INSERT INTO {schema}.other VALUES (7, NULL, NULL)")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        while not (chunk := stream.read_chunk()).data.num_rows:
+            pass
+        block = Block.of_wire(chunk.data, chunk.app_metadata.to_pybytes())
+        assert len(block) == 1
+        assert block.schema_of(int(block.column("table_id")[0])).name.table == "t"
+        assert Position.from_json(json.loads(chunk.app_metadata.to_pybytes())["position"]) > block.start
+        stream.cancel()
+
+
+def test_a_range_is_read_as_often_as_one_likes(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there:
+        start = there.positions()["latest"]
+        for number in range(20):
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES ({number}, 'a', 1)")
+        instance = running.instances["default"]
+        assert poll(lambda: instance.counters.to_json()["transactions"] >= 20)
+        for _ in range(2):
+            changes = there.changes(f"{schema}.t", start=start, end="latest", columns=["id"])
+            found = [row for batch in changes for row in batch.to_pylist()]
+            assert values(found, "id") == [("insert", number) for number in range(20)]
+            assert "v" not in found[0]
+        info = fl.connect(f"grpc://{running.address}").get_flight_info(
+            fl.FlightDescriptor.for_command(json.dumps({"tables": [f"{schema}.t"], "start": start, "end": "latest"}))
+        )
+        assert info.schema.names[:3] == ["id", "v", "price"]
+
+
+def test_a_start_may_be_a_place_a_time_or_the_beginning(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there:
+        place = there.positions()["latest"]
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        for start in (place, f"{place['file']}:{place['offset']}", "earliest", "time:2020-01-01T00:00:00Z"):
+            with there.changes(f"{schema}.t", start=start) as changes:
+                assert values(rows_of(changes, 1), "id") == [("insert", 1)]
+        with pytest.raises(PositionLostError, match="ahead of the log"):
+            next(iter(there.changes(f"{schema}.t", start=f"{place['file']}:{place['offset'] + 10**9}")))
+
+
+def test_a_table_that_is_altered_goes_on_with_its_new_columns(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there, there.changes(f"{schema}.t") as changes:
+        place = there.positions()["latest"]
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        assert values(rows_of(changes, 1), "id") == [("insert", 1)]
+        execute(mariadb, f"ALTER TABLE {schema}.t ADD COLUMN more INT FIRST, MODIFY price DECIMAL(12,3)")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (9, 2, 'b', 3)")
+        assert values(rows_of(changes, 1), "id", "more", "price") == [("insert", 2, 9, Decimal(3))]
+        execute(mariadb, f"ALTER TABLE {schema}.t DROP COLUMN more")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (3, 'c', 2)")
+        assert values(rows_of(changes, 1), "id", "more") == [("insert", 3, None)]
+        # From before the column was dropped: rows that had it are no reason to look again and again.
+        with there.changes(f"{schema}.t", start=place) as again:
+            assert values(rows_of(again, 3), "id") == [("insert", 1), ("insert", 2), ("insert", 3)]
+
+
+def test_destinations_and_tables_are_listed(mariadb: DatabaseServer, schema: str) -> None:
+    allowed = {"filter": {"allow": f"{schema}.*"}}
+    with serving(mariadb, **allowed) as running, connection(running) as there:
+        tables = there.tables()
+        assert sorted(tables) == [f"{schema}.other", f"{schema}.t"]
+        assert tables[f"{schema}.t"].names == ["id", "v", "price"]
+        client = fl.connect(f"grpc://{running.address}")
+        paths = [[part.decode() for part in info.descriptor.path] for info in client.list_flights()]
+        assert ["default"] in paths
+        assert {action.type for action in client.list_actions()} >= {"subscribe", "ack", "rollback", "positions"}
+        assert there.status()["state"] == "following"
+
+
+# -- what is asked for wrongly
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "text"),
+    [
+        ({"destination": "nobody"}, PenstockError, "no destination 'nobody'"),
+        ({"tables": ["x"]}, PenstockError, "x"),
+        ({"tables": ["a.b"], "columns": ["nope"]}, PenstockError, "a.b"),
+        ({"form": "both"}, ProtocolError, "decoded or raw"),
+        ({"start": 7}, ProtocolError, "no place"),
+        ({"start": {"file": 1}}, ProtocolError, "no place"),
+        ({"start": "time:yesterday"}, ProtocolError, "no time"),
+        ({"filter": "("}, PenstockError, "regular expression"),
+        ({"tables": ["a.b"], "filter": "a"}, ProtocolError, "either"),
+        ({"tables": [1]}, ProtocolError, "list of texts"),
+        ({"client": "x"}, ProtocolError, "number"),
+        ({"client": 7}, MetaError, "has not subscribed"),
+        ({"client": 7, "start": "latest"}, ProtocolError, "cursor"),
+        ({"surprise": 1}, ProtocolError, "surprise"),
+    ],
+)
+def test_a_wrong_ticket_is_refused_in_one_line(
+    mariadb: DatabaseServer, request_: dict[str, Any], error: type[PenstockError], text: str
+) -> None:
+    from penstock.client.link import Address, Link
+
+    with serving(mariadb) as running:
+        link = Link(Address(running.address))
+        with pytest.raises(error, match=text) as caught:
+            link.call_once(link.get(json.dumps(request_).encode()).read_chunk)
+        assert "\n" not in str(caught.value)
+        assert "Traceback" not in str(caught.value)
+        link.close()
+
+
+def test_a_column_that_is_not_there_is_named(mariadb: DatabaseServer, schema: str) -> None:
+    wrong = pytest.raises(SchemaError, match="has no column nope")
+    with serving(mariadb) as running, connection(running) as there, wrong:
+        there.changes(f"{schema}.t", columns=["nope"])
+
+
+# -- who goes on
+
+
+def test_a_stream_goes_on_after_the_server_was_restarted(mariadb: DatabaseServer, schema: str, tmp_path: Path) -> None:
+    flight = {"port": free_port()}
+    with serving(mariadb, flight, data_dir=tmp_path) as running:
+        there = connection(running)
+        changes = there.changes(f"{schema}.t")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        assert values(rows_of(changes, 1), "id") == [("insert", 1)]
+    execute(mariadb, f"INSERT INTO {schema}.t VALUES (2, 'a', 1)")
+    again = threading.Thread(target=lambda: found.extend(rows_of(changes, 2)))
+    found = list[dict[str, Any]]()
+    again.start()
+    with serving(mariadb, flight, data_dir=tmp_path):
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (3, 'a', 1)")
+        again.join(30)
+        assert values(found, "id") == [("insert", 2), ("insert", 3)]
+        changes.close()
+        there.close()
+
+
+def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there:
+        with there.subscribe(7, f"{schema}\\..*", f"{schema}.t") as first:
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+            assert values(rows_of(first, 1), "id") == [("insert", 1)]
+            first.ack()
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES (2, 'a', 1)")
+            assert values(rows_of(first, 1), "id") == [("insert", 2)]
+            first.rollback()
+            assert values(rows_of(first, 1), "id") == [("insert", 2)]
+        with there.subscribe(7, f"{schema}\\..*", f"{schema}.t") as second:
+            assert values(rows_of(second, 1), "id") == [("insert", 2)]
+            second.ack()
+            with pytest.raises(MetaError, match="no batch"):
+                there._link.action("ack", {"client": 7, "batch": 1})  # pyright: ignore[reportPrivateUsage]
+            execute(mariadb, f"INSERT INTO {schema}.other VALUES (1, NULL, NULL)")
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES (3, 'a', 1)")
+            assert values(rows_of(second, 1), "id") == [("insert", 3)]
+            second.ack()
+        positions = there.positions()
+        about = positions["clients"]["7"]
+        assert about["filter"] == f"{schema}\\..*"
+        assert poll(lambda: not there.positions()["clients"]["7"]["outstanding"])
+        there.unsubscribe(7)
+        assert not there.positions()["clients"]
+
+
+def test_the_last_stream_of_a_client_counts(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there:
+        old = there.subscribe(7, f"{schema}\\..*")
+        ended = list[PenstockError]()
+
+        def follow(subscription: Subscription) -> None:
+            try:
+                rows_of(subscription, 1)
+            except PenstockError as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=follow, args=(old,))
+        thread.start()
+        new = there.subscribe(7, f"{schema}\\..*")
+        thread.join(30)
+        assert "another stream" in str(ended[0])
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        assert values(rows_of(new, 1), "_table") == [("insert", f"{schema}.t")]
+        new.close()
+
+
+def test_a_reader_that_stops_reading_holds_up_nobody(
+    private_server: Callable[..., DatabaseServer],
+) -> None:
+    source = private_server("mariadb")
+    execute(source, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v LONGTEXT)")
+    with serving(source, store={"memory": 4 << 20}) as running, connection(running) as there:
+        slow, fast = there.changes("shop.t"), there.changes("shop.t")
+        execute(source, "INSERT INTO shop.t VALUES (0, '')")
+        assert values(rows_of(slow, 1), "id") == [("insert", 0)]  # and then nothing is read for long
+        begun = time.monotonic()
+        for number in range(1, 65):
+            execute(source, f"INSERT INTO shop.t VALUES ({number}, REPEAT('x', 1048576))")
+        assert values(rows_of(fast, 65), "id") == [("insert", number) for number in range(65)]
+        assert time.monotonic() - begun < 60
+        assert values(rows_of(slow, 64), "id") == [("insert", number) for number in range(1, 65)]
+        slow.close()
+        fast.close()
+
+
+# -- who may call, and how many
+
+
+def test_only_a_token_lets_in(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb, {"tokens": {"search": "s3cret", "lake": "0ther"}}) as running:
+        for token in ("", "wrong", "S3cret"):
+            with connection(running, token=token) as there, pytest.raises(PenstockError, match="token"):
+                there.positions()
+            with connection(running, token=token) as there, pytest.raises(PenstockError, match="token"):
+                there.changes(f"{schema}.t")
+        with connection(running, token="s3cret") as there:
+            assert there.tables()
+        client = fl.connect(f"grpc://{running.address}")
+        header = client.authenticate_basic_token("lake", "0ther")
+        assert list(client.list_flights(options=fl.FlightCallOptions(headers=[header])))
+        with pytest.raises(fl.FlightUnauthenticatedError):
+            client.authenticate_basic_token("search", "0ther")
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(mariadb: DatabaseServer, schema: str, tmp_path: Path) -> None:
+    papers = Papers(tmp_path / "papers", "127.0.0.1")
+    flight = {"tls_cert": papers.cert, "tls_key": papers.key, "tokens": {"lake": "s3cret"}}
+    with serving(mariadb, flight) as running:
+        url = f"grpc+tls://{running.address}"
+        with penstock.connect(url, token="s3cret", tls_ca=str(papers.ca)) as there:
+            assert f"{schema}.t" in there.tables()
+        with penstock.connect(f"grpc://{running.address}", token="s3cret") as there, pytest.raises(PenstockError):
+            there.positions()
+        with penstock.connect(url, token="s3cret") as there, pytest.raises(PenstockError):
+            there.positions()  # of a certificate that nobody knows
+
+
+def test_streams_are_counted_and_end_with_their_readers(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb, {"streams": 3}) as running, connection(running) as there:
+        several = [there.changes(f"{schema}.t") for _ in range(3)]
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        for changes in several:
+            rows_of(changes, 1)
+            assert poll(lambda: running.flight.streams == 3)
+        with pytest.raises(PenstockError, match="3 streams already"):
+            next(iter(penstock.connect(running.address, patience_s=0).changes(f"{schema}.t")))
+        for changes in several:
+            changes.close()
+        assert poll(lambda: running.flight.streams == 0)
+        instance = running.instances["default"]
+        assert not [name for name in instance.store.states() if name.startswith("stream")]
+
+
+def test_a_batch_of_a_live_stream_is_an_arrow_batch(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there, there.changes(f"{schema}.t") as changes:
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        batch = next(iter(changes))
+        assert isinstance(batch, pa.RecordBatch)
+        assert batch.schema.equals(changes.schema)
