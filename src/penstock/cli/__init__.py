@@ -10,7 +10,7 @@ import typer
 from pydantic import ValidationError
 
 from penstock import __version__
-from penstock.cli import binlog, check, config, demo, filter, position, serve, sync  # noqa: A004 - named as what people type
+from penstock.cli import binlog, check, config, demo, filter, position, serve, status, sync  # noqa: A004 - named as what people type
 from penstock.cli.heap import keep_freed_memory
 from penstock.errors import PenstockError
 
@@ -25,6 +25,7 @@ app.command()(binlog.binlog)
 app.command()(check.check)
 app.command()(demo.demo)
 app.command()(serve.serve)
+app.command()(status.status)
 app.command()(sync.sync)
 app.add_typer(config.app, name="config")
 app.add_typer(filter.app, name="filter")

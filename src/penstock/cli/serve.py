@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli.signals import on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
-from penstock.config import CanalSettings, InstanceSettings, ServerSettings, load_server_settings
+from penstock.config import AdminSettings, CanalSettings, InstanceSettings, ServerSettings, load_server_settings
 
 if TYPE_CHECKING:
     from penstock.server import Server
@@ -28,6 +28,9 @@ def serve(
     canal: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port for canal's clients on loopback, such as 11111.")
     ] = None,
+    admin: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for status and metrics on loopback, such as 11112.")
+    ] = None,
     destination: Annotated[str, typer.Option(help="Name of the instance.")] = "default",
     start: Annotated[str | None, typer.Option(help="FILE:OFFSET; the log's end when not given.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder for cursors; without it they are in memory.")] = None,
@@ -38,7 +41,7 @@ def serve(
 
     Examples:
 
-        PENSTOCK_PASSWORD=… penstock serve --host db1 --user penstock --canal 11111
+        PENSTOCK_PASSWORD=… penstock serve --host db1 --user penstock --canal 11111 --admin 11112
 
         penstock serve penstock.yml
 
@@ -50,7 +53,8 @@ def serve(
         source = source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
         settings = ServerSettings.of_flight(instance, port=listen)
-        server = Server(settings.model_copy(update={"canal": CanalSettings(port=canal)}))
+        ports = {"canal": CanalSettings(port=canal), "admin": AdminSettings(port=admin)}
+        server = Server(settings.model_copy(update=ports))
     elif config.is_dir():
         from penstock.server.conf import open_conf  # noqa: PLC0415
 
@@ -72,6 +76,10 @@ def _run(server: "Server") -> None:
         ports = [f"Arrow Flight on {server.address}"]
         if server.canal is not None:
             ports.append(f"canal's protocol on {server.canal.address}")
+        if server.admin is not None:
+            ports.append(f"its status on http://{server.admin.address}")
+        if server.canal_admin is not None:
+            ports.append(f"canal's admin protocol on {server.canal_admin.address}")
         typer.echo(f"serving {', '.join(ports)}; Ctrl-C stops")
         while not stopped.wait(_LOOK_S) and not server.is_over:
             pass

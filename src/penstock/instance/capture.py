@@ -179,7 +179,7 @@ class Capture:
                     if not self._put(block if block.start >= start else block.between(start, block.end)):
                         return
                 else:
-                    parts.counters.signs_of_life += 1
+                    parts.counters.lived()
                 self._acknowledge(stream)
 
     def _count_time(self, began: float, waited_s: float) -> None:

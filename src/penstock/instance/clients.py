@@ -134,6 +134,10 @@ class Clients:
         """Ids of batches that were got and not acked, in their order."""
         return list(self._meta.batches(client_id))
 
+    def batches(self, client_id: int) -> dict[int, BatchRange]:
+        """The same, with what each holds."""
+        return self._meta.batches(client_id)
+
     def cursors(self) -> dict[int, Position]:
         """Of all that have one."""
         return {client_id: cursor.position for client_id, cursor in self._meta.cursors().items()}

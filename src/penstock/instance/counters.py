@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.binlog.events.block import Block
 
+_HIDDEN = {"clock", "seconds", "moved_at"}
 STAGES = ("source", "index", "tables", "filter", "store")
 
 
@@ -28,14 +29,26 @@ class Counters:
     # putting into the store, in which `blocked_s` was spent waiting for room.
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     blocked_s: float = 0.0
+    moved_at: float | None = None  # by `clock`: when the source last gave a block, or a sign of life
     clock: Callable[[], float] = time.perf_counter
 
     def saw(self, block: Block) -> None:
+        self.moved_at = self.clock()
         self.blocks += 1
         self.events += len(block)
         self.transactions += block.boundaries.size
         bounds = block.cells.bounds
         self.bytes += int(bounds[-1]) - int(bounds[0])
+
+    def lived(self) -> None:
+        """The source said that it has nothing."""
+        self.signs_of_life += 1
+        self.moved_at = self.clock()
+
+    @property
+    def silent_s(self) -> float | None:
+        """Since the source gave something; None when it never has."""
+        return None if self.moved_at is None else self.clock() - self.moved_at
 
     @contextmanager
     def timed(self, stage: str) -> Generator[None]:
@@ -46,5 +59,5 @@ class Counters:
             self.seconds[stage] += self.clock() - start
 
     def to_json(self) -> dict[str, Any]:
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"clock", "seconds"}}
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _HIDDEN}
         return plain | {"seconds": dict(self.seconds)}

@@ -9,6 +9,7 @@ from penstock.config import InstanceSettings
 from penstock.errors import PenstockError
 from penstock.instance.source_log import SourceLog
 from penstock.model import Position
+from penstock.source import Seen
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Watchdog:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"penstock-watchdog-{settings.destination}", daemon=True)
         self.hours_left: float | None = None  # that the source keeps what is needed; None when for ever, or not known
+        self.seen: Seen | None = None  # of the source's log, when it was looked at last
         self._is_warned = False
 
     def start(self) -> None:
@@ -81,7 +83,8 @@ class Watchdog:
         """A log that ends before what was captured of it began anew, and its server may not have said so: it waits
         until the new one is as long."""
         known = self._latest()
-        end = self._log.places.placed(self._log.look().end)
+        self.seen = self._log.look()
+        end = self._log.places.placed(self.seen.end)
         if known.epoch == self._log.epoch and end < known:
             self._on_dead(f"the log of {self._log.source.address} ends at {end}, and {known} was captured")
 

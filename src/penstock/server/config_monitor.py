@@ -40,9 +40,11 @@ class ConfigMonitor:
         self._stopping = threading.Event()
         self._scanning = threading.Lock()  # one scan at a time; protects the next
         self._ignored: dict[str, tuple[IgnoredKey, ...]] = {}
-        self._lock = threading.Lock()  # protects the three below
+        self._lock = threading.Lock()  # protects the five below
         self._keepers: dict[str, DestinationKeeper] = {}
         self._errors: dict[str, str] = {}
+        self._notices = frozenset[str]()  # names of those that are no mistake
+        self._has_scanned = False
         self._server: ServerSettings | None = None
         self._thread = threading.Thread(target=self._run, name="penstock-config-monitor", daemon=True)
 
@@ -52,6 +54,21 @@ class ConfigMonitor:
         with self._lock:
             found = {name: keeper.problem for name, keeper in self._keepers.items()}
             return {name: problem for name, problem in found.items() if problem} | self._errors
+
+    @property
+    def mistakes(self) -> dict[str, str]:
+        """Of the problems, those that somebody has to mend; not what is just being written, or waits for a restart."""
+        with self._lock:
+            notices = self._notices
+        return {name: problem for name, problem in self.problems.items() if name not in notices}
+
+    @property
+    def waiting(self) -> list[str]:
+        """Destinations that are not yet as they are wanted; before the first scan, the server as a whole."""
+        with self._lock:
+            if not self._has_scanned:
+                return [SERVER]
+            return sorted(name for name, keeper in self._keepers.items() if not keeper.is_settled)
 
     @property
     def is_settled(self) -> bool:
@@ -80,15 +97,24 @@ class ConfigMonitor:
             try:
                 found = self._conf.read()
             except PenstockError as error:
+                self._note(self._notices - {SERVER})
                 self._keep({**self._errors_but(SERVER), SERVER: str(error)})
                 return
             errors = {name: one.error for name, one in found.instances.items() if one.error is not None}
-            self._keep({**self._of_server(found.server), **errors, **found.unsettled}, found.unsettled)
+            of_server = self._of_server(found.server)
+            self._note(frozenset([*of_server, *found.unsettled]))
+            self._keep({**of_server, **errors, **found.unsettled}, found.unsettled)
             self._report({SERVER: found.ignored} | {name: one.ignored for name, one in found.instances.items()})
             for name, one in found.instances.items():
                 if one.settings is not None:
                     self._want(name, one.settings)
             self._stop_all_but(found.instances)
+            with self._lock:
+                self._has_scanned = True
+
+    def _note(self, notices: frozenset[str]) -> None:
+        with self._lock:
+            self._notices = notices
 
     def _run(self) -> None:
         self.scan()

@@ -22,9 +22,14 @@ class Elections(Protocol):
 
 
 class Destination(ABC):
+    """What was stopped by hand stays so until somebody starts it, or its settings change."""
+
     def __init__(self, settings: InstanceSettings) -> None:
         self.name = settings.destination
         self._settings = settings
+        self._turn = threading.Lock()  # of who changes it: the configuration, or somebody by hand
+        self._halted: str | None = None  # why it was stopped by hand
+        self._is_gone = False
         self._lock = threading.RLock()  # of starts and stops, one at a time
         self._instance: Instance | None = None
         self._file: LockFile | None = None
@@ -38,19 +43,72 @@ class Destination(ABC):
         """What runs here, or did last."""
         return self._instance
 
-    @abstractmethod
+    @property
+    def halted(self) -> str | None:
+        """Why it was stopped by hand; None when it was not."""
+        return self._halted
+
     def running(self) -> Instance:
         """That may serve now; raises NotRunningError where there is none."""
+        if self._halted is not None:
+            raise NotRunningError(f"destination '{self.name}' was stopped {self._halted}")
+        return self._running()
 
-    @abstractmethod
-    def start(self) -> None: ...
+    def start(self) -> None:
+        with self._turn:
+            self._begin(self._settings)
 
-    @abstractmethod
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """For good."""
+        with self._turn:
+            self._is_gone = True
+            self._end()
 
-    @abstractmethod
     def reload(self, settings: InstanceSettings) -> None:
         """One that cannot start leaves the old one running, and raises."""
+        with self._turn:
+            if self._halted is None:
+                self._reload(settings)
+            else:
+                self._come_back(settings)
+
+    def halt(self, reason: str = "by hand") -> bool:
+        """False when it was halted already."""
+        with self._turn:
+            if self._halted is not None or self._is_gone:
+                return False
+            self._halted = reason
+            self._pause()
+            log.info("stopped destination=%s reason=%s", self.name, reason)
+            return True
+
+    def resume(self) -> bool:
+        """False when it was not halted. What cannot start raises, and stays halted."""
+        with self._turn:
+            if self._halted is None or self._is_gone:
+                return False
+            self._come_back(self._settings)
+            log.info("started again destination=%s", self.name)
+            return True
+
+    def _come_back(self, settings: InstanceSettings) -> None:
+        self._begin(settings)
+        self._halted = None
+
+    def _pause(self) -> None:
+        self._end()
+
+    @abstractmethod
+    def _running(self) -> Instance: ...
+
+    @abstractmethod
+    def _begin(self, settings: InstanceSettings) -> None: ...
+
+    @abstractmethod
+    def _end(self) -> None: ...
+
+    @abstractmethod
+    def _reload(self, settings: InstanceSettings) -> None: ...
 
     def _open(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
         with self._lock:
@@ -105,18 +163,37 @@ class Destination(ABC):
 class OwnDestination(Destination):
     """Nobody else has it."""
 
-    def running(self) -> Instance:
+    def __init__(self, settings: InstanceSettings) -> None:
+        super().__init__(settings)
+        self._left: _Clients | None = None  # of the instance that was stopped by hand
+
+    def _running(self) -> Instance:
         if self._instance is None:
             raise NotRunningError(f"destination '{self.name}' has not been started")
         return self._instance
 
-    def start(self) -> None:
-        self._open(self._settings)
+    def _begin(self, settings: InstanceSettings) -> None:
+        self._open(settings)
 
-    def stop(self) -> None:
+    def _end(self) -> None:
         self._close()
 
-    def reload(self, settings: InstanceSettings) -> None:
+    def _pause(self) -> None:
+        self._left = _Clients(self._instance) if self._instance is not None else None
+        self._end()
+
+    def _come_back(self, settings: InstanceSettings) -> None:
+        left, self._left = self._left, None
+        try:
+            super()._come_back(left.start_of(settings) if left is not None else settings)
+        except BaseException:
+            self._left = left
+            raise
+        self._settings = settings
+        if left is not None:
+            left.join(self._instance)
+
+    def _reload(self, settings: InstanceSettings) -> None:
         self._exchange(settings)
 
 
@@ -127,8 +204,10 @@ class ElectedDestination(Destination):
         super().__init__(settings)
         self._elections = elections
         self.election = elections.join(settings, self._elected, self._ended)
+        self._is_joined = True
+        self.problem = ""  # why it could not run here when it was elected last
 
-    def running(self) -> Instance:
+    def _running(self) -> Instance:
         instance = self._instance
         if instance is None or not self.election.is_held():
             owner = self.election.owner
@@ -136,15 +215,20 @@ class ElectedDestination(Destination):
             raise NotRunningError(f"destination '{self.name}' does not run on this server{where}")
         return instance
 
-    def start(self) -> None:
+    def _begin(self, settings: InstanceSettings) -> None:
+        self._settings = settings
+        if not self._is_joined:
+            self.election = self._elections.join(settings, self._elected, self._ended)
+            self._is_joined = True
         self.election.start()
 
-    def stop(self) -> None:
+    def _end(self) -> None:
         self.election.close()
         self._elections.leave(self._settings)
+        self._is_joined = False
         self._close()
 
-    def reload(self, settings: InstanceSettings) -> None:
+    def _reload(self, settings: InstanceSettings) -> None:
         with self._lock:
             fence = self.election.fence
             if fence is not None and fence.is_held() and self._instance is not None:
@@ -152,14 +236,24 @@ class ElectedDestination(Destination):
             else:
                 self._settings = settings
 
+    def release(self) -> bool:
+        """For another server to take; False when it was not ours, or is not given up yet."""
+        return self.election.release()
+
     def look(self) -> None:
         """An instance that has failed is given up: another server may have more luck."""
         instance = self._instance
         if instance is not None and instance.failure is not None and self.election.is_held():
+            self.problem = str(instance.failure)
             self.election.fail(instance.failure)
 
     def _elected(self, fence: Fence) -> None:
-        self._open(self._settings, fence)
+        try:
+            self._open(self._settings, fence)
+        except BaseException as error:
+            self.problem = str(error) or type(error).__name__
+            raise
+        self.problem = ""
 
     def _ended(self, reason: str) -> None:
         log.info("destination given up destination=%s reason=%s", self.name, reason)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 
 from penstock.config import InstanceSettings
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.server.cluster import Cluster
 from penstock.server.destination import Destination, ElectedDestination, OwnDestination
@@ -13,6 +13,7 @@ from penstock.server.destination import Destination, ElectedDestination, OwnDest
 log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
+_WITH_ALL = "with the server, by hand"
 
 
 class Destinations:
@@ -24,6 +25,7 @@ class Destinations:
         self._lock = threading.Lock()
         self._found: dict[str, Destination] = {}
         self._closing = threading.Event()
+        self.is_halted = False  # by hand, all of them
         self._thread = threading.Thread(target=self._look, name="penstock-destinations", daemon=True)
 
     @property
@@ -38,14 +40,18 @@ class Destinations:
 
     def instance(self, destination: str) -> Instance:
         """That may serve now; raises why there is none."""
+        return self._named(destination).running()
+
+    def _named(self, destination: str) -> Destination:
         with self._lock:
             found = self._found.get(destination)
             known = ", ".join(sorted(self._found)) or "none"
         if found is None:
             raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
-        return found.running()
+        return found
 
     def start(self, settings: InstanceSettings) -> None:
+        self._check_open()
         made = self._made(settings)
         made.start()
         with self._lock:
@@ -59,7 +65,9 @@ class Destinations:
         return ElectedDestination(settings, self.cluster)
 
     def reload(self, settings: InstanceSettings) -> None:
-        """Without a restart, if only the filter is another one. One that cannot start leaves the old one running."""
+        """Without a restart, if only the filter is another one. One that cannot start leaves the old one running. What
+        was stopped by hand starts."""
+        self._check_open()
         with self._lock:
             old = self._found[settings.destination]
         if old.settings.zookeeper == settings.zookeeper:
@@ -73,6 +81,43 @@ class Destinations:
             found = self._found.pop(name, None)
         if found is not None:
             found.stop()
+
+    # -- by hand
+
+    def halt(self, name: str) -> bool:
+        """Stop it until it is started by hand, or its settings change. False when it was stopped already."""
+        return self._named(name).halt()
+
+    def resume(self, name: str) -> bool:
+        """False when it was not stopped by hand."""
+        return self._named(name).resume()
+
+    def release(self, name: str) -> bool:
+        """Let another server have it, if there is one."""
+        found = self._named(name)
+        if not isinstance(found, ElectedDestination):
+            raise ConfigurationError(f"destination '{name}' has no ZooKeeper: no other server could take it")
+        return found.release()
+
+    def halt_all(self) -> None:
+        """Nothing starts until `resume_all`."""
+        self.is_halted = True
+        for one in self.all.values():
+            one.halt(_WITH_ALL)
+
+    def resume_all(self) -> None:
+        """Those that were not stopped before all were. One that cannot start keeps none of the others from it."""
+        self.is_halted = False
+        for name, one in self.all.items():
+            if one.halted == _WITH_ALL:
+                try:
+                    one.resume()
+                except PenstockError as error:
+                    log.warning("not started again destination=%s: %s", name, error)
+
+    def _check_open(self) -> None:
+        if self.is_halted:
+            raise NotRunningError("the server was stopped by hand: start it first")
 
     def stop_all(self) -> None:
         self._closing.set()

@@ -1,17 +1,25 @@
 """A server: its destinations, and the ports that they are reached by."""
 
+import time
 from collections.abc import Mapping
 
 from penstock.config import ServerSettings
 from penstock.errors import PenstockError
 from penstock.instance import Instance
+from penstock.server.admin import AdminPort
 from penstock.server.canal import CanalListener
 from penstock.server.canal.session import Access
+from penstock.server.canal.traffic import Counted
+from penstock.server.canal_admin import CanalAdminListener
+from penstock.server.canal_admin.calls import Calls
 from penstock.server.cluster import Cluster, published_address
 from penstock.server.conf import Conf
 from penstock.server.config_monitor import ConfigMonitor
+from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
 from penstock.server.flight import FlightPort
+from penstock.server.log_ring import LogRing
+from penstock.server.report import Report
 
 
 class Server:
@@ -39,7 +47,44 @@ class Server:
         self.cluster = Cluster(settings.running, published_address(host, port, settings.running.address))
         self.destinations.cluster = self.cluster
         self._served: list[Instance] = []
+        self.has_started, self.started_at = False, time.time()
         self.monitor = ConfigMonitor(conf, self.destinations, scan_s) if conf is not None else None
+        self.report, self._ring = Report(self), LogRing()
+        self.admin: AdminPort | None = None
+        self.canal_admin: CanalAdminListener | None = None
+        try:
+            if settings.admin.port is not None:
+                self.admin = AdminPort(settings.admin, settings.admin.port, self.report)
+            if settings.canal_admin.port is not None:
+                calls = Calls(self.destinations, self._ring, settings)
+                self.canal_admin = CanalAdminListener(settings.canal_admin, settings.canal_admin.port, calls)
+        except PenstockError:
+            for port in (self.canal, self.admin):
+                if port is not None:
+                    port.stop()
+            raise
+
+    @property
+    def hindrance(self) -> str:
+        """Why it is not ready, as a whole."""
+        if not self.has_started:
+            return "it is being started"
+        return "it was stopped by hand" if self.destinations.is_halted else ""
+
+    @property
+    def all_destinations(self) -> Mapping[str, Destination]:
+        return self.destinations.all
+
+    @property
+    def ports(self) -> Mapping[str, tuple[str, int | None]]:
+        """Addresses, and how many are connected where that is known."""
+        several = {"canal": self.canal, "admin": self.admin, "canal_admin": self.canal_admin}
+        found = {name: (port.address, port.open_connections) for name, port in several.items() if port is not None}
+        return {"flight": (self.address, None), **found}
+
+    @property
+    def traffic(self) -> Mapping[str, Counted]:
+        return self.canal.traffic.counted() if self.canal is not None else {}
 
     @property
     def instances(self) -> Mapping[str, Instance]:
@@ -68,7 +113,13 @@ class Server:
         return next((one.failure for one in self._served if one.failure is not None), None)
 
     def start(self) -> None:
-        """Instances of the settings first, and if one cannot start, none; those of a conf when they can."""
+        """Instances of the settings first, and if one cannot start, none; those of a conf when they can. Meanwhile it
+        can be asked how far it is."""
+        if self.admin is not None:
+            self.admin.start()
+        if self.canal_admin is not None:
+            self._ring.attach()
+            self.canal_admin.start()
         if self.monitor is None:
             for one in self.settings.instances:
                 self.destinations.start(one)
@@ -78,11 +129,18 @@ class Server:
         self.flight.start()
         if self.canal is not None:
             self.canal.start()
+        self.has_started = True
 
     def stop(self) -> None:
+        self.has_started = False
+        if self.canal_admin is not None:
+            self.canal_admin.stop()
+            self._ring.detach()
         if self.monitor is not None:
             self.monitor.stop()
         self.destinations.stop_all()
         if self.canal is not None:
             self.canal.stop()
         self.flight.stop()
+        if self.admin is not None:
+            self.admin.stop()

@@ -17,6 +17,7 @@ from penstock.errors import PenstockError, StoreError, StoreFullError
 from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.catch_up import CatchUp, LogReader, begin
+from penstock.store.census import Census, take_census
 from penstock.store.client import Client, ClientState, TableFilter
 from penstock.store.cut import cut
 from penstock.store.gate import Gate
@@ -388,6 +389,11 @@ class EventStore(StoredLog):
             lowest = min((client.ack.sequence for client in holding), default=0)
             names = ", ".join(sorted(client.name for client in holding if client.ack.sequence == lowest))
             return f"the store is full until {names or 'a client'} acks"
+
+    def census(self) -> Census:
+        """What is in it, and for whom."""
+        with self._gate:
+            return take_census(self._shelf, self._books, self._roster, self._gate.clock())
 
     @property
     def problem(self) -> str:

@@ -40,7 +40,7 @@ ALLOWED = {
     "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
     "cli": {
         "model", "config", "binlog", "filter", "source", "inspect", "render", "demo", "server", "spark", "instance",
-        "meta",
+        "meta", "client",
     },
 }  # fmt: skip
 

@@ -371,7 +371,7 @@ def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
     path = tmp_path / "penstock.yml"
     source = f"{{path: {folder}, poll_s: 0.01}}"
     instance = f"{{destination: shop, source: {source}, start: first{more}}}"
-    ports = "flight: {port: 0}\ncanal: {port: 0}\n"
+    ports = "flight: {port: 0}\ncanal: {port: 0}\nadmin: {port: null}\n"
     path.write_text(f"{ports}data_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
     return path
 

@@ -5,6 +5,7 @@ Where canal answers nothing (ack and rollback that succeed), nothing is answered
 
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from penstock.canal import packet, protobuf, scramble
 from penstock.canal.packet import Fields, Packet, PacketType, Wire
 from penstock.errors import PenstockError, ProtocolError
 from penstock.server.canal.clients import CanalClients
+from penstock.server.canal.traffic import Traffic
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +46,11 @@ class RefusedError(PenstockError):
 
 
 class Session:
-    def __init__(self, wire: Wire, clients: CanalClients, access: Access, idle_s: float) -> None:
+    def __init__(
+        self, wire: Wire, clients: CanalClients, access: Access, idle_s: float, traffic: Traffic | None = None
+    ) -> None:
         self._wire, self._clients, self._access, self._idle_s = wire, clients, access, idle_s
+        self._traffic = traffic or Traffic()
         self._calls: Mapping[int, Callable[[Fields], bytes | None]] = {
             PacketType.SUBSCRIPTION: self._subscribe,
             PacketType.UNSUBSCRIPTION: self._unsubscribe,
@@ -88,6 +93,7 @@ class Session:
                 if fields.raw(5) and fields.raw(6):
                     client_id = _client_id(fields.text(6))
                     self._clients.subscribe(fields.text(5), client_id, fields.text(7))
+                    self._traffic.knows(fields.text(5))
             except PenstockError as error:
                 self._wire.send(packet.ack(GENERAL, _short(error)))
                 continue
@@ -99,28 +105,38 @@ class Session:
 
     def _answer(self, raw: bytes) -> None:
         asked = Packet.parse(raw)
-        call = self._calls.get(asked.type)
+        call, kind = self._calls.get(asked.type), _name(asked.type)
         if call is None:
-            self._wire.send(packet.ack(GENERAL, f"packet type {_name(asked.type)} is NOT supported!"))
+            self._refuse("", kind, GENERAL, f"packet type {kind} is NOT supported!")
             return
+        fields = Fields(asked.body)
+        destination, begin = fields.text(1), time.monotonic()
         try:
-            answer = call(Fields(asked.body))
+            answer = call(fields)
         except RefusedError as error:
-            answer = packet.ack(error.code, error.message[:_LONGEST_TEXT])
+            self._refuse(destination, kind, error.code, error.message[:_LONGEST_TEXT])
         except ProtocolError:
             raise
         except PenstockError as error:
-            answer = packet.ack(GENERAL, _short(error))
+            self._refuse(destination, kind, GENERAL, _short(error))
         except OSError:
             raise
         except Exception:
-            log.exception("call failed type=%s", _name(asked.type))
-            answer = packet.ack(GENERAL, "an error inside of the server: its log says more")
-        if answer:
-            self._wire.send(answer)
+            log.exception("call failed type=%s", kind)
+            self._refuse(destination, kind, GENERAL, "an error inside of the server: its log says more")
+        else:
+            self._traffic.answered(destination, kind, time.monotonic() - begin)
+            if answer:
+                self._wire.send(answer)
+
+    def _refuse(self, destination: str, kind: str, code: int, message: str) -> None:
+        self._traffic.refused(destination, kind, code)
+        self._wire.send(packet.ack(code, message))
 
     def _subscribe(self, fields: Fields) -> bytes:
-        self._clients.subscribe(*_of_client(fields), fields.text(7))
+        destination, client_id = _of_client(fields)
+        self._clients.subscribe(destination, client_id, fields.text(7))
+        self._traffic.knows(destination)
         return packet.ack()
 
     def _unsubscribe(self, fields: Fields) -> bytes:
@@ -139,6 +155,7 @@ class Session:
             at_once=bool(fields.number(100)),
             is_gone=lambda: self._wire.is_gone,
         )
+        self._traffic.sent(destination, answer.size_bytes, is_empty=not answer.pieces)
         self._wire.send(
             packet.messages_head(answer.batch_id, answer.size_bytes), *(piece.data for piece in answer.pieces)
         )

@@ -1,0 +1,88 @@
+"""As much of HTTP as a port needs that answers short questions: one request per connection, and no body.
+
+A request has a deadline as a whole, so that a peer that sends a byte now and then holds nothing for long.
+"""
+
+import hmac
+import http.client
+import io
+import socket
+import time
+from dataclasses import dataclass
+from email.message import Message
+from http import HTTPStatus
+
+LIMIT_BYTES = 8 << 10  # of a request
+_PIECE = 4 << 10
+_VERSIONS = {b"HTTP/1.0", b"HTTP/1.1"}
+
+
+class RefusedError(Exception):
+    """A request that gets no more than this for an answer."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(status, text)
+        self.status, self.text = status, text
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    headers: Message
+
+    def carries(self, token: str) -> bool:
+        kind, _, given = self.headers.get("Authorization", "").strip().partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), token.encode())
+
+    @property
+    def host(self) -> str:
+        """That it was sent to, without the port."""
+        named = self.headers.get("Host", "").strip().lower()
+        if named.startswith("["):
+            return named[1:].partition("]")[0]
+        return named.rpartition(":")[0] if ":" in named else named
+
+
+def read_request(connection: socket.socket, timeout_s: float) -> Request | None:
+    """None when the peer goes before it has asked."""
+    deadline, raw = time.monotonic() + timeout_s, bytearray()
+    while b"\r\n\r\n" not in raw and b"\n\n" not in raw:
+        if len(raw) > LIMIT_BYTES:
+            raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has {LIMIT_BYTES} bytes at most")
+        connection.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            piece = connection.recv(_PIECE)
+        except TimeoutError:
+            raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, f"no request came in {timeout_s:g} s") from None
+        if not piece:
+            return None
+        raw += piece
+    return _parsed(bytes(raw))
+
+
+def _parsed(raw: bytes) -> Request:
+    line, _, rest = raw.partition(b"\n")
+    words = line.split()
+    if len(words) != 3 or words[2] not in _VERSIONS:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
+    try:
+        headers = http.client.parse_headers(io.BytesIO(rest))
+        method, target = words[0].decode("ascii"), words[1].decode("ascii")
+    except (http.client.HTTPException, ValueError):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the request's head cannot be read") from None
+    return Request(method, target.partition("?")[0], headers)
+
+
+def response(status: HTTPStatus, body: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> bytes:
+    raw = body.encode()
+    lines = [
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(raw)}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Connection: close",
+        *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + raw

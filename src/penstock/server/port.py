@@ -1,0 +1,111 @@
+"""A TCP port of the server: a thread for each connection, so many at a time."""
+
+import contextlib
+import logging
+import socket
+import threading
+from abc import ABC, abstractmethod
+
+from penstock.errors import ConfigurationError
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 128
+_JOIN_S = 5.0
+
+
+class Port(ABC):
+    """Binds when constructed. `name` is that of its threads, and in the log."""
+
+    def __init__(self, name: str, host: str, port: int, *, connections: int) -> None:
+        self.name, self._most = name, connections
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {host}:{port} ({error.strerror}): if the port is in use, choose another one with"
+                f" `{name.replace('-', '_')}: {{port: …}}`"
+            ) from None
+        self.host, self.port = host, int(self._socket.getsockname()[1])
+        self._lock = threading.Lock()
+        self._open: dict[socket.socket, threading.Thread] = {}
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._accept, name=f"penstock-{name}", daemon=True)
+
+    @abstractmethod
+    def _talk(self, connection: socket.socket) -> None:
+        """To its end, in the connection's own thread. An OSError is the peer's way to go."""
+
+    @abstractmethod
+    def _refusal(self) -> bytes:
+        """What a connection beyond the limit is told."""
+
+    @property
+    def address(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def open_connections(self) -> int:
+        with self._lock:
+            return len(self._open)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        _close(self._socket)
+        with self._lock:
+            left = dict(self._open)
+        for connection in left:
+            _close(connection)
+        for thread in (*left.values(), *([self._thread] if self._thread.is_alive() else [])):
+            if thread is not threading.current_thread():
+                thread.join(_JOIN_S)
+
+    def _accept(self) -> None:
+        while not self._is_stopping:
+            try:
+                connection, peer = self._socket.accept()
+            except OSError as error:
+                if not self._is_stopping:
+                    log.warning("connection not taken port=%s reason=%s", self.name, error)
+                    threading.Event().wait(0.1)  # out of files, say
+                continue
+            if self.open_connections >= self._most:
+                log.warning("connection refused port=%s peer=%s reason=there are %d", self.name, peer[0], self._most)
+                with contextlib.suppress(OSError):
+                    connection.settimeout(0)
+                    connection.send(self._refusal())
+                _close(connection)
+                continue
+            name = f"penstock-{self.name}-{peer[0]}:{peer[1]}"
+            thread = threading.Thread(target=self._serve, args=(connection, name), name=name, daemon=True)
+            with self._lock:
+                self._open[connection] = thread
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has no more of them; the port stays open
+                log.warning("connection refused port=%s peer=%s reason=%s", self.name, peer[0], error)
+                _close(connection)
+                with self._lock:
+                    self._open.pop(connection, None)
+
+    def _serve(self, connection: socket.socket, name: str) -> None:
+        try:
+            self._talk(connection)
+        except OSError as error:
+            log.debug("connection ended %s reason=%s", name, error)
+        except Exception:
+            log.exception("connection failed %s", name)
+        finally:
+            _close(connection)
+            with self._lock:
+                self._open.pop(connection, None)
+
+
+def _close(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()

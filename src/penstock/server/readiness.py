@@ -1,0 +1,69 @@
+"""Whether a server does what it is there for: every destination gets on, here or on another server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.config.snapshot import SERVER
+from penstock.coordinate.state import State
+from penstock.instance import InstanceState
+from penstock.instance.progress import hindrance
+from penstock.server.config_monitor import ConfigMonitor
+from penstock.server.destination import Destination, ElectedDestination
+
+_ENDED = {InstanceState.STOPPED, InstanceState.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """By destination, and `(server)`."""
+
+    hindrances: Mapping[str, str]
+    notes: Mapping[str, str]  # what is not as usual, and all right: it stands by, or was stopped by hand
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.hindrances
+
+    def to_json(self) -> dict[str, object]:
+        return {"ready": self.is_ready, "reasons": dict(self.hindrances), "notes": dict(self.notes)}
+
+
+def judge(destinations: Mapping[str, Destination], monitor: ConfigMonitor | None, of_server: str = "") -> Readiness:
+    """`of_server` is what hinders it as a whole."""
+    found = {name: _of(one) for name, one in destinations.items()}
+    hindrances = {name: text for name, (is_bad, text) in found.items() if is_bad}
+    notes = {name: text for name, (is_bad, text) in found.items() if text and not is_bad}
+    if monitor is not None:
+        waiting = dict.fromkeys(monitor.waiting, "it is being brought to what its settings say")
+        hindrances |= waiting | monitor.mistakes
+    if of_server:
+        hindrances[SERVER] = of_server
+    return Readiness(hindrances, notes)
+
+
+def _of(destination: Destination) -> tuple[bool, str]:
+    """Whether it is bad, and what there is to say."""
+    if destination.halted is not None:
+        return False, f"stopped {destination.halted}"
+    if isinstance(destination, ElectedDestination) and not destination.election.is_held():
+        return _of_standby(destination)
+    instance = destination.instance
+    is_elected = isinstance(destination, ElectedDestination)
+    if instance is None or (is_elected and instance.state in _ENDED and not destination.problem):
+        return True, "it is being started"
+    text = hindrance(instance)
+    return bool(text), text
+
+
+def _of_standby(destination: ElectedDestination) -> tuple[bool, str]:
+    election = destination.election
+    owner = election.owner
+    if owner is not None and owner != election.address:
+        return False, f"stands by: {owner} runs it"
+    match election.state:
+        case State.PAUSED:
+            return False, "paused: active=false is in its running node"
+        case State.LOST:
+            return True, "there is no session with ZooKeeper"
+        case _:
+            return True, destination.problem or "no server runs it yet"

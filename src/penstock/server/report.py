@@ -1,0 +1,102 @@
+"""A server as plain data: for who asks how it is."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from penstock import __version__
+from penstock.coordinate.state import State
+from penstock.instance.report import report as instance_report
+from penstock.server.canal.traffic import Counted
+from penstock.server.config_monitor import ConfigMonitor
+from penstock.server.destination import Destination, ElectedDestination
+from penstock.server.readiness import Readiness, judge
+
+_NOTHING: dict[str, Any] = {"state": "stopped", "reason": "", "lag": None, "store": None, "clients": []}
+
+
+class Reported(Protocol):
+    """What a server lets others see."""
+
+    @property
+    def all_destinations(self) -> Mapping[str, Destination]: ...
+
+    @property
+    def monitor(self) -> ConfigMonitor | None: ...
+
+    @property
+    def hindrance(self) -> str:
+        """Of the server as a whole: why it is not ready."""
+        ...
+
+    @property
+    def ports(self) -> Mapping[str, tuple[str, int | None]]:
+        """Addresses, and how many are connected where that is known."""
+        ...
+
+    @property
+    def traffic(self) -> Mapping[str, Counted]:
+        """Over canal's port."""
+        ...
+
+    @property
+    def started_at(self) -> float: ...
+
+
+class Report:
+    """Any thread may ask; each question is answered anew, without asking anybody else."""
+
+    def __init__(self, server: Reported) -> None:
+        self._server = server
+
+    @property
+    def traffic(self) -> Mapping[str, Counted]:
+        return self._server.traffic
+
+    def readiness(self) -> Readiness:
+        server = self._server
+        return judge(server.all_destinations, server.monitor, server.hindrance)
+
+    def status(self) -> dict[str, Any]:
+        server, now = self._server, time.time()
+        ready = self.readiness()
+        ports = {
+            name: {"address": address, "connections": connections}
+            for name, (address, connections) in server.ports.items()
+        }
+        about = {"version": __version__, "uptime_s": round(now - server.started_at, 3), "ports": ports}
+        return {
+            "time": round(now, 3),
+            "server": about,
+            **ready.to_json(),
+            "problems": dict(server.monitor.problems) if server.monitor is not None else {},
+            "instances": [
+                _destination(one, ready, now)
+                for _, one in sorted(server.all_destinations.items(), key=lambda it: it[0])
+            ],
+        }
+
+
+def _destination(destination: Destination, ready: Readiness, now: float) -> dict[str, Any]:
+    instance = destination.instance
+    about: dict[str, Any] = {"destination": destination.name}
+    about |= instance_report(instance, now) if instance is not None else dict(_NOTHING)
+    about["role"] = "runs"
+    if isinstance(destination, ElectedDestination):
+        election = destination.election
+        fence = election.fence
+        about["election"] = {
+            "state": election.state.value,
+            "is_held": election.is_held(),
+            "owner": election.owner,
+            "address": election.address,
+            "epoch": None if fence is None else fence.epoch,
+            "problem": destination.problem,
+        }
+        if not election.is_held():
+            about["role"] = "paused" if election.state is State.PAUSED else "stands by"
+    if destination.halted is not None:
+        about["role"] = "stopped by hand"
+    about["hindrance"] = ready.hindrances.get(destination.name, "")
+    about["note"] = ready.notes.get(destination.name, "")
+    return about

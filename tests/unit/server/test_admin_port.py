@@ -1,0 +1,230 @@
+"""The admin port: pages, who may see them, and peers that mean no good."""
+
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigurationError
+from penstock.server import Server
+from penstock.server.admin.admin_port import AdminPort
+from penstock.store import BatchSize, Start
+from penstock.testing import free_port, poll_until
+from tests.unit.server.admin_support import (
+    asked,
+    parse_metrics,
+    readiness_of,
+    sample,
+    served,
+    settings_with,
+    shop_folder,
+    status_of,
+)
+
+CLIENT = 1001
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return shop_folder(tmp_path / "logs")
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[Server]:
+    with served(settings_with(folder)) as found:
+        assert poll_until(lambda: readiness_of(found)[0] == 200, 20), readiness_of(found)
+        assert poll_until(lambda: status_of(found)["instances"][0]["lag"] == {"seconds": 0.0, "bytes": 0}, 20)
+        yield found
+
+
+def test_it_is_alive_and_ready(server: Server) -> None:
+    assert asked(server, "/healthz") == (200, "ok\n")
+    code, body = readiness_of(server)
+    assert (code, body) == (200, {"ready": True, "reasons": {}, "notes": {}})
+    assert asked(server, "/healthz", "HEAD") == (200, "")
+
+
+def test_status_says_what_runs_and_who_reads(server: Server) -> None:
+    clients = server.destinations.instance("shop").clients
+    clients.subscribe(CLIENT, "shop\\..*", Start.first())
+    first = clients.get(CLIENT, BatchSize(3), 10)
+    second = clients.get(CLIENT, BatchSize(3), 10)
+    assert first is not None
+    assert second is not None
+    clients.ack(CLIENT, first[0])
+    status = status_of(server)
+    assert status["ready"]
+    assert status["server"]["ports"]["admin"]["address"] == f"127.0.0.1:{server.admin.port}"
+    (one,) = status["instances"]
+    assert (one["destination"], one["state"], one["role"]) == ("shop", "following", "runs")
+    (client,) = one["clients"]
+    assert (client["client"], client["filter"], client["state"]) == (str(CLIENT), "shop\\..*", "live")
+    assert client["outstanding"] == 1
+    assert [batch["id"] for batch in client["batches"]] == [second[0]]
+    assert client["batches"][0]["end"]["offset"] == second[1].end.offset
+    assert client["cursor"]["offset"] == clients.cursors()[CLIENT].offset
+    assert client["holds_oldest"]
+    assert one["store"]["held_for"] == [str(CLIENT)]
+    assert one["store"]["waits_for"] == []
+    assert client["waiting_entries"] == one["store"]["entries"] > 0
+    assert client["lag"]["bytes"] == one["latest"]["offset"] - client["cursor"]["offset"]
+    while (batch := clients.get(CLIENT, BatchSize(100))) is not None:
+        pass
+    del batch
+    for batch_id in clients.outstanding(CLIENT):
+        clients.ack(CLIENT, batch_id)
+    (client,) = status_of(server)["instances"][0]["clients"]
+    assert (client["outstanding"], client["holds_oldest"], client["lag"]["bytes"]) == (0, False, 0)
+
+
+def test_metrics_are_what_prometheus_reads(server: Server) -> None:
+    clients = server.destinations.instance("shop").clients
+    clients.subscribe(CLIENT, "", Start.first())
+    first = clients.get(CLIENT, BatchSize(3), 10)
+    assert first is not None
+    clients.ack(CLIENT, first[0])
+    assert clients.get(CLIENT, BatchSize(3), 10) is not None
+    code, text = asked(server, "/metrics")
+    assert code == 200
+    found = parse_metrics(text)
+    assert sample(found, "penstock_ready") == 1
+    assert sample(found, "canal_instance", destination="shop", mode="own") == 1
+    assert sample(found, "canal_instance_transactions", destination="shop") == 6
+    assert sample(found, "canal_instance_subscriptions", destination="shop") == 1
+    put = sample(found, "canal_instance_store_produce_seq", destination="shop")
+    assert put > sample(found, "canal_instance_store_consume_seq", destination="shop")
+    assert sample(found, "penstock_client_outstanding_batches", destination="shop", client=str(CLIENT)) == 1
+    assert sample(found, "penstock_client_holds_oldest", destination="shop", client=str(CLIENT)) == 1
+    assert sample(found, "canal_instance_put_delay", destination="shop") == 0
+    got, acked = (sample(found, f"canal_instance_{what}_delay", destination="shop") for what in ("get", "ack"))
+    assert acked >= got > 1e9, "the log is years old"
+    states = [value for (name, _), value in found.items() if name == "penstock_instance_state"]
+    assert sum(states) == 1
+    assert "password" not in text
+
+
+def test_what_is_not_there_or_not_allowed_is_said_in_a_line(server: Server) -> None:
+    assert asked(server, "/nothing") == (404, "there is /healthz, /readyz, /status, /metrics\n")
+    assert asked(server, "/status", "POST")[0] == 405
+    assert asked(server, "/status?pretty=1")[0] == 200
+    assert asked(server, "/status", Host="evil.example")[0] == 403  # a page that a name was pointed here for
+    assert asked(server, "/status", Host="localhost:11112")[0] == 200
+    assert asked(server, "/status", Host="[::1]:11112")[0] == 200
+
+
+def test_an_error_inside_shows_no_trace(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("a secret of ours")
+
+    monkeypatch.setattr(server.report, "status", fail)
+    assert asked(server, "/status") == (500, "an error inside of the server: its log says more\n")
+    assert asked(server, "/healthz")[0] == 200
+
+
+def test_a_token_is_asked_for(folder: Path) -> None:
+    with served(settings_with(folder, admin={"port": 0, "token": "s3cret"})) as server:
+        assert asked(server, "/healthz")[0] == 200
+        for path in ("/status", "/readyz", "/metrics", "/nothing"):
+            assert asked(server, path)[0] == 401
+            for wrong in ("Bearer", "Bearer wrong", "Bearer s3cre", "Bearer s3crett", "Basic s3cret", "s3cret"):
+                assert asked(server, path, Authorization=wrong)[0] == 401, wrong
+        code, text = asked(server, "/status", Authorization="Bearer s3cret", Host="db1:11112")
+        assert code == 200
+        assert "s3cret" not in text
+
+
+def test_ready_only_while_it_gets_on(server: Server, folder: Path) -> None:
+    log = folder / "binlog.000001"
+    held = log.rename(folder.parent / "held")
+    assert poll_until(lambda: readiness_of(server)[0] == 503, 30)
+    code, body = readiness_of(server)
+    assert (code, body["ready"]) == (503, False)
+    assert "shop" in body["reasons"]
+    assert asked(server, "/healthz")[0] == 200
+    held.rename(log)
+
+
+# -- hostile peers
+
+
+def connected(server: Server) -> socket.socket:
+    assert server.admin is not None
+    return socket.create_connection(("127.0.0.1", server.admin.port), timeout=20)
+
+
+def answer_to(server: Server, raw: bytes) -> bytes:
+    with connected(server) as peer:
+        peer.sendall(raw)
+        found = b""
+        while piece := peer.recv(4096):
+            found += piece
+        return found
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000 + b"\r\n\r\n", 431),
+        (b"GET /" + b"a" * 100_000, 431),
+        (b"\x00\xff\x16\x03\x01 garbage\r\n\r\n", 400),
+        (b"GET /status\r\n\r\n", 400),
+        (b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % i for i in range(500)) + b"\r\n", 400),
+    ],
+)
+def test_a_request_that_is_none_gets_a_short_answer(server: Server, raw: bytes, code: int) -> None:
+    found = answer_to(server, raw)
+    assert found.startswith(f"HTTP/1.1 {code} ".encode())
+    assert len(found) < 500
+    assert asked(server, "/healthz")[0] == 200
+
+
+def port_with(server: Server, **limits: float) -> AdminPort:
+    port = AdminPort(server.settings.admin, 0, server.report, **limits)  # type: ignore[arg-type]
+    port.start()
+    return port
+
+
+def test_a_slow_peer_has_a_deadline(server: Server) -> None:
+    port = port_with(server, request_s=0.5)
+    try:
+        with socket.create_connection(("127.0.0.1", port.port), timeout=20) as peer:
+            begin = time.monotonic()
+            peer.settimeout(0.05)
+            found = b""
+            while not found and time.monotonic() < begin + 10:
+                peer.sendall(b"G")
+                try:
+                    found = peer.recv(4096)
+                except TimeoutError:
+                    continue
+            assert found.startswith(b"HTTP/1.1 408")
+            assert time.monotonic() - begin < 5
+        assert poll_until(lambda: port.open_connections == 0, 10)
+    finally:
+        port.stop()
+
+
+def test_many_connections_are_refused_and_the_port_lives(server: Server) -> None:
+    port = port_with(server, connections=5, request_s=2.0)
+    try:
+        several = [socket.create_connection(("127.0.0.1", port.port), timeout=20) for _ in range(5)]
+        assert poll_until(lambda: port.open_connections == 5, 10)
+        with socket.create_connection(("127.0.0.1", port.port), timeout=20) as beyond:
+            assert beyond.recv(4096).startswith(b"HTTP/1.1 503")
+        for one in several:
+            one.close()
+        assert poll_until(lambda: port.open_connections == 0, 10)
+    finally:
+        port.stop()
+
+
+def test_a_busy_port_is_named_and_leaves_nothing_open(server: Server, folder: Path) -> None:
+    assert server.admin is not None
+    taken = server.admin.port
+    canal = free_port()
+    with pytest.raises(ConfigurationError, match=rf"cannot listen on 127.0.0.1:{taken} .* with `admin: \{{port: …\}}`"):
+        Server(settings_with(folder, admin={"port": taken}, canal={"port": canal}))
+    socket.create_server(("127.0.0.1", canal)).close()

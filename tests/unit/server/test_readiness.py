@@ -1,0 +1,153 @@
+"""When a server is ready: settings, elections, and instances that get on."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.config import ConfFolder, InstanceSettings
+from penstock.coordinate.state import State
+from penstock.instance import InstanceState
+from penstock.instance.progress import STUCK_S, hindrance
+from penstock.instance.state import StateBook
+from penstock.server.config_monitor import ConfigMonitor
+from penstock.server.destination import ElectedDestination
+from penstock.server.destination_keeper import Pace
+from penstock.server.readiness import judge
+from tests.unit.server.recorded_destinations import RecordedDestinations, poll
+
+
+class FakeElection:
+    def __init__(self, state: State, owner: str | None, *, held: bool = False) -> None:
+        self.state, self.owner, self.address, self._held = state, owner, "10.0.0.1:11111", held
+
+    def is_held(self) -> bool:
+        return self._held
+
+
+class FakeElections:
+    def __init__(self, election: FakeElection) -> None:
+        self.election = election
+
+    def join(self, *_: Any) -> Any:
+        return self.election
+
+    def leave(self, *_: Any) -> None: ...
+
+
+def elected(state: State, owner: str | None, *, held: bool = False, problem: str = "") -> ElectedDestination:
+    made = ElectedDestination(InstanceSettings(), FakeElections(FakeElection(state, owner, held=held)))  # type: ignore[arg-type]
+    made.problem = problem
+    return made
+
+
+@pytest.mark.parametrize(
+    ("destination", "is_ready", "text"),
+    [
+        (elected(State.STANDBY, "10.0.0.2:11111"), True, "stands by: 10.0.0.2:11111 runs it"),
+        (elected(State.STANDBY, "10.0.0.2:11111", problem="no way"), True, "stands by: 10.0.0.2:11111 runs it"),
+        (elected(State.PAUSED, "10.0.0.1:11111"), True, "paused: active=false is in its running node"),
+        (elected(State.LOST, None), False, "there is no session with ZooKeeper"),
+        (elected(State.STANDBY, None), False, "no server runs it yet"),
+        (elected(State.STANDBY, None, problem="it cannot log in"), False, "it cannot log in"),
+        (elected(State.RUNNING, "10.0.0.1:11111", held=True), False, "it is being started"),
+    ],
+)
+def test_an_elected_destination(destination: ElectedDestination, is_ready: bool, text: str) -> None:
+    found = judge({"shop": destination}, None)
+    assert found.is_ready is is_ready
+    assert (found.notes if is_ready else found.hindrances) == {"shop": text}
+
+
+def test_a_server_as_a_whole_may_not_be_ready() -> None:
+    assert judge({}, None, "it is being started").hindrances == {"(server)": "it is being started"}
+
+
+def test_settings_that_are_wrong_and_starts_that_fail(tmp_path: Path) -> None:
+    runs = RecordedDestinations()
+    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, pace=Pace(1000, 1000))
+
+    def hindrances() -> dict[str, str]:
+        return dict(judge({}, monitor).hindrances)
+
+    try:
+        assert hindrances().keys() == {"(server)"}
+        (tmp_path / "a.yml").write_text("{}")
+        (tmp_path / "b.yml").write_text("{hots: db1}")
+        runs.failing["start", "a"] = 1
+        monitor.scan()
+        assert poll(lambda: "is tried again" in hindrances().get("a", ""))
+        assert "hots" in hindrances()["b"]
+        (tmp_path / "a.yml").write_text("{epoch: 2}")
+        (tmp_path / "b.yml").write_text("{}")
+        monitor.scan()
+        assert poll(lambda: hindrances() == {}), hindrances()
+        (tmp_path / "server.yml").write_text("{scan_s: 7}")
+        monitor.scan()
+        assert "counts from the next start" in monitor.problems["(server)"]
+        assert hindrances() == {}, "a change that waits for the next start hinders nobody"
+        (tmp_path / "server.yml").write_text("{sacn_s: 7}")
+        monitor.scan()
+        assert hindrances().keys() == {"(server)"}
+    finally:
+        monitor.stop()
+
+
+# -- one instance
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.now, self.silent_s = 1000.0, 0.0
+        self.states = StateBook("shop", clock=lambda: self.now, now=lambda: self.now)
+        self.settings = InstanceSettings()
+
+    @property
+    def counters(self) -> Any:
+        return SimpleNamespace(silent_s=self.silent_s)
+
+    def enter(self, state: InstanceState, reason: str = "") -> None:
+        self.states.enter(state, reason)
+
+    @property
+    def hindrance(self) -> str:
+        return hindrance(self, self.now)  # type: ignore[arg-type]
+
+
+def test_an_instance_that_does_not_get_on() -> None:
+    scene = Scene()
+    assert scene.hindrance == "it has stopped"
+    scene.enter(InstanceState.STARTING)
+    assert scene.hindrance == "starting"
+    scene.enter(InstanceState.FOLLOWING)
+    assert scene.hindrance == ""
+    scene.enter(InstanceState.RECONNECTING, "db1 is gone")
+    assert scene.hindrance == "reconnecting: db1 is gone"
+    scene.enter(InstanceState.FAILED, "no log")
+    assert scene.hindrance == "failed: no log"
+    scene.enter(InstanceState.PAUSED, "by hand")
+    assert scene.hindrance == ""
+
+
+def test_one_that_waits_for_a_client_is_stuck_after_a_while() -> None:
+    scene = Scene()
+    scene.enter(InstanceState.BLOCKED, "the store is full until 1001 acks")
+    scene.now += STUCK_S - 1
+    assert scene.hindrance == ""
+    scene.now += 2
+    assert scene.hindrance == "stuck for 61 s: the store is full until 1001 acks"
+    scene.enter(InstanceState.FOLLOWING)
+    assert scene.hindrance == ""
+
+
+def test_one_that_hears_nothing_is_stuck() -> None:
+    scene = Scene()
+    scene.enter(InstanceState.FOLLOWING)
+    scene.now, scene.silent_s = scene.now + 1000, 20
+    assert scene.hindrance == ""
+    scene.silent_s = 500
+    assert scene.hindrance == "stuck: capture has done nothing for 500 s"
+    scene.enter(InstanceState.BLOCKED)
+    scene.enter(InstanceState.FOLLOWING)
+    assert scene.hindrance == "", "what it waited for a client counts for nothing"
