@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pydantic import ByteSize
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.binlog.rows.changes import changes_of
@@ -280,3 +281,30 @@ def test_no_server_is_explained(spark: SparkSession) -> None:
     frame = spark.readStream.format("penstock").options(server="127.0.0.1:1", table="a.b")
     with pytest.raises(Exception, match=r"no Penstock server answers at 127\.0\.0\.1:1"):
         frame.load()
+
+
+def test_the_first_batch_of_a_query_that_begins_now_is_empty(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    """Spark asks anew where a query begins until its first batch is done: what came since then must not be left out."""
+    seen = Collected()
+    frame = stream(spark, served, table=f"{shop}.owner")
+
+    def fails(batch: DataFrame, number: int) -> None:
+        execute(mariadb, f"INSERT INTO {shop}.owner VALUES (1, 'meanwhile')")
+        seen(batch, number)
+        raise RuntimeError("the first batch fails")
+
+    with pytest.raises(StreamingQueryException):
+        run(frame, fails, tmp_path).awaitTermination(60)
+    assert seen.rows == []
+    execute(mariadb, f"INSERT INTO {shop}.owner VALUES (2, 'before')")
+    caught_up(served, mariadb)
+    query = run(frame, seen, tmp_path)
+    try:
+        assert poll(lambda: len(seen.rows) == 2)
+        execute(mariadb, f"INSERT INTO {shop}.owner VALUES (3, 'after')")
+        assert poll(lambda: len(seen.rows) >= 3)
+    finally:
+        query.stop()
+    assert [row["id"] for row in seen.rows] == [1, 2, 3]

@@ -1,7 +1,10 @@
 """`spark.readStream.format("penstock")`: changes of tables as a typed stream.
 
-Offsets are log positions {epoch, file, offset}; a batch is a range of the log and can be read again at any time. The
-reader that plans lives in one driver-side process; what reads travels to the executors, so everything it needs is
+Offsets are log positions {epoch, file, offset}; a batch is a range of the log and can be read again at any time. Where
+a query begins is not in its checkpoint before its first batch is done, and "latest" is another place each time: so that
+a crash then loses nothing, the first batch of such a query is empty.
+
+The reader that plans lives in one driver-side process; what reads travels to the executors, so everything it needs is
 in itself or in its partition.
 """
 
@@ -67,20 +70,25 @@ class PenstockStreamReader(spark.DataSourceStreamReader):
         self._options = options
         self._layout = layout
         self._end: Position | None = None  # of Trigger.AvailableNow: no batch goes past it
+        self._first: Position | None = None  # where the first batch begins and ends
 
     # -- in the driver-side process
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         match self._options.starting_position:
             case "latest":
-                return self._client.bounds()["latest"].to_json()
+                self._first = self._client.bounds()["latest"]
+                return self._first.to_json()
             case "earliest":
                 return self._client.oldest().to_json()
             case text:
                 return Position.parse(text, self._client.bounds()["latest"].epoch).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[LogPart]:
-        tickets = self._client.parts(self._options.tables, Position.from_json(start), Position.from_json(end))
+        first, last = Position.from_json(start), Position.from_json(end)
+        if self._options.starting_position == "latest":
+            first = min(first, last)  # the first batch once more: it begins where it ends
+        tickets = self._client.parts(self._options.tables, first, last)
         return [LogPart(ticket) for ticket in tickets]
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -88,7 +96,8 @@ class PenstockStreamReader(spark.DataSourceStreamReader):
 
     def _next(self, start: Position) -> Position:
         """Wait a moment for news: cheaper and faster than Spark's own polling."""
-        if self._end is not None and start >= self._end:
+        if start == self._first or (self._end is not None and start >= self._end):
+            self._first = None
             return start
         end = self._client.latest(start, self._options.max_bytes, self._options.poll_ms)
         return end if self._end is None else min(end, self._end)
@@ -128,8 +137,10 @@ else:
         _last: Position | None = None
 
         def latestOffset(self) -> dict[str, Any]:  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
-            latest: Position = self._client.bounds()["latest"] if self._last is None else self._next(self._last)
-            self._last = latest
-            return latest.to_json()
+            if self._last is None:
+                self._last = self._first or self._client.bounds()["latest"]
+            else:
+                self._last = self._next(self._last)
+            return self._last.to_json()
 
     reader_class = _PlainReader

@@ -61,7 +61,7 @@ class SyncJob:
             builder = DocumentBuilder(self.plan, reader)
             if beginning.is_over:
                 self._check_not_empty(index, builder, checkpoint)
-                start = None
+                start = beginning.position
             else:
                 start = self._load(index, builder, beginning, bounds, say)
             spark = local_session(f"penstock sync {self.plan.spec.index}", log_file=beginning.spark_log)
