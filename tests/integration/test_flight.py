@@ -1,6 +1,8 @@
 """Arrow Flight on a real source: live and bounded, one table or all, raw or decoded; who may call, and who is slow."""
 
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -397,3 +399,38 @@ def test_a_batch_of_a_live_stream_is_an_arrow_batch(mariadb: DatabaseServer, sch
         batch = next(iter(changes))
         assert isinstance(batch, pa.RecordBatch)
         assert batch.schema.equals(changes.schema)
+
+
+_WITHOUT_PANDAS = """
+import json, sys
+import pyarrow.flight as fl
+from penstock.config import InstanceSettings, ServerSettings
+from penstock.server import Server
+
+server = Server(ServerSettings.of_flight(InstanceSettings.model_validate_json(sys.argv[1])))
+server.start()
+client = fl.connect(f"grpc://{server.address}")
+for ticket in json.loads(sys.argv[2]):
+    stream = client.do_get(fl.Ticket(json.dumps(ticket)))
+    while not stream.read_chunk().data.num_rows:
+        pass
+    stream.cancel()
+server.stop()
+sys.exit("pandas" in sys.modules and "pandas was imported")
+"""
+
+
+def test_no_stream_waits_until_pandas_is_imported(mariadb: DatabaseServer, schema: str) -> None:
+    """Some calls of pyarrow import it when it is there, which takes a second."""
+    with serving(mariadb) as running:
+        start = running.instances["default"].store.latest.to_json()
+    execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)", f"UPDATE {schema}.t SET v = NULL")
+    about = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
+    tickets = [
+        {"start": start, "form": "raw"},
+        {"start": start, "tables": [f"{schema}.t"]},
+        {"start": start, "filter": f"{schema}.*"},
+    ]
+    command = [sys.executable, "-c", _WITHOUT_PANDAS, json.dumps({"source": about}), json.dumps(tickets)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr

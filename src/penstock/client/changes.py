@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from penstock.binlog.arrays import view
 from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.client.link import Link
 from penstock.errors import PenstockError, TableAlteredError
@@ -108,10 +109,10 @@ class Changes:
         """Without rows that came before the stream was opened again."""
         if not batch.num_rows or self._last is None:
             return batch
-        seq, row = (batch.column(batch.num_columns + at) for at in _ORDER)
+        seq, row = (view(batch.column(batch.num_columns + at)) for at in _ORDER)
         last_seq, last_row = self._last
-        is_new = pc.or_(pc.greater(seq, last_seq), pc.and_(pc.equal(seq, last_seq), pc.greater(row, last_row)))
-        found = batch.filter(is_new)
+        is_new = (seq > last_seq) | (seq == last_seq) & (row > last_row)
+        found = batch.slice(int(np.argmax(is_new))) if is_new.any() else batch.slice(0, 0)
         self._is_doubtful = not found.num_rows
         return found
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from penstock.binlog.arrays import numbers, texts
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_at, versions_of
@@ -40,9 +41,10 @@ def _of_table(block: Block, name: TableName, columns_of: ColumnsOf) -> Iterator[
         columns = columns_of(table)
         fields = table_fields(table, [column.name for column in columns], _DECODING)
         for changes in changes_at(block, events, table, fields, _DECODING):
-            if changes.num_rows:
-                rows = changes.num_rows
-                arrays = [pa.repeat(str(name), rows), _texts(columns, changes), *changes.columns[len(fields) :]]
+            rows: int = changes.num_rows
+            if rows:
+                names = texts([str(name)]).take(numbers(np.zeros(rows, np.int8)))
+                arrays = [names, _texts(columns, changes), *changes.columns[len(fields) :]]
                 yield pa.RecordBatch.from_arrays(arrays, schema=ROW_FIELDS)
 
 

@@ -46,6 +46,8 @@ class Destinations:
         with self._lock:
             found = self._found.get(destination)
             known = ", ".join(sorted(self._found)) or "none"
+        if found is None and self._closing.is_set():
+            raise NotRunningError("this server is being stopped")
         if found is None:
             raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
         return found

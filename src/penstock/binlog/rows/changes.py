@@ -53,35 +53,43 @@ def versions_of(
     if not rows_events.size:
         return
     ids = table_ids[rows_events]
-    for events in np.split(rows_events, np.flatnonzero(np.diff(ids)) + 1):
+    is_one = bool((ids == ids[0]).all())
+    for events in [rows_events] if is_one else np.split(rows_events, np.flatnonzero(np.diff(ids)) + 1):
         schema = block.schema_of(int(table_ids[events[0]]))
         yield events, schema.completed(known) if known else schema
 
 
 def changes_at(
-    block: Block, events: NDArray[np.int64], schema: TableSchema, fields: pa.Schema, choice: Decoding
+    block: Block,
+    events: NDArray[np.int64],
+    schema: TableSchema,
+    fields: pa.Schema,
+    choice: Decoding,
+    whole: pa.Schema | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Of the rows events at these indexes of the block, which are all of this version of the table."""
+    """Of the rows events at these indexes of the block, which are all of this version of the table. `whole` is how the
+    batches are to look, with names of the change fields that may differ."""
     there = {column.name for column in schema.columns}
     names = [name for name in fields.names if name in there]
+    whole = whole or pa.schema([*fields, *CHANGE_FIELDS])
     for rows in decode_rows(block, events, schema, names, choice):
-        yield _assemble(block, rows, schema, fields)
+        yield pa.RecordBatch.from_arrays(_assembled(block, rows, schema, fields), schema=whole)
 
 
-def _assemble(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema) -> pa.RecordBatch:
+def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema) -> list[pa.Array]:
     found = rows.located
     arrays: list[pa.Array] = []
-    for field in fields:
-        array = rows.columns.get(field.name)
+    for name, kind in zip(fields.names, fields.types, strict=True):
+        array = rows.columns.get(name)
         if array is None:
-            array = pa.nulls(found.rows, field.type)
-        elif array.type != field.type:
-            widened = widen(array, field.type)
+            array = pa.nulls(found.rows, kind)
+        elif array.type != kind:
+            widened = widen(array, kind)
             if widened is None:
                 where = int(block.column("position")[rows.events[0]])
                 raise SchemaError(
-                    f"column {schema.name}.{field.name} is {array.type} at {block.file}:{where}, but the reader was"
-                    f" started with {field.type}: the table was altered; restart the reader"
+                    f"column {schema.name}.{name} is {array.type} at {block.file}:{where}, but the reader was"
+                    f" started with {kind}: the table was altered; restart the reader"
                 )
             array = widened
         arrays.append(array)
@@ -107,7 +115,7 @@ def _assemble(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema) 
         changed_names(block.raw[0], found, [column for column in schema.columns if column.name in rows.columns]),
         absent_names(found, names, [name for name in fields.names if name not in rows.columns]),
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *CHANGE_FIELDS]))
+    return arrays
 
 
 def _repeated(text: str, rows: int) -> pa.Array:

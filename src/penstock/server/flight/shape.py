@@ -20,7 +20,7 @@ from penstock.binlog.values.column import DEFAULT
 from penstock.errors import SchemaError, TableAlteredError
 from penstock.filter import ColumnRules
 from penstock.instance import Instance
-from penstock.model import TableName
+from penstock.model import TableName, TableSchema
 from penstock.render.json_rows import ROW_FIELDS, json_rows
 from penstock.server.flight.request import Request
 from penstock.store.client import TableFilter
@@ -36,7 +36,7 @@ class Shape(ABC):
     @property
     def nothing(self) -> pa.RecordBatch:
         """A batch without lines."""
-        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
+        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in self.schema], schema=self.schema)
 
 
 def shape_of(request: Request, instance: Instance, wanted: TableFilter | None) -> Shape:
@@ -83,6 +83,7 @@ class TableShape(Shape):
         self._fields = chosen_fields(table, described, columns or None)
         ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, self._fields.names))
         self.schema = pa.schema([*self._fields, *ours], metadata={"table": str(table)})
+        self._last: tuple[TableSchema, TableSchema] | None = None
         # Columns that it has, or had once.
         self._known = {*described.names, *refused_columns(described)}
 
@@ -94,13 +95,18 @@ class TableShape(Shape):
             if not self._known.issuperset(names := [column.name for column in table.columns]):
                 self._look_again(names)
             try:
-                found = list(changes_at(block, events, with_declared(table, self._fields), self._fields, DEFAULT))
+                shape = self._declared(table)
+                found = list(changes_at(block, events, shape, self._fields, DEFAULT, self.schema))
             except SchemaError:
                 self._look_again(names)
                 raise
-            for batch in found:
-                if batch.num_rows:
-                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema), None
+            yield from ((batch, None) for batch in found if batch.num_rows)
+
+    def _declared(self, table: TableSchema) -> TableSchema:
+        """The last version is remembered: it is asked for with every commit."""
+        if self._last is None or self._last[0] is not table:
+            self._last = table, with_declared(table, self._fields)
+        return self._last[1]
 
     def _look_again(self, names: list[str]) -> None:
         """A column that was not there when the stream began is new, or was dropped before that."""
