@@ -19,9 +19,11 @@ _WITH_ALL = "with the server, by hand"
 class Destinations:
     """Any thread may call it; those that change one destination come one after the other."""
 
-    def __init__(self) -> None:
-        """Without a cluster all destinations run here, whatever ZooKeeper they name."""
+    def __init__(self, *, is_complete: bool = True) -> None:
+        """Without a cluster all destinations run here, whatever ZooKeeper they name. Of one that is not there it is
+        not said that it never will be, before all have been started."""
         self.cluster: Cluster | None = None
+        self.is_complete = is_complete
         self._lock = threading.Lock()
         self._found: dict[str, Destination] = {}
         self._closing = threading.Event()
@@ -46,8 +48,9 @@ class Destinations:
         with self._lock:
             found = self._found.get(destination)
             known = ", ".join(sorted(self._found)) or "none"
-        if found is None and self._closing.is_set():
-            raise NotRunningError("this server is being stopped")
+        if found is None and (self._closing.is_set() or not self.is_complete):
+            what = "stopped" if self._closing.is_set() else "started"
+            raise NotRunningError(f"this server is being {what}")
         if found is None:
             raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
         return found

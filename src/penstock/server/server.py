@@ -28,7 +28,7 @@ class Server:
     def __init__(self, settings: ServerSettings, conf: Conf | None = None, scan_s: float = 0) -> None:
         self.settings = settings
         canal = settings.canal
-        self.destinations = Destinations()
+        self.destinations = Destinations(is_complete=False)
         self.flight = FlightPort(settings.flight, self.destinations)
         self.canal: CanalListener | None = None
         if canal.port is not None:
@@ -126,6 +126,7 @@ class Server:
             self._served = list(self.instances.values())
         else:
             self.monitor.start()
+        self.destinations.is_complete = True
         self.flight.start()
         if self.canal is not None:
             self.canal.start()
