@@ -72,6 +72,8 @@ class Tables:
         # with these tables, or (None) before all that are known.
         self._plain: set[bytes] = set()
         self._plain_in: tuple[Catalogue | None, int, str] | None = None
+        self._declared: dict[tuple[bytes, str], tuple[str, ...]] = {}  # by table map and server version
+        self._declared_in: Catalogue | None = None  # as long as the tables are these
         self._statements = Statements()
         self._unseen = 0
         self.last_unseen = ""
@@ -119,16 +121,18 @@ class Tables:
 
     def declared(self, block: Block, number: int) -> tuple[str, ...]:
         """The types of a table's columns as they were declared, or if that is not known, as the log has them."""
-        logged, place = block.schema_of(number), block.start
+        key = block.tables[number], block.server_version
         with self._lock:
             try:
-                catalogue = self._catalogue_at(place)
-                table = catalogue.find(logged.name)
+                catalogue = self._catalogue_at(block.start)
             except SchemaError:
-                table = catalogue = None
-        if table is None or catalogue is None or difference(logged, table.schema):
-            return declared_types(logged, block.server_version)
-        return declared_by(table, catalogue.server)
+                catalogue = None
+            if self._declared_in is not catalogue or len(self._declared) >= _REMEMBERED:
+                self._declared_in, self._declared = catalogue, {}
+            known = self._declared
+        if key not in known:
+            known[key] = _declared(block.schema_of(number), catalogue, block.server_version)
+        return known[key]
 
     def restart(self, place: Position, catalogue: Catalogue, later: tuple[Position, Catalogue] | None = None) -> None:
         """Go on there with these tables: those of another server, or read anew."""
@@ -311,6 +315,13 @@ class Tables:
         if history.begin_of(place).epoch != place.epoch:
             raise SchemaError(f"what the tables were at {place}, before the source was switched, is not known")
         return history.catalogue if place >= history.last else history.at(place)
+
+
+def _declared(logged: TableSchema, catalogue: Catalogue | None, server_version: str) -> tuple[str, ...]:
+    table = catalogue.find(logged.name) if catalogue is not None else None
+    if table is None or catalogue is None or difference(logged, table.schema):
+        return declared_types(logged, server_version)
+    return declared_by(table, catalogue.server)
 
 
 def _of_server(block: Block) -> tuple[int, str]:

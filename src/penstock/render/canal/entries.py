@@ -39,6 +39,12 @@ _ROWS = {
 }  # fmt: skip
 _ROW_TYPES = np.zeros(256, np.int64)
 _ROW_TYPES[[int(kind) for kind in _ROWS]] = list(_ROWS.values())
+# As plain numbers, which arrays are compared with faster than with members of an Enum.
+_QUERY, _XID, _XA_PREPARE = int(LogEvent.QUERY), int(LogEvent.XID), int(LogEvent.XA_PREPARE)
+_BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
+    int(one) for one in (Entry.BEGIN, Entry.END, Entry.DDL, Entry.OTHER, Entry.ROWS)
+)
+_TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(EntryType.TRANSACTIONEND)
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
 _ZERO_END = protobuf.text(2, "0")  # of a transaction without a number
 DeclaredOf = Callable[[Block, int], Sequence[str]]  # the types of a table's columns, by its id in a block
@@ -133,7 +139,7 @@ class _Page:
 
     def _add_rows(self) -> NDArray[np.uint8]:
         block, facts = self._block, self._facts
-        events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+        events = np.flatnonzero(block.column("entry") == _ANY_ROWS)
         ids = block.column("table_id")[events]
         pieces, done = list[NDArray[np.uint8]](), 0
         for number in np.unique(ids).tolist():
@@ -163,9 +169,11 @@ class _Page:
     def _add_statements(self) -> None:
         block = self._block
         kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
-        is_query = kind == LogEvent.QUERY
-        found = is_query & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
-        found |= begin_with(block, is_query & (entry == Entry.BEGIN), "XA ")
+        is_query = kind == _QUERY
+        if not is_query.any():
+            return
+        found = is_query & ((entry == _DDL) | ((entry == _OTHER) & (boundary == 0)))
+        found |= begin_with(block, is_query & (entry == _BEGIN), "XA ")
         for event in np.flatnonzero(found).tolist():
             said = said_by(block, event, self._rendering.wants)
             if said is not None:
@@ -188,7 +196,7 @@ class _Page:
         events = np.flatnonzero(notes)
         transaction = block.column("transaction")
         part = np.cumsum(notes | np.concatenate([[False], transaction[1:] != transaction[:-1]]))
-        has_rows = np.bincount(part, block.column("entry") == Entry.ROWS, part[-1] + 1)[part[events]] > 0
+        has_rows = np.bincount(part, block.column("entry") == _ANY_ROWS, part[-1] + 1)[part[events]] > 0
         is_open = (part[events] == part[-1]) & (block.column("boundary")[-1] == 0)
         events = events[has_rows | is_open]
         for event, text in zip(events.tolist(), note_texts(block, events).to_pylist(), strict=True):
@@ -198,11 +206,11 @@ class _Page:
         """BEGIN and END, where something is between them."""
         block, facts = self._block, self._facts
         kind, entry, transaction = (block.column(name) for name in ("kind", "entry", "transaction"))
-        begins = (entry == Entry.BEGIN) & ~self._is_entry
+        begins = (entry == _BEGIN) & ~self._is_entry
         # MariaDB has a GTID, and behind it an XA START.
-        begins[:-1] &= ~(self._is_entry[1:] & (facts[kernels.ENTRY_TYPE, 1:] == EntryType.TRANSACTIONBEGIN))
-        ends = (entry == Entry.END) & (kind != LogEvent.XA_PREPARE)
-        is_xa = self._is_entry & (entry == Entry.BEGIN)
+        begins[:-1] &= ~(self._is_entry[1:] & (facts[kernels.ENTRY_TYPE, 1:] == _TRANSACTION_BEGIN))
+        ends = (entry == _END) & (kind != _XA_PREPARE)
+        is_xa = self._is_entry & (entry == _BEGIN)
         starts = np.flatnonzero(np.concatenate([[True], transaction[1:] != transaction[:-1]]))
         group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(block))))
         has_content = np.logical_or.reduceat(self._is_entry & ~is_xa, starts)
@@ -216,12 +224,12 @@ class _Page:
             return
         begins &= is_shown
         ends &= is_shown
-        with_thread = begins & (kind == LogEvent.QUERY)
-        facts[kernels.ENTRY_TYPE, begins] = EntryType.TRANSACTIONBEGIN
-        facts[kernels.ENTRY_TYPE, ends] = EntryType.TRANSACTIONEND
+        with_thread = begins & (kind == _QUERY)
+        facts[kernels.ENTRY_TYPE, begins] = _TRANSACTION_BEGIN
+        facts[kernels.ENTRY_TYPE, ends] = _TRANSACTION_END
         facts[kernels.STORE, with_thread] = kernels.BEGIN
-        facts[kernels.STORE, ends & (kind == LogEvent.XID)] = kernels.XID
-        without = ends & (kind != LogEvent.XID)
+        facts[kernels.STORE, ends & (kind == _XID)] = kernels.XID
+        without = ends & (kind != _XID)
         if without.any():
             facts[kernels.FIRST, without], facts[kernels.LAST, without] = self._store(_ZERO_END)
         self._is_entry |= begins | ends
