@@ -9,8 +9,10 @@ A frame that is longer than the limit is refused before a byte of it is read.
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeVar
 
 from penstock.canal import protobuf
 from penstock.errors import ProtocolError
@@ -19,6 +21,8 @@ _LENGTH = struct.Struct(">i")
 _QUICKACK = getattr(socket, "TCP_QUICKACK", None)
 _PIECE = 1 << 16
 VERSION = 1
+
+T = TypeVar("T", bytes, memoryview)
 
 
 class PacketType(IntEnum):
@@ -36,29 +40,34 @@ class PacketType(IntEnum):
     CLIENTROLLBACK = 12
 
 
+def fields_of(raw: T) -> Iterator[tuple[int, int | T]]:
+    """Numbers and pieces of a message, in their order; of a memoryview the pieces are views."""
+    at = 0
+    while at < len(raw):
+        tag, at = _varint(raw, at)
+        number, form = tag >> 3, tag & 7
+        if form == 0:
+            value, at = _varint(raw, at)
+            yield number, value
+        elif form == 2:
+            size, at = _varint(raw, at)
+            if at + size > len(raw):
+                raise ProtocolError("the packet ends inside of a field")
+            yield number, raw[at : at + size]
+            at += size
+        elif form in {1, 5}:
+            at += 8 if form == 1 else 4
+        else:
+            raise ProtocolError("the packet is no protobuf")
+    if at > len(raw):
+        raise ProtocolError("the packet ends inside of a field")
+
+
 class Fields:
     """Of a message, by number: what came last counts. What is not there reads as 0 or nothing."""
 
     def __init__(self, raw: bytes) -> None:
-        self._found: dict[int, int | bytes] = {}
-        at = 0
-        while at < len(raw):
-            tag, at = _varint(raw, at)
-            number, form = tag >> 3, tag & 7
-            if form == 0:
-                self._found[number], at = _varint(raw, at)
-            elif form == 2:
-                size, at = _varint(raw, at)
-                if at + size > len(raw):
-                    raise ProtocolError("the packet ends inside of a field")
-                self._found[number] = raw[at : at + size]
-                at += size
-            elif form in {1, 5}:
-                at += 8 if form == 1 else 4
-            else:
-                raise ProtocolError("the packet is no protobuf")
-        if at > len(raw):
-            raise ProtocolError("the packet ends inside of a field")
+        self._found: dict[int, int | bytes] = dict(fields_of(raw))
 
     def __contains__(self, number: int) -> bool:
         return number in self._found
@@ -82,7 +91,7 @@ class Fields:
             raise ProtocolError(f"field {field} of the packet is no UTF-8") from None
 
 
-def _varint(raw: bytes, at: int) -> tuple[int, int]:
+def _varint(raw: bytes | memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while at < len(raw):
         byte = raw[at]

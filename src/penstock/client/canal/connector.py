@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from penstock.canal import messages, scramble
 from penstock.canal.packet import PacketType
-from penstock.client.canal.message import NOTHING, Message
+from penstock.client.canal.message import NOTHING, Answer, Message, message_of
 from penstock.errors import AuthenticationError, ProtocolError, SourceConnectionError
 
 _LENGTH = struct.Struct(">i")
@@ -28,6 +28,7 @@ _LARGEST = 1 << 30
 _IDLE_MS = 3_600_000
 _MILLISECONDS = 2
 _GOODBYE_S, _PIECE = 2.0, 1 << 16
+_KEPT = 64 << 20  # of what packets are read into
 DEFAULT_CLIENT = 1001
 
 
@@ -50,6 +51,7 @@ class CanalConnector:
         self._timeout_s, self._rolls_back = timeout_s, rollback_on_connect
         self._socket: socket.socket | None = None
         self._filter: str | None = None
+        self._room = bytearray(_PIECE)
 
     def __enter__(self) -> Self:
         self.connect()
@@ -78,7 +80,7 @@ class CanalConnector:
         if first.type != PacketType.HANDSHAKE or first.version != 1:
             self.disconnect()
             raise ProtocolError(f"{self.address} does not speak canal's protocol")
-        seed = messages.Handshake.FromString(first.body).seeds
+        seed = messages.Handshake.FromString(bytes(first.body)).seeds
         auth = messages.ClientAuth(
             username=self._user,
             password=scramble.token_of(self._password, seed),
@@ -130,8 +132,7 @@ class CanalConnector:
         answer = self._receive(self._timeout_s + (timeout_s or 0))
         if answer.type != PacketType.MESSAGES:
             self._fail(answer)
-        found = messages.Messages.FromString(answer.body)
-        return Message(found.batch_id or NOTHING, tuple(found.messages))
+        return message_of(answer.body)
 
     def ack(self, batch_id: int) -> None:
         if batch_id != NOTHING:
@@ -156,12 +157,13 @@ class CanalConnector:
             self.disconnect()
             raise SourceConnectionError(f"{self.address} has gone: {error}") from None
 
-    def _receive(self, timeout_s: float) -> Any:
+    def _receive(self, timeout_s: float) -> "Answer":
+        """Good until the next one comes."""
         connection = self._connected
         try:
             connection.settimeout(timeout_s)
             (size,) = _LENGTH.unpack(self._read(connection, _LENGTH.size))
-            return messages.Packet.FromString(bytes(self._read(connection, size)))
+            return Answer.of(self._read(connection, size))
         except OSError as error:
             self.disconnect()
             raise SourceConnectionError(f"{self.address} has gone: {error}") from None
@@ -169,17 +171,22 @@ class CanalConnector:
             self.disconnect()
             raise
 
-    def _read(self, connection: socket.socket, size: int) -> bytearray:
+    def _read(self, connection: socket.socket, size: int) -> memoryview:
+        """Into memory that is used again: fresh one would take longer to get than to fill."""
         if not 0 <= size <= _LARGEST:
             raise ProtocolError(f"{self.address} announces a packet of {size} bytes")
-        raw = bytearray(size)
-        left = memoryview(raw)
+        if len(self._room) < size:
+            self._room = bytearray(size)
+        whole = memoryview(self._room)[:size]
+        if size <= _KEPT < len(self._room):
+            self._room = bytearray(_KEPT)
+        left = whole
         while left:
             count = connection.recv_into(left)
             if not count:
                 raise ConnectionResetError("it closed the connection")
             left = left[count:]
-        return raw
+        return whole
 
     @property
     def _connected(self) -> socket.socket:
@@ -189,12 +196,12 @@ class CanalConnector:
 
     def _expect_ok(self, cls: type[Exception] = ProtocolError) -> None:
         answer = self._receive(self._timeout_s)
-        if answer.type != PacketType.ACK or messages.Ack.FromString(answer.body).error_code:
+        if answer.type != PacketType.ACK or messages.Ack.FromString(bytes(answer.body)).error_code:
             self._fail(answer, cls)
 
-    def _fail(self, answer: Any, cls: type[Exception] = ProtocolError) -> None:
+    def _fail(self, answer: "Answer", cls: type[Exception] = ProtocolError) -> None:
         self.disconnect()
         if answer.type == PacketType.ACK:
-            told = messages.Ack.FromString(answer.body)
+            told = messages.Ack.FromString(bytes(answer.body))
             raise cls(f"{self.address}: {told.error_message} ({told.error_code})")
         raise cls(f"{self.address} answered with a packet of type {answer.type}")

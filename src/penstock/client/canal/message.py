@@ -6,9 +6,28 @@ from functools import cached_property
 from typing import Any
 
 from penstock.canal import messages
+from penstock.canal.packet import fields_of
 from penstock.canal.types import EntryType
+from penstock.errors import ProtocolError
 
 NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A packet; its body is a view."""
+
+    type: int
+    version: int
+    body: memoryview
+
+    @classmethod
+    def of(cls, raw: memoryview) -> "Answer":
+        found = dict(fields_of(raw))
+        kind, version, body = found.get(3, 0), found.get(2, 1), found.get(5, memoryview(b""))
+        if not isinstance(kind, int) or not isinstance(version, int) or not isinstance(body, memoryview):
+            raise ProtocolError("the answer is no packet of canal's")
+        return cls(kind, version, body)
 
 
 @dataclass(frozen=True)
@@ -36,3 +55,14 @@ class Message:
         for entry in self.entries:
             if entry.entryType == EntryType.ROWDATA:
                 yield entry.header, messages.RowChange.FromString(entry.storeValue)
+
+
+def message_of(body: memoryview) -> Message:
+    """canal's Messages: a number, and entries, which are copied."""
+    batch_id, entries = NOTHING, list[bytes]()
+    for field, value in fields_of(body):
+        if field == 2 and isinstance(value, memoryview):
+            entries.append(bytes(value))
+        elif field == 1 and isinstance(value, int):
+            batch_id = value - (1 << 64) if value >= 1 << 63 else value
+    return Message(batch_id or NOTHING, tuple(entries))
