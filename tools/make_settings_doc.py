@@ -17,6 +17,7 @@ from penstock.config import (
     FailoverSettings,
     FilterSettings,
     FlightSettings,
+    GroupSettings,
     InstanceSettings,
     ManagerSettings,
     MetaSettings,
@@ -47,6 +48,7 @@ SERVER = (
     ("canal's admin protocol", "canal_admin", CanalAdminSettings),
     ("Several servers", "running", RunningSettings),
     ("A manager", "manager", ManagerSettings),
+    ("A group", "groups[]", GroupSettings),
 )
 INSTANCE = (
     ("An instance", "", InstanceSettings),

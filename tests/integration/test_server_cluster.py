@@ -3,73 +3,19 @@
 import random
 import secrets
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock.client.canal import CanalCluster
 from penstock.testing import DatabaseServer, poll_until
 from tests.capture import execute
 from tests.integration.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
+from tests.integration.cluster_work import OwnReader, Work
 from tests.integration.scenario.proxy import Network
 from tests.services.zookeeper import ZooKeeper
-
-
-class Work:
-    """Rows are written all the time, and read by a client that finds the running server by itself."""
-
-    def __init__(self, source: DatabaseServer, table: str, zookeeper: str, destination: str) -> None:
-        self._source, self._table = source, table
-        self._closing = threading.Event()
-        self.written = 0
-        self.read: list[tuple[float, int]] = []
-        self._cluster = CanalCluster.of_zookeeper(zookeeper, destination, patience_s=60, timeout_s=5)
-        self._cluster.connect()
-        self._cluster.subscribe(table.replace(".", "\\."))
-        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._write, self._read)]
-        self.problem: Exception | None = None
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def _write(self) -> None:
-        with self._source.connect() as connection, connection.cursor() as cursor:
-            while not self._closing.wait(0.01):
-                cursor.execute(f"INSERT INTO {self._table} VALUES ({self.written})")
-                connection.commit()
-                self.written += 1
-
-    def _read(self) -> None:
-        try:
-            while not (self._closing.is_set() and len({number for _, number in self.read}) >= self.written):
-                message = self._cluster.get_without_ack(100, timeout_s=1)
-                now = time.monotonic()
-                for _, change in message.row_changes():
-                    self.read += [(now, int(row.afterColumns[0].value)) for row in change.rowDatas]
-                self._cluster.ack(message.id)
-        except Exception as error:  # noqa: BLE001 - for who looks at the end
-            self.problem = error
-
-    def reads_after(self, moment: float) -> bool:
-        return any(when > moment for when, _ in self.read[-200:])
-
-    def finish(self) -> None:
-        self._closing.set()
-        for thread in self._threads:
-            thread.join(60)
-        self._cluster.close()
-
-    def check(self) -> None:
-        """All rows, and each for the first time in its order."""
-        assert self.problem is None, self.problem
-        first = dict.fromkeys(number for _, number in self.read)
-        assert list(first) == list(range(self.written))
 
 
 @pytest.fixture
@@ -95,8 +41,8 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     return name
 
 
-def running(several: list[ServerProcess], cluster: CanalCluster) -> ServerProcess:
-    return next(one for one in several if one.address == cluster.address)
+def running(several: list[ServerProcess], reader: OwnReader) -> ServerProcess:
+    return next(one for one in several if one.address == reader.address)
 
 
 @pytest.mark.timeout(300)
@@ -113,21 +59,21 @@ def test_another_server_goes_on(
 ) -> None:
     ways = [f"127.0.0.1:{one.port}" for one in networks]
     with servers(tmp_path, mariadb, ways, [destination]) as several, probing(several, destination) as probers:
-        work = Work(mariadb, table, zookeeper.hosts, destination)
+        reader = OwnReader(zookeeper.hosts, destination, table)
+        work = Work(mariadb, table, reader)
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
-        old = running(several, work._cluster)
+        old = running(several, reader)
         moment = time.monotonic()
         _trouble(trouble, old, networks[several.index(old)])
-        assert poll_until(lambda: work.reads_after(moment + 0.3) and work._cluster.address != old.address, 60)
+        assert poll_until(lambda: work.reads_after(moment + 0.3) and reader.address != old.address, 60)
         if trouble == "stop":
             time.sleep(2)
             old.send(signal.SIGCONT)
         time.sleep(3)
         work.finish()
     work.check()
-    times = [when for when, _ in work.read if when > moment - 0.5]
-    took = max(later - earlier for earlier, later in pairwise(times))
+    took = work.longest_pause_s(since=moment - 0.5)
     assert check_one_at_a_time(probers) >= 1
     with capsys.disabled():
         print(f"\n{trouble}: rows again after {took:.2f} s")
@@ -155,7 +101,8 @@ def test_zookeeper_restarts(
         servers(tmp_path, mariadb, [zookeeper.hosts] * 3, [destination]) as several,
         probing(several, destination) as probers,
     ):
-        work = Work(mariadb, table, zookeeper.hosts, destination)
+        reader = OwnReader(zookeeper.hosts, destination, table)
+        work = Work(mariadb, table, reader)
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
         zookeeper.kill()

@@ -47,7 +47,7 @@ def check(
     from penstock.instance.examine import examine_instances  # noqa: PLC0415 - numba takes a second to load
 
     if config is not None:
-        instances = load_server_settings(config).instances
+        instances = load_server_settings(config).captured
     else:
         source = source_settings(host, port, user, password) if path is None else DirectorySettings(path=path)
         instances = (InstanceSettings(source=source, start=start),)

@@ -10,7 +10,7 @@ from penstock.errors import ConfigurationError
 def instance_of(config: Path, destination: str | None) -> InstanceSettings:
     if destination is not None and config.is_dir():
         return _of_folder(config, destination)
-    instances = {one.destination: one for one in load_server_settings(config).instances}
+    instances = {one.destination: one for one in load_server_settings(config).captured}
     known = ", ".join(sorted(instances)) or "none"
     if destination is None and len(instances) == 1:
         return next(iter(instances.values()))

@@ -60,16 +60,27 @@ def look_at(path: Path, files: Files | None = None) -> Snapshot:
         name = str(raw.get("destination", "default")) if is_mapping(raw) else f"instances.{number}"
         others = [*listing.instances.get(name, ()), *([server.path] if name in found else ())]
         found[name] = _of_list(name, raw, others, server)
+    for member in server.settings.captured:
+        name, others = member.destination, listing.instances.get(member.destination, [])
+        found[name] = _of_group(member, [*others, *([server.path] if name in found else ())], server)
     for name, paths in listing.instances.items():
         if name not in found:
             found[name] = _of_file(name, paths, server)
-    wanted = server.settings.destinations
+    wanted = _with_members(server.settings)
     for name in (*server.listed, *(wanted or ())):
         if name not in found:
             found[name] = _of_nothing(name, server)
     kept = {name: one for name, one in sorted(found.items()) if wanted is None or name in wanted}
     checksum = checksum_of(server.reader.contents())
     return Snapshot(server.settings, kept, checksum, tuple(server.reader.paths), server.ignored)
+
+
+def _with_members(settings: ServerSettings) -> tuple[str, ...] | None:
+    """The destinations that are wanted; of a group, its members."""
+    if settings.destinations is None:
+        return None
+    members = {group.destination: tuple(group.member_names.values()) for group in settings.groups}
+    return tuple(name for wanted in settings.destinations for name in members.get(wanted, (wanted,)))
 
 
 def _server(paths: list[Path], folder: Path, files: Files) -> _Server:
@@ -102,6 +113,18 @@ def _of_list(name: str, raw: Any, others: list[Path], server: _Server) -> FoundI
         return _validated(raw, server, server.path), ()
 
     return _found(name, check, (*server.reader.paths, *others), lambda: [repr(raw).encode(), *server.handed_down()])
+
+
+def _of_group(member: InstanceSettings, others: list[Path], server: _Server) -> FoundInstance:
+    """It was checked with the server's own settings."""
+    name = member.destination
+
+    def check() -> Checked:
+        if others:
+            raise ConfigurationError(f"{server.path} and {others[0]} are about the same destination, {name}: keep one")
+        return member, ()
+
+    return _found(name, check, (*server.reader.paths, *others), server.reader.contents)
 
 
 def _of_file(name: str, paths: list[Path], server: _Server) -> FoundInstance:

@@ -14,7 +14,7 @@ from penstock.config.listener_settings import (
     Login,
 )
 from penstock.config.section import TEXTS_SCHEMA, Section, is_mapping
-from penstock.config.settings import InstanceSettings
+from penstock.config.settings import GroupSettings, InstanceSettings
 from penstock.errors import ConfigurationError
 
 INHERITED = ("data_dir", "zookeeper")
@@ -73,6 +73,9 @@ class ServerSettings(Section):
     )
     manager: ManagerSettings | None = Field(default=None, description="asked for instances, instead of the folder")
     instances: tuple[InstanceSettings, ...] = Field(default=(), description="what it captures")
+    groups: tuple[GroupSettings, ...] = Field(
+        default=(), description="several sources that canal's clients see as one; all of a group runs on this server"
+    )
 
     @field_validator("destinations", mode="before")
     @classmethod
@@ -99,6 +102,30 @@ class ServerSettings(Section):
             raise ValueError(f"there are two instances of the destination {', '.join(twice)}")
         return instances
 
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _hand_down_to_members(cls, value: object, info: ValidationInfo) -> object:
+        if not isinstance(value, list):
+            return value
+        data_dir = {"data_dir": info.data.get("data_dir")}
+        return [_with_members(data_dir, one) for one in cast("list[object]", value)]
+
+    @model_validator(mode="after")
+    def _groups_are_apart(self) -> Self:
+        members = [name for group in self.groups for name in group.member_names.values()]
+        names = [*(one.destination for one in (*self.instances, *self.groups)), *members]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"there are two of the destination {', '.join(twice)}")
+        if self.groups and self.manager is not None:
+            raise ValueError("a manager says which instances run, and knows no groups: leave one of the two out")
+        for group in self.groups:
+            if elected := [name for name, member in group.members.items() if member.zookeeper is not None]:
+                raise ValueError(
+                    f"a group runs on one server, and {', '.join(elected)} of {group.destination} would be elected on"
+                    " any: leave its zookeeper out, and keep cursors in a data_dir"
+                )
+        return self
+
     @classmethod
     def of_flight(cls, *instances: InstanceSettings, port: int = 0) -> Self:
         """A server that speaks Arrow Flight alone, on a free port."""
@@ -110,13 +137,34 @@ class ServerSettings(Section):
         """That others read in ZooKeeper. With every address as canal's host, it takes a running.address to be one."""
         return self.running.address or f"{self.canal.host}:{self.canal.port}"
 
+    @property
+    def captured(self) -> tuple[InstanceSettings, ...]:
+        """Instances, and the members of groups as such."""
+        members = [member for group in self.groups for member in group.named_members().values()]
+        return tuple({one.destination: one for one in (*self.instances, *members)}.values())
+
+    @property
+    def own(self) -> Self:
+        """Without what is said of each instance; of groups, who is in them stays."""
+        blank = InstanceSettings()
+        groups = [one.model_copy(update={"members": dict.fromkeys(one.members, blank)}) for one in self.groups]
+        return self.model_copy(update={"instances": (), "groups": tuple(groups)})
+
     def instance(self, destination: str) -> InstanceSettings:
-        found = next((one for one in self.instances if one.destination == destination), None)
+        found = next((one for one in self.captured if one.destination == destination), None)
         if found is None:
-            known = ", ".join(sorted(one.destination for one in self.instances)) or "none"
+            known = ", ".join(sorted(one.destination for one in self.captured)) or "none"
             raise ConfigurationError(f"there is no instance '{destination}'; there is: {known}")
         return found
 
 
 def hand_down(server: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
     return {key: server[key] for key in INHERITED if server.get(key) is not None} | instance
+
+
+def _with_members(handed_down: dict[str, Any], group: object) -> object:
+    members = group.get("members") if is_mapping(group) else None
+    if not is_mapping(group) or not is_mapping(members):
+        return group
+    known = {key: value for key, value in handed_down.items() if value is not None}
+    return group | {"members": {name: known | one if is_mapping(one) else one for name, one in members.items()}}

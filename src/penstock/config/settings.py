@@ -179,15 +179,23 @@ class GroupSettings(Section):
     hold_s: float = Field(
         default=1, ge=0, description="so long a transaction waits for a silent member, which may have an earlier one"
     )
+    canal: CanalRendering = Field(default=CanalRendering(), description="how all of it looks to canal's clients")
 
     @model_validator(mode="after")
     def _name_members(self) -> Self:
-        for name in self.members:
+        for name, member in self.members.items():
             if not re.fullmatch(_MEMBER, name):
                 raise ValueError(f"{name!r} is no name for a member: letters, digits, - and _ are")
+            if "canal" in member.model_fields_set:
+                raise ValueError(f"member {name} says how it looks to canal's clients, who see the group: say it there")
         return self
+
+    @property
+    def member_names(self) -> dict[str, str]:
+        """The destination of each."""
+        return {name: f"{self.destination}.{name}" for name in self.members}
 
     def named_members(self) -> dict[str, InstanceSettings]:
         """As they are to run."""
-        several = self.members.items()
-        return {name: one.model_copy(update={"destination": f"{self.destination}.{name}"}) for name, one in several}
+        names = self.member_names
+        return {name: one.model_copy(update={"destination": names[name]}) for name, one in self.members.items()}

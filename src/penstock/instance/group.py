@@ -9,7 +9,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.config import GroupSettings
-from penstock.errors import ConfigurationError, MetaError, PenstockError
+from penstock.errors import ConfigurationError, MetaError, NotRunningError, PenstockError
 from penstock.instance.instance import Instance
 from penstock.instance.lane import Lane, Member
 from penstock.instance.state import InstanceState
@@ -87,6 +88,7 @@ class Group:
         self.name, self.members = name, dict(members)
         self._hold_s, self._clock = hold_s, clock
         self._stopping = threading.Event()
+        self._has_given_way = False
         self._sessions: dict[int, _Session] = {}
         self._lock = threading.Lock()  # of _sessions
 
@@ -161,12 +163,61 @@ class Group:
             if self.failure is not None:
                 raise self.failure
             with session.lock:
+                self._check_present()
                 parts, open_after = self._next(session, size, is_ddl_alone=is_ddl_alone)
                 if parts:
                     return self._noted(session, parts, open_after)
             left = _TURN_S if deadline is None else deadline - self._clock()
             if left <= 0 or self._stopping.wait(min(left, _TURN_S)):
                 return None
+
+    def wait(self, client_id: int, size: BatchSize, timeout_s: float) -> bool:
+        """Until a get of that size gives something, however small; whether it does."""
+        deadline = self._clock() + timeout_s
+        session = self._session(client_id)
+        while True:
+            if self.failure is not None:
+                raise self.failure
+            with session.lock:
+                self._check_present()
+                if self._has_next(session, size):
+                    return True
+            left = deadline - self._clock()
+            if left <= 0 or self._stopping.wait(min(left, _TURN_S)):
+                return False
+
+    def _has_next(self, session: _Session, size: BatchSize) -> bool:
+        if session.open is not None:
+            return session.lanes[session.open].has_more
+        return not plan([lane.pending(size) for lane in session.lanes.values()], size, is_ddl_alone=False).is_empty
+
+    def outstanding(self, client_id: int) -> list[int]:
+        """Ids of batches that were got and not acked, in their order."""
+        session = self._session(client_id)
+        with session.lock:
+            return [one.batch_id for one in session.outstanding]
+
+    def subscriptions(self) -> dict[int, str]:
+        """Filters of those that have subscribed to all members."""
+        first, *others = [member.clients.subscriptions() for member in self.members.values()]
+        return {client_id: text for client_id, text in first.items() if all(client_id in one for one in others)}
+
+    def give_way(self, staying: Iterable[str]) -> None:
+        """Another group goes on, with these members of this one, that run on: there, what is outstanding comes again.
+        Those that were started anew begin at their cursors anyway, and have others to keep them."""
+        names, self._has_given_way = list(staying), True
+        self._stopping.set()
+        with self._lock:
+            sessions = dict(self._sessions)
+        for client_id, session in sessions.items():
+            with session.lock:
+                for name in names:
+                    with suppress(PenstockError):  # it has just stopped
+                        self.members[name].clients.rollback(client_id)
+
+    def _check_present(self) -> None:
+        if self._has_given_way:
+            raise NotRunningError(f"a member of group '{self.name}' was started anew: connect again")
 
     def _next(self, session: _Session, size: BatchSize, *, is_ddl_alone: bool) -> tuple[list[Part], str | None]:
         """What goes out, and the member that is in the middle of a transaction then."""
@@ -213,6 +264,7 @@ class Group:
         ack may be tried again."""
         session = self._session(client_id)
         with session.lock:
+            self._check_present()
             first = self._first(client_id, session, batch_id)
             while first.parts:
                 name, part = first.parts[0]

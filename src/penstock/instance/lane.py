@@ -84,6 +84,11 @@ class Lane:
         overdue = self._overdue(now) + is_ripe
         return Pending(times, found.entries, found.sizes, found.are_statements, is_ripe, future, overdue)
 
+    @property
+    def has_more(self) -> bool:
+        """Anything, a part of a transaction too."""
+        return bool(self._got or self._ahead) or self._member.clients.wait(self._client, _ONE, 0)
+
     def _overdue(self, now: float) -> int:
         """How many whole transactions have been there for long enough."""
         while len(self._known) > 1 and self._known[1][1] <= now - self._hold_s:

@@ -150,10 +150,10 @@ class ConfigMonitor:
                     del self._keepers[name]
 
     def _of_server(self, settings: ServerSettings) -> dict[str, str]:
-        """What it listens on is not changed while it runs."""
+        """What it listens on, and who is in a group, is not changed while it runs."""
         with self._lock:
             first = self._server = self._server or settings
-        changed = differences(first, settings)
+        changed = differences(first.own, settings.own)
         return {SERVER: f"changed, and counts from the next start: {'; '.join(changed)}"} if changed else {}
 
     def _report(self, ignored: dict[str, tuple[IgnoredKey, ...]]) -> None:

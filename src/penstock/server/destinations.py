@@ -2,9 +2,9 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from penstock.config import InstanceSettings
+from penstock.config import GroupSettings, InstanceSettings
 from penstock.errors import ConfigurationError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.server.cluster import Cluster
@@ -19,9 +19,10 @@ _WITH_ALL = "with the server, by hand"
 class Destinations:
     """Any thread may call it; those that change one destination come one after the other."""
 
-    def __init__(self, *, is_complete: bool = True) -> None:
-        """Without a cluster all destinations run here, whatever ZooKeeper they name. Of one that is not there it is
-        not said that it never will be, before all have been started."""
+    def __init__(self, groups: Sequence[GroupSettings] = (), *, is_complete: bool = True) -> None:
+        """Without a cluster all destinations run here, whatever ZooKeeper they name. Groups are known by name only. Of
+        one that is not there it is not said that it never will be, before all have been started."""
+        self._groups = {one.destination: tuple(one.member_names.values()) for one in groups}
         self.cluster: Cluster | None = None
         self.is_complete = is_complete
         self._lock = threading.Lock()
@@ -48,6 +49,11 @@ class Destinations:
         with self._lock:
             found = self._found.get(destination)
             known = ", ".join(sorted(self._found)) or "none"
+        if destination in self._groups:
+            members = ", ".join(self._groups[destination])
+            raise ConfigurationError(
+                f"'{destination}' is a group, for canal's clients only: here its members are {members}"
+            )
         if found is None and (self._closing.is_set() or not self.is_complete):
             what = "stopped" if self._closing.is_set() else "started"
             raise NotRunningError(f"this server is being {what}")

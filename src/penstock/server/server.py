@@ -18,6 +18,7 @@ from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
 from penstock.server.flight import FlightPort
+from penstock.server.groups import Groups
 from penstock.server.log_ring import LogRing
 from penstock.server.report import Report
 
@@ -28,7 +29,8 @@ class Server:
     def __init__(self, settings: ServerSettings, conf: Conf | None = None, scan_s: float = 0) -> None:
         self.settings = settings
         canal = settings.canal
-        self.destinations = Destinations(is_complete=False)
+        self.destinations = Destinations(settings.groups, is_complete=False)
+        groups = Groups(settings.groups, self.destinations.instance)
         self.flight = FlightPort(settings.flight, self.destinations)
         self.canal: CanalListener | None = None
         if canal.port is not None:
@@ -36,7 +38,7 @@ class Server:
             self.canal = CanalListener(
                 canal.host,
                 canal.port,
-                self.destinations.instance,
+                groups.served,
                 access=Access(canal.user, stored.hex() if stored else ""),
                 frame_limit=canal.frame_limit,
                 idle_s=canal.idle_s,
@@ -121,7 +123,7 @@ class Server:
             self._ring.attach()
             self.canal_admin.start()
         if self.monitor is None:
-            for one in self.settings.instances:
+            for one in self.settings.captured:
                 self.destinations.start(one)
             self._served = list(self.instances.values())
         else:

@@ -141,6 +141,22 @@ def test_a_list_of_destinations(tmp_path: Path) -> None:
     assert "wants shop3, and there is no shop3.yml" in str(found.instances["shop3"].error)
 
 
+def test_members_of_groups_are_instances(tmp_path: Path) -> None:
+    server = "groups: [{destination: all, members: {east: {epoch: 1}, west: {epoch: 2}}}]\ndata_dir: /data\n"
+    write(tmp_path / "server.yml", server)
+    write(tmp_path / "crm.yml", "{epoch: 1}")
+    found = read(tmp_path)
+    assert [*found.instances] == ["all.east", "all.west", "crm"]
+    west = found.instances["all.west"].settings
+    assert west is not None
+    assert (west.destination, west.epoch, west.data_dir) == ("all.west", 2, Path("/data"))
+    assert [one.destination for one in load_server_settings(tmp_path).captured] == [*found.instances]
+    write(tmp_path / "all.east.yml", "{epoch: 1}")
+    assert "about the same destination, all.east" in str(read(tmp_path).instances["all.east"].error)
+    write(tmp_path / "server.yml", f"{server}destinations: [all]")
+    assert [*read(tmp_path).instances] == ["all.east", "all.west"]
+
+
 def test_the_checksum_is_over_all_it_depends_on(tmp_path: Path) -> None:
     write(tmp_path / "server.yml", "data_dir: /data")
     write(tmp_path / "secret", "one")

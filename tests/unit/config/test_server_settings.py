@@ -92,6 +92,39 @@ def test_an_instance_by_its_name() -> None:
         settings.instance("b")
 
 
+def test_members_of_groups_are_instances() -> None:
+    members = {"east": {"source": {"host": "a"}}, "west": {"source": {"host": "b"}, "data_dir": "/else"}}
+    settings = of(
+        data_dir="/data", zookeeper="zk:2181", instances=[{"destination": "a"}],
+        groups=[{"destination": "all", "members": members}],
+    )  # fmt: skip
+    assert [one.destination for one in settings.captured] == ["a", "all.east", "all.west"]
+    east, west = settings.instance("all.east"), settings.instance("all.west")
+    assert (str(east.data_dir), str(west.data_dir), west.source.address) == ("/data", "/else", "b:3306")
+    assert east.zookeeper is None
+    assert [*settings.own.groups[0].members] == ["east", "west"]
+    assert settings.own == settings.model_copy(update={"instances": ()}).own
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"groups": [{"destination": "a", "members": {"x": {}}}]}, "two of the destination a"),
+        ({"groups": [{"destination": "g", "members": {"x": {"zookeeper": "zk:1"}}}]}, "x of g would be elected"),
+        ({"groups": [{"destination": "g", "members": {"x": {"canal": {"gtids": True}}}}]}, "who see the group"),
+        ({"groups": [{"destination": "g", "members": []}]}, "groups.0.members"),
+        ({"groups": {}}, "groups"),
+        (
+            {"groups": [{"destination": "g", "members": {"x": {}}}], "manager": {"url": "http://x", "password": "a"}},
+            "knows no groups",
+        ),
+    ],
+)
+def test_mistakes_of_groups(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        of(instances=[{"destination": "a"}], **given)
+
+
 def test_every_setting_is_described() -> None:
     def sections(schema: dict[str, Any]) -> list[dict[str, Any]]:
         return [schema, *schema["$defs"].values()]

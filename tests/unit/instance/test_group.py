@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
-from penstock.errors import ConfigurationError, MetaError, PenstockError, SourceConnectionError
+from penstock.errors import ConfigurationError, MetaError, NotRunningError, PenstockError, SourceConnectionError
 from penstock.instance import InstanceState
 from penstock.instance.clients import Clients
 from penstock.instance.group import Group, GroupBatch
@@ -357,7 +357,9 @@ class Run:
         fake.put(time_us, (10, BEGIN), *[(10, ROWS)] * rows, (10, END))
 
     def get(self, size: int) -> bool:
+        is_there = self.group.wait(CLIENT, BatchSize(size), 0)
         found = self.group.get(CLIENT, BatchSize(size))
+        assert is_there == (found is not None)
         self.outstanding += [found] if found is not None else []
         return found is not None
 
@@ -438,3 +440,65 @@ def test_what_is_known_in_time_is_ordered_by_time(puts: list[tuple[str, int, int
     times = [time_us for _, time_us in found]
     assert times == sorted(times)
     assert len(found) == len(puts) + 3
+
+
+def test_a_client_waits_until_there_is_something() -> None:
+    group, fakes, clock = group_of("a", "b")
+    assert not group.wait(CLIENT, ALL, 0)
+    fakes["a"].put(1_000_000)
+    assert not group.wait(CLIENT, ALL, 0)  # b may have an earlier one
+    clock.now += HOLD_S
+    assert group.wait(CLIENT, ALL, 0)
+    batch_id, _ = got(group)
+    assert group.outstanding(CLIENT) == [batch_id]
+    assert not group.wait(CLIENT, ALL, 0)
+    group.ack(CLIENT, batch_id)
+    assert group.outstanding(CLIENT) == []
+
+
+def test_a_client_waits_for_the_next_piece_of_a_transaction() -> None:
+    group, fakes, clock = group_of("a", "b")
+    fakes["a"].put(1_000_000, (10, BEGIN), (10, ROWS))
+    assert not group.wait(CLIENT, ALL, 0)
+    clock.now += HOLD_S
+    assert group.wait(CLIENT, ALL, 0)
+    assert got(group)[0] == 1
+    assert not group.wait(CLIENT, ALL, 0)
+    assert group.get(CLIENT, ALL) is None
+    fakes["a"].put(1_000_000, (10, ROWS), (10, END))
+    assert group.wait(CLIENT, ALL, 0)
+    assert got(group)[0] == 2
+    assert not group.wait(CLIENT, ALL, 0)
+
+
+def test_those_who_have_subscribed_have_done_so_everywhere() -> None:
+    group, fakes, _ = group_of("a", "b")
+    group.subscribe(8, "d\\.t")
+    fakes["b"].clients.unsubscribe(CLIENT)
+    assert group.subscriptions() == {8: "d\\.t"}
+
+
+def test_another_group_goes_on_with_what_was_outstanding() -> None:
+    group, fakes, clock = group_of("a", "b")
+    for number in (1, 2):
+        fakes["a"].put(number * 2_000_000)
+        fakes["b"].put(number * 2_000_000 + 1)
+    clock.now += HOLD_S
+    group.wait(CLIENT, ALL, 0)
+    clock.now += HOLD_S
+    _, before = got(group)
+    fakes["b"].restart()
+    for number in (1, 2):
+        fakes["b"].put(number * 2_000_000 + 1)
+    group.give_way(["a"])
+    with pytest.raises(NotRunningError, match="connect again"):
+        group.get(CLIENT, ALL)
+    with pytest.raises(NotRunningError, match="connect again"):
+        group.wait(CLIENT, ALL, 0)
+    with pytest.raises(NotRunningError, match="connect again"):
+        group.ack(CLIENT, 1)
+    other = Group("g", fakes, hold_s=HOLD_S, clock=clock)
+    other.wait(CLIENT, ALL, 0)
+    clock.now += HOLD_S
+    assert names_and_times(got(other)[1]) == names_and_times(before)
+    assert len(transactions(before)) == 4

@@ -5,18 +5,17 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from penstock.errors import MetaError, NotRunningError, PenstockError
-from penstock.instance import Instance
-from penstock.server.canal.view import Answer, ClientView
+from penstock.server.canal.view import Answer, ClientView, Served
 
 
 class CanalClients:
     """`instance_of` gives the running instance of a destination, or raises why there is none. One that was started anew
     is another instance: its clients have subscribed already, and what they had got comes again."""
 
-    def __init__(self, instance_of: Callable[[str], Instance]) -> None:
+    def __init__(self, instance_of: Callable[[str], Served]) -> None:
         self._instance_of = instance_of
         self._lock = threading.Lock()
-        self._views: WeakKeyDictionary[Instance, dict[int, ClientView]] = WeakKeyDictionary()
+        self._views: WeakKeyDictionary[Served, dict[int, ClientView]] = WeakKeyDictionary()
 
     def subscribe(self, destination: str, client_id: int, text: str) -> None:
         instance = self._instance_of(destination)

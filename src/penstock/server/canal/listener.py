@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from penstock.canal import packet
 from penstock.canal.packet import Wire
-from penstock.instance import Instance
 from penstock.server.canal.clients import CanalClients
 from penstock.server.canal.session import GENERAL, Access, Session
 from penstock.server.canal.traffic import Traffic
+from penstock.server.canal.view import Served
 from penstock.server.port import Port
 
 
@@ -19,7 +19,7 @@ class CanalListener(Port):
         self,
         host: str,
         port: int,
-        instance_of: Callable[[str], Instance],
+        instance_of: Callable[[str], Served],
         *,
         access: Access | None = None,
         frame_limit: int = 16 << 20,

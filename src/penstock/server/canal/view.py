@@ -1,9 +1,10 @@
-"""What one client sees of an instance: its entries, batch by batch."""
+"""What one client sees of an instance, or of a group of them: its entries, batch by batch."""
 
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +14,19 @@ from penstock.errors import PenstockError
 from penstock.filter import ColumnRules
 from penstock.instance import Instance
 from penstock.instance.filter import table_filter
+from penstock.instance.group import GroupBatch
 from penstock.render.canal import Entries, Rendering
 from penstock.render.canal.values import Values
 from penstock.render.canal.zone import checked_zone
+from penstock.server.groups import ServedGroup
 from penstock.store import Batch, BatchSize
 
 _LOOK_S = 1.0  # how often is looked whether a client that waits is still there
 _MOST_BYTES, _MOST_ENTRIES = 32 << 20, 1 << 16  # of a batch, whatever a client asks for
 _DEFAULT_SIZE = 1000
 _ONE = BatchSize(1)
+_ALONE = ""  # the name of an instance that is no member
+Served = Instance | ServedGroup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +48,7 @@ NOTHING = Answer(-1, ())
 class ClientView:
     """Any thread may call it. Batches in which the client would see nothing are acked for it, in their order."""
 
-    def __init__(self, instance: Instance, client_id: int, text: str) -> None:
+    def __init__(self, instance: Served, client_id: int, text: str) -> None:
         self.instance, self._client_id = instance, client_id
         self._lock = threading.Lock()  # of all below
         self._unseen: set[int] = set()
@@ -51,19 +56,23 @@ class ClientView:
         self.subscribe(text)
 
     def subscribe(self, text: str) -> None:
-        settings = self.instance.settings
-        shown = settings.canal
-        rendering = Rendering(
-            self.instance.parts.tables.declared,
+        served = self.instance
+        members = served.instances if isinstance(served, ServedGroup) else {_ALONE: served}
+        entries = {name: Entries(self._rendering(member, text)) for name, member in members.items()}
+        served.clients.subscribe(self._client_id, text)
+        with self._lock:
+            self._entries = entries
+
+    def _rendering(self, instance: Instance, text: str) -> Rendering:
+        shown = self._shown
+        return Rendering(
+            instance.parts.tables.declared,
             Values(shown.values, checked_zone(shown.time_zone)),
-            ColumnRules.of(settings.filter.columns),
+            ColumnRules.of(instance.settings.filter.columns),
             table_filter(text),
             transactions=shown.transactions,
             gtids=shown.gtids,
         )
-        self.instance.clients.subscribe(self._client_id, text)
-        with self._lock:
-            self._entries = Entries(rendering)
 
     @property
     def _shown(self) -> CanalRendering:
@@ -76,7 +85,7 @@ class ClientView:
         if (ready := self._take_ahead()) is not None:
             return ready
         size, clients = self._size(fetch_size), self.instance.clients
-        enough = _ONE if at_once else self._enough(size)
+        enough = self._enough(size, at_once=at_once)
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = _LOOK_S if deadline is None else max(0.0, deadline - time.monotonic())
@@ -92,9 +101,12 @@ class ClientView:
             if (is_over and got is None) or is_gone():
                 return NOTHING
 
-    def _enough(self, size: BatchSize) -> BatchSize:
-        """To answer before the time is over."""
-        return size if self._shown.waits_for == "batch" else _ONE
+    def _enough(self, size: BatchSize, *, at_once: bool = False) -> BatchSize:
+        """To answer before the time is over. A group never waits for all of it, and is to be asked for what it will
+        be asked for then: with less room, a piece of a transaction would do."""
+        if isinstance(self.instance, ServedGroup):
+            return size
+        return size if self._shown.waits_for == "batch" and not at_once else _ONE
 
     def _size(self, fetch_size: int) -> BatchSize:
         count, shown = fetch_size if fetch_size > 0 else _DEFAULT_SIZE, self._shown
@@ -132,7 +144,8 @@ class ClientView:
                 raise
 
     def _written(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
-        written = [self._entries.of(block) for block in batch.blocks]
+        names = batch.members if isinstance(batch, GroupBatch) else repeat(_ALONE)
+        written = [self._entries[name].of(block) for name, block in zip(names, batch.blocks, strict=False)]
         pieces = tuple(one.data for one in written if len(one))
         if pieces:
             has = sum(map(len, batch.blocks)) if size.unit == "items" else sum(one.size_bytes for one in batch.blocks)

@@ -1,0 +1,164 @@
+"""Two servers with three ZooKeepers: one of these may die, the leader too. Without a quorum nobody serves."""
+
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.testing import DatabaseServer, poll_until
+from tests.capture import execute
+from tests.integration.cluster import SESSION_S, Prober, check_one_at_a_time, probing, servers
+from tests.integration.cluster_work import OwnReader, Work
+from tests.services.zookeeper import Ensemble, EnsembleMember, ZooKeeperService
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(300)]
+LEASE_S = SESSION_S * 2 / 3
+SHORT_S = 2.0
+
+
+@pytest.fixture
+def ensemble(tmp_path: Path) -> Iterator[Ensemble]:
+    found = ZooKeeperService().ensemble(tmp_path / "ensemble")
+    try:
+        found.start()
+        yield found
+    finally:
+        found.kill()
+
+
+@pytest.fixture
+def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = f"{database(mariadb)}.t"
+    execute(mariadb, f"CREATE TABLE {name} (id INT PRIMARY KEY)")
+    return name
+
+
+@pytest.fixture
+def destination() -> str:
+    return f"d{secrets.token_hex(4)}"
+
+
+def leader_of(ensemble: Ensemble) -> EnsembleMember:
+    assert poll_until(lambda: ensemble.leader is not None, 30)
+    leader = ensemble.leader
+    assert leader is not None
+    return leader
+
+
+def longest_gap_s(probers: list[Prober], since: float) -> float:
+    """For which nobody served."""
+    last = since
+    longest = 0.0
+    for begin, end in sorted(span for one in probers for span in one.served if span[1] > since):
+        longest, last = max(longest, begin - last), max(last, end)
+    return longest
+
+
+def test_each_of_three_is_killed(
+    tmp_path: Path,
+    mariadb: DatabaseServer,
+    ensemble: Ensemble,
+    table: str,
+    destination: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The leader first; so one of them is the one to which the owner was connected."""
+    pauses = list[str]()
+    with (
+        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
+        probing(several, destination) as probers,
+    ):
+        work = Work(mariadb, table, OwnReader(ensemble.hosts, destination, table))
+        work.start()
+        assert poll_until(lambda: len(work.read) > 100, 30), work.problem
+        leader = leader_of(ensemble)
+        for member in [leader, *(one for one in ensemble.members if one is not leader)]:
+            mode, killed = member.mode, time.monotonic()
+            member.kill()
+            time.sleep(SESSION_S + 2)  # nobody's session may end of it
+            read_s, served_s = work.longest_pause_s(since=killed), longest_gap_s(probers, killed)
+            pauses.append(f"{mode}: none served for {served_s:.2f} s, none read for {read_s:.2f} s")
+            assert max(read_s, served_s) < SHORT_S, pauses
+            member.start()
+        work.finish()
+        logs = [one.log for one in several]
+    with capsys.disabled():
+        print("", *pauses, sep="\nkilled ")
+    work.check()
+    assert check_one_at_a_time(probers) == 0
+    assert not work.repeated()
+    assert not any("session lost" in text for text in logs)
+
+
+def test_a_leader_hangs_for_longer_than_a_session(
+    tmp_path: Path,
+    mariadb: DatabaseServer,
+    ensemble: Ensemble,
+    table: str,
+    destination: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The others elect another; the old one still believes that it leads when it goes on."""
+    with (
+        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
+        probing(several, destination) as probers,
+    ):
+        work = Work(mariadb, table, OwnReader(ensemble.hosts, destination, table))
+        work.start()
+        assert poll_until(lambda: len(work.read) > 100, 30), work.problem
+        leader = leader_of(ensemble)
+        assert leader.pid is not None
+        stopped = time.monotonic()
+        os.kill(leader.pid, signal.SIGSTOP)
+        time.sleep(2 * SESSION_S)
+        os.kill(leader.pid, signal.SIGCONT)
+        time.sleep(SESSION_S)
+        work.finish()
+    work.check()
+    changes = check_one_at_a_time(probers)
+    served_s, read_s = longest_gap_s(probers, stopped), work.longest_pause_s(since=stopped)
+    with capsys.disabled():
+        print(f"\nhung leader: {changes} changes, none served for {served_s:.2f} s, none read for {read_s:.2f} s")
+    assert served_s < SESSION_S + 3
+
+
+def test_without_a_quorum_nobody_serves(
+    tmp_path: Path,
+    mariadb: DatabaseServer,
+    ensemble: Ensemble,
+    table: str,
+    destination: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with (
+        servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
+        probing(several, destination) as probers,
+    ):
+        work = Work(mariadb, table, OwnReader(ensemble.hosts, destination, table))
+        work.start()
+        assert poll_until(lambda: len(work.read) > 100, 30), work.problem
+        leader = leader_of(ensemble)
+        gone = [leader, next(one for one in ensemble.members if one is not leader)]
+        lost = time.monotonic()
+        for member in gone:
+            member.kill()
+        time.sleep(SESSION_S + 4)
+        served = [span[0] - lost for one in probers for span in one.served]
+        ensemble.start()
+        back = time.monotonic()
+        assert poll_until(lambda: work.reads_after(back), 60), work.problem
+        time.sleep(3)
+        work.finish()
+    again = min(span[0] for one in probers for span in one.served if span[0] > lost + SESSION_S + 4) - back
+    read_s = min(when for when, _ in work.read if when > back) - back
+    with capsys.disabled():
+        print(f"\nno quorum: the owner stops after {max(served):.2f} s of {SESSION_S:g} s; back: it is served after")
+        print(f"{again:.2f} s, read after {read_s:.2f} s, {len(work.repeated())} rows twice")
+    work.check()
+    check_one_at_a_time(probers)
+    assert max(served) < LEASE_S + 0.5
+    assert again < SESSION_S + 3
