@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any
 
+from penstock.cli.heap import keep_freed_memory
 from penstock.client.canal import CanalConnector
 
 
@@ -35,6 +36,7 @@ def latencies(connector: CanalConnector, rows: int) -> dict[str, Any]:
 
 
 def main() -> None:
+    keep_freed_memory()
     asked = json.loads(sys.stdin.readline())
     with CanalConnector("127.0.0.1", asked["port"], asked["destination"], client_id=asked["client"]) as connector:
         connector.subscribe(asked["filter"])

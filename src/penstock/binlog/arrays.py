@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+_FEW = 64
+
 
 def numbers(values: NDArray[Any]) -> pa.Array:
     """Without a copy; the values must stay as they are."""
@@ -20,6 +22,11 @@ def numbers(values: NDArray[Any]) -> pa.Array:
 def flags(values: NDArray[np.bool_]) -> pa.Array:
     bits = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), values.size, [None, pa.py_buffer(bits)])
+
+
+def distinct(values: NDArray[Any]) -> list[int]:
+    """In their order. Of the few that one commit has, numpy would take longer."""
+    return sorted(set(values.tolist())) if values.size < _FEW else np.unique(values).tolist()
 
 
 def texts(values: Sequence[str]) -> pa.Array:

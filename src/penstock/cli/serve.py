@@ -1,5 +1,7 @@
 """penstock serve"""
 
+import gc
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.server import Server
 
 _LOOK_S = 0.5
+_TURN_S = 0.001  # a thread that has something to send waits no longer for one that is busy
 
 
 def serve(
@@ -67,10 +70,12 @@ def serve(
 
 def _run(server: "Server") -> None:
     """Until it is told to stop, or nothing is left that could go on."""
+    sys.setswitchinterval(_TURN_S)
     stopped = threading.Event()
     on_stop(stopped.set)
     try:
         server.start()
+        gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is to be sent
         for name, instance in server.instances.items():
             typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
         ports = [f"Arrow Flight on {server.address}"]

@@ -171,3 +171,17 @@ def test_a_tag_that_a_block_does_not_know_is_no_gtid() -> None:
     (whole,) = read(log)
     assert [row["_gtid"] for row in rows_in([whole], ORDERS)] == [image.gtid for image in log.images]
     assert [row["_gtid"] for row in rows_in([replace(whole, tags=("red",))], ORDERS)] == [log.images[0].gtid, None]
+
+
+@examples(40)
+@given(logs(files=1), st.integers(1, 4000))
+def test_parts_are_whole_transactions_and_all_of_the_block(log: LogWriter, size: int) -> None:
+    for block in read(log):
+        parts = list(block.parted(size))
+        assert [event for part in parts for event in events_of(part)] == events_of(block)
+        assert all(part.column("boundary")[-1] for part in parts[:-1])
+        assert all(len(part) for part in parts) or not len(block)
+        for part in parts[:-1]:
+            ends = part.boundaries + 1
+            without_last = part.cells.bounds[ends[-2]] if ends.size > 1 else part.cells.bounds[0]
+            assert int(without_last) - int(part.cells.bounds[0]) < size

@@ -9,7 +9,7 @@ such a table meets its problem.
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -142,6 +142,19 @@ class Block:
         if not first and stop == len(self):
             return self
         return replace(self, cells=self.cells.slice(first, stop), seal=None)
+
+    def parted(self, size: int) -> "Iterator[Block]":
+        """Whole transactions of about so many bytes each, as slices."""
+        ends = self.boundaries + 1
+        if self.size_bytes <= 2 * size or not ends.size:
+            yield self
+            return
+        bounds, first = self.cells.bounds, 0
+        while first < len(self):
+            stop = int(np.searchsorted(bounds[ends], int(bounds[first]) + size))
+            stop = int(ends[stop]) if stop < ends.size else len(self)
+            yield self.slice(first, stop)
+            first = stop
 
     def take(self, events: NDArray[np.int64]) -> "Block":
         """These events, as a copy."""

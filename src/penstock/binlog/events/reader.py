@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Gtids, parse_body
 from penstock.binlog.events.checksum import seal_of
@@ -190,7 +191,7 @@ class BlockReader:
         loose = self._loose
         arrays, count = self._arrays, self._count if loose == self._count else self._count - loose
         rest = self._taken(feed, int(arrays.size[count : self._count].sum()))
-        used = np.unique(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS]).tolist()
+        used = distinct(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS])
         tables = {number: self._tables[number] for number in used}
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
         if self._executed is None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry
 from penstock.binlog.events.layout import EventType as LogEvent
@@ -142,7 +143,7 @@ class _Page:
         events = np.flatnonzero(block.column("entry") == _ANY_ROWS)
         ids = block.column("table_id")[events]
         pieces, done = list[NDArray[np.uint8]](), 0
-        for number in np.unique(ids).tolist():
+        for number in distinct(ids):
             plan = self._entries.plan(block, number)
             own = events[ids == number]
             self._is_entry[own] = True

@@ -22,6 +22,7 @@ from penstock.server.groups import ServedGroup
 from penstock.store import Batch, BatchSize
 
 _LOOK_S = 1.0  # how often is looked whether a client that waits is still there
+_PART_BYTES = 512 << 10  # of the log that is rendered at a time: what is made of it is many times as large
 _MOST_BYTES, _MOST_ENTRIES = 32 << 20, 1 << 16  # of a batch, whatever a client asks for
 _DEFAULT_SIZE = 1000
 _ONE = BatchSize(1)
@@ -145,7 +146,11 @@ class ClientView:
 
     def _written(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
         names = batch.members if isinstance(batch, GroupBatch) else repeat(_ALONE)
-        written = [self._entries[name].of(block) for name, block in zip(names, batch.blocks, strict=False)]
+        written = [
+            self._entries[name].of(part)
+            for name, block in zip(names, batch.blocks, strict=False)
+            for part in block.parted(_PART_BYTES)
+        ]
         pieces = tuple(one.data for one in written if len(one))
         if pieces:
             has = sum(map(len, batch.blocks)) if size.unit == "items" else sum(one.size_bytes for one in batch.blocks)
