@@ -12,6 +12,7 @@ import pytest
 from penstock.canal import packet, scramble
 from penstock.canal.types import EntryType, EventType
 from penstock.client.canal import CanalConnector, Message
+from penstock.config import FilterSettings
 from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError
 from penstock.instance import Instance
 from penstock.server.canal import CanalListener
@@ -304,3 +305,42 @@ def test_connections_are_counted_and_end_with_the_port(mariadb: DatabaseServer) 
             one.settimeout(5)
             while one.recv(100):
                 pass
+
+
+HIDDEN = {"columns": [{"table": ".*\\.t", "drop": ["v"]}]}
+
+
+def test_a_column_that_is_left_out_is_in_no_statement(
+    mysql80: DatabaseServer, database: Callable[[DatabaseServer], str]
+) -> None:
+    """The log may have the statement behind the rows, with the values of all columns."""
+    name = database(mysql80)
+    execute(mysql80, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    for settings, is_there in (({}, True), ({"filter": HIDDEN}, False)):
+        with listening(mysql80, **settings) as port, connected(port, f"{name}\\..*") as connector:
+            execute(
+                mysql80, "SET SESSION binlog_rows_query_log_events = ON", f"REPLACE INTO {name}.t VALUES (1, 'secret')"
+            )
+            message = connector.get_without_ack(100, timeout_s=10)
+            assert any(b"secret" in raw for raw in message.raw) is is_there
+
+
+def test_a_filter_that_is_reloaded_counts_for_clients_that_are_connected(
+    mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]
+) -> None:
+    name = database(mariadb)
+    execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(20))")
+    instance = instance_of(mariadb)
+    instance.start()
+    port = CanalListener("127.0.0.1", 0, lambda _: instance)
+    port.start()
+    try:
+        with connected(port, f"{name}\\..*") as connector:
+            execute(mariadb, f"INSERT INTO {name}.t VALUES (1, 'seen')")
+            assert changes(rows_until(connector, 1)[0]) == [("t", "INSERT", [{"id": "1", "v": "seen"}])]
+            instance.reload_filter(FilterSettings.model_validate(HIDDEN))
+            execute(mariadb, f"INSERT INTO {name}.t VALUES (2, 'secret')")
+            assert changes(rows_until(connector, 1)[0]) == [("t", "INSERT", [{"id": "2"}])]
+    finally:
+        port.stop()
+        instance.stop()

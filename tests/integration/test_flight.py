@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import penstock
 from penstock.binlog.events.block import Block
 from penstock.client import Connection
 from penstock.client.changes import Changes, Subscription
-from penstock.config import InstanceSettings, ServerSettings
+from penstock.config import FilterSettings, InstanceSettings, ServerSettings
 from penstock.errors import MetaError, PenstockError, PositionLostError, ProtocolError, SchemaError
 from penstock.model import Position
 from penstock.server import Server
@@ -159,6 +160,7 @@ def test_raw_events_are_blocks(mariadb: DatabaseServer, schema: str) -> None:
 def test_a_range_is_read_as_often_as_one_likes(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there:
         start = there.positions()["latest"]
+        begun = datetime.now(UTC).replace(microsecond=0).isoformat()
         for number in range(20):
             execute(mariadb, f"INSERT INTO {schema}.t VALUES ({number}, 'a', 1)")
         instance = running.instances["default"]
@@ -168,6 +170,9 @@ def test_a_range_is_read_as_often_as_one_likes(mariadb: DatabaseServer, schema: 
             found = [row for batch in changes for row in batch.to_pylist()]
             assert values(found, "id") == [("insert", number) for number in range(20)]
             assert "v" not in found[0]
+            assert Position.from_json(dict(changes.position or {})) == instance.store.latest
+        ranged = there.changes(f"{schema}.t", start=f"time:{begun}", end="time:2100-01-01T00:00:00Z")
+        assert sum(batch.num_rows for batch in ranged) >= 19
         info = fl.connect(f"grpc://{running.address}").get_flight_info(
             fl.FlightDescriptor.for_command(json.dumps({"tables": [f"{schema}.t"], "start": start, "end": "latest"}))
         )
@@ -206,10 +211,12 @@ def test_destinations_and_tables_are_listed(mariadb: DatabaseServer, schema: str
     with serving(mariadb, **allowed) as running, connection(running) as there:
         tables = there.tables()
         assert sorted(tables) == [f"{schema}.other", f"{schema}.t"]
-        assert tables[f"{schema}.t"].names == ["id", "v", "price"]
+        assert tables[f"{schema}.t"].names[:4] == ["id", "v", "price", "_change_type"]
         client = fl.connect(f"grpc://{running.address}")
         paths = [[part.decode() for part in info.descriptor.path] for info in client.list_flights()]
         assert ["default"] in paths
+        for info in client.list_flights():
+            assert client.get_flight_info(info.descriptor).schema.names == info.schema.names
         assert {action.type for action in client.list_actions()} >= {"subscribe", "ack", "rollback", "positions"}
         assert there.status()["state"] == "following"
 
@@ -224,6 +231,10 @@ def test_destinations_and_tables_are_listed(mariadb: DatabaseServer, schema: str
         ({"tables": ["x"]}, PenstockError, "x"),
         ({"tables": ["a.b"], "columns": ["nope"]}, PenstockError, "a.b"),
         ({"form": "both"}, ProtocolError, "decoded or raw"),
+        ({"form": []}, ProtocolError, "decoded or raw"),
+        ({"destination": "\ud800"}, ProtocolError, "no Unicode"),
+        ({"start": {"file": "binlog.000001", "offset": 4.5}}, ProtocolError, "no place"),
+        ({"tables": ["mysql.user"]}, SchemaError, "does not pass the filter"),
         ({"start": 7}, ProtocolError, "no place"),
         ({"start": {"file": 1}}, ProtocolError, "no place"),
         ({"start": "time:yesterday"}, ProtocolError, "no time"),
@@ -241,7 +252,7 @@ def test_a_wrong_ticket_is_refused_in_one_line(
 ) -> None:
     from penstock.client.link import Address, Link
 
-    with serving(mariadb) as running:
+    with serving(mariadb, filter={"deny": "mysql\\..*"}) as running:
         link = Link(Address(running.address))
         with pytest.raises(error, match=text) as caught:
             link.call_once(link.get(json.dumps(request_).encode()).read_chunk)
@@ -345,6 +356,98 @@ def test_a_reader_that_stops_reading_holds_up_nobody(
         fast.close()
 
 
+def test_a_part_of_a_transaction_that_comes_again_is_left_out(
+    private_server: Callable[..., DatabaseServer],
+) -> None:
+    """A reader that gave way inside of a transaction gets the beginning of it a second time."""
+    source = private_server("mariadb")
+    execute(source, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v LONGTEXT)")
+    with serving(source, store={"memory": 4 << 20}) as running, connection(running) as there:
+        slow, fast = there.changes("shop.t"), there.changes("shop.t")
+        rows = [f"INSERT INTO shop.t VALUES ({number}, REPEAT('x', 1048576))" for number in range(40)]
+        writer = threading.Thread(target=execute, args=(source, "BEGIN", *rows, "COMMIT"))
+        writer.start()
+        batches = iter(slow)
+        found = next(batches).column("id").to_pylist()
+        assert len(rows_of(fast, 40)) == 40
+        while len(found) < 40:
+            found += next(batches).column("id").to_pylist()
+        writer.join()
+        assert found == list(range(40))
+        slow.close()
+        fast.close()
+
+
+def test_a_server_stops_although_a_reader_does_not_read(mariadb: DatabaseServer, schema: str) -> None:
+    execute(mariadb, f"ALTER TABLE {schema}.t MODIFY v LONGTEXT")
+    with serving(mariadb) as running, closing(fl.connect(f"grpc://{running.address}")) as client:
+        stream = client.do_get(fl.Ticket(f"{schema}.t"))
+        stream.read_chunk()
+        for number in range(30):
+            execute(mariadb, f"INSERT INTO {schema}.t VALUES ({number}, REPEAT('x', 1048576), 1)")
+        time.sleep(1)
+        begun = time.monotonic()
+        running.stop()
+        assert time.monotonic() - begun < 20
+        stream.cancel()
+
+
+def test_patience_has_an_end_also_when_the_server_takes_the_call(
+    mariadb: DatabaseServer, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(mariadb) as running, connection(running, patience_s=2) as there:
+        changes = there.changes(f"{schema}.t")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        assert len(rows_of(changes, 1)) == 1
+        monkeypatch.setattr(running.flight, "_most", 0)
+        running.instances["default"].reload_filter(FilterSettings(deny=("no\\.table",)))
+        begun = time.monotonic()
+        with pytest.raises(PenstockError, match="streams already"):
+            rows_of(changes, 1)
+        assert 1 < time.monotonic() - begun < 10
+
+
+def test_a_filter_that_is_reloaded_counts_for_streams_that_are_open(mariadb: DatabaseServer, schema: str) -> None:
+    with serving(mariadb) as running, connection(running) as there:
+        one, several = there.changes(f"{schema}.t"), there.changes(filter=f"{schema}\\..*")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'seen', 1)")
+        assert rows_of(one, 1)[0]["v"] == "seen"
+        assert "seen" in rows_of(several, 1)[0]["row"]
+        hidden = FilterSettings.model_validate({"columns": [{"table": ".*\\.t", "drop": ["v"]}]})
+        running.instances["default"].reload_filter(hidden)
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (2, 'secret', 1)")
+        assert "v" not in rows_of(one, 1)[0]
+        assert "secret" not in rows_of(several, 1)[0]["row"]
+        one.close()
+        several.close()
+
+
+def test_an_ack_that_comes_too_late_is_no_error(mariadb: DatabaseServer, schema: str) -> None:
+    flight = {"port": free_port()}
+    with serving(mariadb, flight) as running:
+        there = connection(running)
+        changes = there.subscribe(7, f"{schema}\\..*", f"{schema}.t")
+        execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
+        assert len(rows_of(changes, 1)) == 1
+        start = running.instances["default"].store.first
+    changes.ack()
+    with serving(mariadb, flight, start=f"{start.file}:{start.offset}") as running:
+        with connection(running) as other:
+            other.subscribe(7, f"{schema}\\..*", start=start).close()
+        changes.ack()
+        assert values(rows_of(changes, 1), "id") == [("insert", 1)]
+        changes.ack()
+        changes.close()
+        there.close()
+
+
+def test_a_subscription_ahead_of_the_log_is_refused(mariadb: DatabaseServer) -> None:
+    with serving(mariadb) as running, connection(running) as there:
+        place = there.positions()["latest"]
+        with pytest.raises(PositionLostError, match="ahead of the log"):
+            there.subscribe(7, start=place | {"offset": place["offset"] + 10**9})
+
+
 # -- who may call, and how many
 
 
@@ -404,7 +507,7 @@ def test_a_batch_of_a_live_stream_is_an_arrow_batch(mariadb: DatabaseServer, sch
 _WITHOUT_PANDAS = """
 import json, sys
 import pyarrow.flight as fl
-from penstock.config import InstanceSettings, ServerSettings
+from penstock.config import FilterSettings, InstanceSettings, ServerSettings
 from penstock.server import Server
 
 server = Server(ServerSettings.of_flight(InstanceSettings.model_validate_json(sys.argv[1])))

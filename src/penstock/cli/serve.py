@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.signals import on_stop
+from penstock.cli.signals import leave_at_once, on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
 from penstock.config import AdminSettings, CanalSettings, InstanceSettings, ServerSettings, load_server_settings
 
@@ -90,5 +90,7 @@ def _run(server: "Server") -> None:
             pass
     finally:
         server.stop()
+        if not server.flight.has_ended:
+            leave_at_once()
     if (failure := server.failure) is not None:
         raise failure

@@ -12,12 +12,12 @@ import pyarrow as pa
 from penstock.binlog.arrays import view
 from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.client.link import Link
-from penstock.errors import PenstockError, TableAlteredError
+from penstock.errors import MetaError, PenstockError, TableAlteredError
 
 log = logging.getLogger(__name__)
 
 _ORDER = [CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_seq", "_row")]
-_LONGEST_PAUSE_S = 2.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 class Changes:
@@ -29,8 +29,8 @@ class Changes:
         self.position: Mapping[str, Any] | None = None  # where to go on; None until the server has said it
         self.schema: pa.Schema | None = None  # of the batches, once the stream is open
         self._last: tuple[int, int] | None = None  # the last row that was given
-        self._is_doubtful = False  # whether what comes may have come
         self._stream: Any = None
+        self._is_closed = False
         self._open()
 
     def __enter__(self) -> Self:
@@ -46,13 +46,14 @@ class Changes:
             except StopIteration:
                 return
             self._note(json.loads(chunk.app_metadata.to_pybytes()), chunk.data.num_rows)
-            batch = self._news(chunk.data) if self._is_doubtful else chunk.data
+            batch = self._news(chunk.data)
             if batch.num_rows:
                 self._last = _order_of(batch, batch.num_rows - 1)
                 yield batch
 
     def close(self) -> None:
         """Also from another thread, while it waits."""
+        self._is_closed = True
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.cancel()
@@ -62,25 +63,33 @@ class Changes:
 
     # -- the stream
 
-    def _open(self) -> None:
-        self._stream = self._link.get(json.dumps(self._request).encode())
-        self.schema = self._link.call_once(lambda: self._stream.schema)
+    def _open(self) -> Any:
+        self._stream = stream = self._link.get(json.dumps(self._request).encode())
+        self.schema = self._link.call_once(lambda: stream.schema)
+        return stream
 
     def _read(self) -> Any:
-        deadline = 0.0
+        """A break is over when something has come again: a server may take the call, and have nothing to give."""
+        deadline, pause_s = 0.0, 0.0
         while True:
-            stream = self._stream
-            if stream is None:
+            if self._is_closed:
                 raise StopIteration
             try:
+                stream = self._stream or self._open()
                 return self._link.call_once(stream.read_chunk)
             except PenstockError as error:
-                if self._stream is None:
+                if self._is_closed:
                     raise StopIteration from None
-                if not self._can_go_on(error):
-                    raise
                 deadline = deadline or time.monotonic() + self._patience_s
-                self._reopen(error, deadline)
+                is_altered = isinstance(error, TableAlteredError) and not pause_s
+                if not self._can_go_on(error) or time.monotonic() + pause_s > deadline:
+                    raise
+                if not is_altered:
+                    log.warning("stream broke, it is opened again in_s=%.2f reason=%s", pause_s, error)
+                time.sleep(pause_s)
+                pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+                self._stream = None
+                self._again()
 
     def _can_go_on(self, error: PenstockError) -> bool:
         return error.transient and self.position is not None and self._request.get("end") is None
@@ -89,32 +98,15 @@ class Changes:
         """What is asked for after a break."""
         self._request["start"] = self.position
 
-    def _reopen(self, reason: PenstockError, deadline: float) -> None:
-        self._again()
-        self._is_doubtful, pause_s = self._last is not None, 0.05
-        if not isinstance(reason, TableAlteredError):
-            log.warning("stream broke, it is opened again reason=%s", reason)
-        while True:
-            try:
-                self._open()
-            except PenstockError as error:
-                if not error.transient or time.monotonic() + pause_s > deadline:
-                    raise
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-            else:
-                return
-
     def _news(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without rows that came before the stream was opened again."""
-        if not batch.num_rows or self._last is None:
+        """Without rows that came already: after a break, here or between server and source, a part of a transaction
+        comes again."""
+        if not batch.num_rows or self._last is None or _order_of(batch, 0) > self._last:
             return batch
         seq, row = (view(batch.column(batch.num_columns + at)) for at in _ORDER)
         last_seq, last_row = self._last
         is_new = (seq > last_seq) | (seq == last_seq) & (row > last_row)
-        found = batch.slice(int(np.argmax(is_new))) if is_new.any() else batch.slice(0, 0)
-        self._is_doubtful = not found.num_rows
-        return found
+        return batch.slice(int(np.argmax(is_new))) if is_new.any() else batch.slice(0, 0)
 
 
 class Subscription(Changes):
@@ -134,15 +126,22 @@ class Subscription(Changes):
             self.ack()  # nothing that anybody would do anything with
 
     def ack(self) -> None:
-        """Everything that was given, but for a batch of which pieces are still to come."""
-        if self._got is not None:
+        """Everything that was given, but for a batch of which pieces are still to come. What cannot be acked, because
+        the server went away in the meantime, comes again."""
+        if self._got is None:
+            return
+        try:
             self._link.action("ack", {**self._about, "batch": self._got})
-            self._got, self._unacked = None, 0
+        except PenstockError as error:
+            if not error.transient and not isinstance(error, MetaError):
+                raise
+            log.warning("not acked, it comes again batch=%d reason=%s", self._got, error)
+        self._got, self._unacked = None, 0
 
     def rollback(self) -> None:
         """What was not acked comes again."""
         self.close()
-        self._got, self._unacked, self._last, self._is_doubtful = None, 0, None, False
+        self._got, self._unacked, self._last, self._is_closed = None, 0, None, False
         self._open()
 
     def _can_go_on(self, error: PenstockError) -> bool:

@@ -81,6 +81,8 @@ class FlightSettings(Section):
             raise ValueError("tls_cert and tls_key go together")
         if empty := sorted(name for name, token in self.tokens.items() if not token.get_secret_value()):
             raise ValueError(f"the token of {', '.join(empty)} is empty")
+        if odd := sorted(name for name, token in self.tokens.items() if not token.get_secret_value().isascii()):
+            raise ValueError(f"the token of {', '.join(odd)} is not ASCII: it could not be sent")
         if not is_loopback(self.host) and not self.tokens:
             raise ValueError(f"{self.host} is no loopback address: say with tokens who may call")
         return self

@@ -26,6 +26,10 @@ class ColumnRules:
             raise ConfigurationError("each list of columns is for one regular expression: write a comma as [,]")
         return cls(tuple(zip(rules, settings, strict=True)))
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.rules
+
     def rule_of(self, table: TableName) -> tuple[Rule, ColumnSettings] | None:
         return next((pair for pair in self.rules if pair[0].matches(table)), None)
 

@@ -10,6 +10,7 @@ from penstock.coordinate import Fence, LockFile, Running
 from penstock.coordinate.callbacks import OnRunning, OnStopped
 from penstock.errors import NotRunningError, PenstockError
 from penstock.instance import Instance
+from penstock.instance.state import InstanceState
 from penstock.store import Start
 
 log = logging.getLogger(__name__)
@@ -170,6 +171,8 @@ class OwnDestination(Destination):
     def _running(self) -> Instance:
         if self._instance is None:
             raise NotRunningError(f"destination '{self.name}' has not been started")
+        if self._instance.state is InstanceState.STOPPED:
+            raise NotRunningError(f"destination '{self.name}' is being started anew")
         return self._instance
 
     def _begin(self, settings: InstanceSettings) -> None:

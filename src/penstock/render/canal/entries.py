@@ -189,8 +189,11 @@ class _Page:
         facts[kernels.FIRST, event], facts[kernels.LAST, event] = self._store(said.store)
 
     def _add_notes(self) -> None:
-        """Those whose rows are shown, or come later."""
+        """Those whose rows are shown, or come later. A statement has the values of all columns in it: where some are
+        not to be seen, it is not."""
         block = self._block
+        if not self._rendering.columns.is_empty:
+            return
         notes = are_notes(block)
         if not notes.any():
             return

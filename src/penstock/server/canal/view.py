@@ -1,14 +1,16 @@
 """What one client sees of an instance, or of a group of them: its entries, batch by batch."""
 
+import operator
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.config import FilterSettings
 from penstock.config.canal_settings import CanalRendering
 from penstock.errors import PenstockError
 from penstock.filter import ColumnRules
@@ -57,12 +59,21 @@ class ClientView:
         self.subscribe(text)
 
     def subscribe(self, text: str) -> None:
-        served = self.instance
-        members = served.instances if isinstance(served, ServedGroup) else {_ALONE: served}
-        entries = {name: Entries(self._rendering(member, text)) for name, member in members.items()}
-        served.clients.subscribe(self._client_id, text)
+        entries = self._rendered_by(text)
+        self.instance.clients.subscribe(self._client_id, text)
         with self._lock:
-            self._entries = entries
+            self._text, self._entries, self._filters = text, entries, self._present_filters
+
+    @property
+    def _members(self) -> Mapping[str, Instance]:
+        return self.instance.instances if isinstance(self.instance, ServedGroup) else {_ALONE: self.instance}
+
+    @property
+    def _present_filters(self) -> list[FilterSettings]:
+        return [member.settings.filter for member in self._members.values()]
+
+    def _rendered_by(self, text: str) -> dict[str, Entries]:
+        return {name: Entries(self._rendering(member, text)) for name, member in self._members.items()}
 
     def _rendering(self, instance: Instance, text: str) -> Rendering:
         shown = self._shown
@@ -145,6 +156,9 @@ class ClientView:
                 raise
 
     def _written(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
+        filters = self._present_filters
+        if not all(map(operator.is_, filters, self._filters)):  # one was reloaded
+            self._entries, self._filters = self._rendered_by(self._text), filters
         names = batch.members if isinstance(batch, GroupBatch) else repeat(_ALONE)
         written = [
             self._entries[name].of(part)

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.errors import MetaError, ProtocolError
 from penstock.instance import Instance
 from penstock.model import TableName
-from penstock.server.flight.request import Request, client_of, number_of, place_of, text_of, texts_of
+from penstock.server.flight.request import client_of, number_of, place_of, start_of, text_of, texts_of
 from penstock.server.flight.shape import describe
 
 _LONGEST_WAIT_MS = 10_000
@@ -59,7 +59,9 @@ def _status(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
 
 
 def _subscribe(instance: Instance, given: Given) -> Answers:
-    start = Request(instance.settings.destination, start=given["start"]).starts(instance) if "start" in given else None
+    start = start_of(given["start"], instance) if given.get("start") is not None else None
+    if start is not None and start.position is not None:
+        instance.source_log.check_reached(start.position, instance.store.latest)
     place = instance.clients.subscribe(client_of(given), text_of(given, "filter", ""), start)
     yield _json({"position": place.to_json()})
 

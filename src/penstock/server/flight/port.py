@@ -28,12 +28,13 @@ from penstock.server.destinations import Destinations
 from penstock.server.flight import actions
 from penstock.server.flight.access import MIDDLEWARE, Access, Handshake
 from penstock.server.flight.answered import answered
-from penstock.server.flight.request import Request, read_json, text_of
-from penstock.server.flight.shape import shape_of
+from penstock.server.flight.request import Request, client_of, read_json, text_of
+from penstock.server.flight.shape import shape_of, with_change_fields
 from penstock.server.flight.stream import Live, Piece, Turns, client_stream, live_stream, range_stream
 
 log = logging.getLogger(__name__)
 
+_GOODBYE_S = 5.0
 PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
 
 
@@ -55,6 +56,7 @@ class FlightPort(fl.FlightServerBase):
             middleware={MIDDLEWARE: Access(tokens)} if tokens else None,
         )
         self._thread: threading.Thread | None = None
+        self.has_ended = False
 
     @property
     def address(self) -> str:
@@ -71,9 +73,15 @@ class FlightPort(fl.FlightServerBase):
         self._thread.start()
 
     def stop(self) -> None:
-        self.shutdown()
-        if self._thread is not None:
-            self._thread.join(10)
+        """Arrow waits for every call, and for ever for a reader that does not read: nobody else is to."""
+        ending = threading.Thread(target=self.shutdown, name="penstock-flight-stop", daemon=True)
+        ending.start()
+        ending.join(_GOODBYE_S)
+        if ending.is_alive():
+            log.warning("a reader that does not read is left alone streams=%d", self._running)
+        elif self._thread is not None:
+            self._thread.join(_GOODBYE_S)
+        self.has_ended = not ending.is_alive()
 
     # -- Flight's calls; pyarrow has no types for them
 
@@ -83,7 +91,12 @@ class FlightPort(fl.FlightServerBase):
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:  # noqa: ARG002
         with answered():
             given = read_json(action.body.to_pybytes())
-            instance = self._destinations.instance(text_of(given, "destination", "default"))
+            name = text_of(given, "destination", "default")
+            instance = self._destinations.instance(name)
+            if action.type == "subscribe":
+                # A stream of that client goes by the filter before.
+                with self._turns.of(name, client_of(given)).taken():
+                    return iter(list(actions.run(action.type, instance, given)))
             return iter(list(actions.run(action.type, instance, given)))
 
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:  # noqa: ARG002
@@ -117,15 +130,15 @@ class FlightPort(fl.FlightServerBase):
     def do_get(self, context: Any, ticket: Any) -> Any:
         with answered():
             request = Request.of_ticket(ticket.ticket)
+            self._check_room()
             name = request.destination
-            instance = self._destinations.instance(name)
-            live = Live(name, instance, self._destinations.instance, context.is_cancelled)
+            live = Live.of(name, self._destinations.instance, context.is_cancelled)
             if request.client is not None:
                 schema, pieces = client_stream(request, request.client, live, self._turns.of(name, request.client))
             elif request.end is None:
                 schema, pieces = live_stream(request, live)
             else:
-                schema, pieces = range_stream(request, instance)
+                schema, pieces = range_stream(request, live)
             return fl.GeneratorStream(schema, self._given(pieces))
 
     def _asked(self, descriptor: Any) -> tuple[Request, Instance]:
@@ -137,11 +150,14 @@ class FlightPort(fl.FlightServerBase):
         with answered(), self._counted():
             yield from pieces
 
+    def _check_room(self) -> None:
+        if self._running >= self._most:
+            raise NotRunningError(f"this server has its {self._most} streams already (flight.streams)")
+
     @contextmanager
     def _counted(self) -> Generator[None]:
         with self._lock:
-            if self._running >= self._most:
-                raise NotRunningError(f"this server has its {self._most} streams already (flight.streams)")
+            self._check_room()
             self._running += 1
         try:
             yield
@@ -157,7 +173,7 @@ def _flights_of(name: str, instance: Instance) -> Iterator[Any]:
     for table in filter(rules.passes, tables.names):
         try:
             found = tables.describe(table)
-            schema = describe_table(replace(found, columns=columns.columns_of(found)))
+            schema = with_change_fields(describe_table(replace(found, columns=columns.columns_of(found))))
         except PenstockError as error:
             log.debug("table not listed table=%s reason=%s", table, error)
             continue

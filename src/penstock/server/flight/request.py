@@ -14,7 +14,6 @@ from penstock.store import Start
 from penstock.store.client import TableFilter
 
 _KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client"}
-_FORMS = {"decoded", "raw"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ class Request:
         texts = [part.decode(errors="replace") for part in path]
         match texts:
             case [destination]:
-                return cls(destination)
+                return cls(destination, form="raw")
             case [destination, table]:
                 return cls(destination, (TableName.parse(table),))
             case _:
@@ -60,8 +59,8 @@ class Request:
                 f"nobody knows what {', '.join(sorted(unknown))} is; there is {', '.join(sorted(_KEYS))}"
             )
         tables, form, client = texts_of(given, "tables"), given.get("form", "decoded"), given.get("client")
-        if form not in _FORMS:
-            raise ProtocolError(f"the form is {' or '.join(sorted(_FORMS))}, not {form!r}")
+        if form not in ("decoded", "raw"):
+            raise ProtocolError(f"the form is decoded or raw, not {form!r}")
         if client is not None and ("start" in given or given.get("end") is not None):
             raise ProtocolError("a client goes on from its cursor: it has no start and no end")
         wanted = text_of(given, "filter", "")
@@ -97,31 +96,41 @@ class Request:
         return frozenset(self.tables).__contains__ if self.tables else table_filter(self.filter)
 
     def starts(self, instance: Instance) -> Start:
-        match self.start:
-            case "latest":
-                return Start.latest()
-            case "first":
-                return Start.first()
-            case "earliest":
-                return Start.cursor(instance.oldest())
-            case str() as text if text.startswith("gtid:"):
-                return Start.after_gtid(text.removeprefix("gtid:"))
-            case str() as text if text.startswith("time:"):
-                return Start.at_time(_micros(text.removeprefix("time:")))
-            case given:
-                return Start.cursor(place_of(given, instance))
+        return start_of(self.start, instance)
 
     def bounds(self, instance: Instance) -> tuple[Position, Position]:
         """Of a range."""
-        named = {"latest": lambda: instance.store.latest, "first": lambda: instance.store.first}
-        named["earliest"] = instance.oldest
-        start, end = (
-            named[one]() if isinstance(one, str) and one in named else place_of(one, instance)
-            for one in (self.start, self.end)
-        )
+        start, end = (_found(start_of(one, instance), instance) for one in (self.start, self.end))
         if end < start:
             raise ProtocolError(f"{end} is before {start}")
         return start, end
+
+
+def start_of(given: Any, instance: Instance) -> Start:
+    match given:
+        case "latest":
+            return Start.latest()
+        case "first":
+            return Start.first()
+        case "earliest":
+            return Start.cursor(instance.oldest())
+        case str() as text if text.startswith("gtid:"):
+            return Start.after_gtid(text.removeprefix("gtid:"))
+        case str() as text if text.startswith("time:"):
+            return Start.at_time(_micros(text.removeprefix("time:")))
+        case _:
+            return Start.cursor(place_of(given, instance))
+
+
+def _found(start: Start, instance: Instance) -> Position:
+    """Where in the log that is."""
+    match start.kind:
+        case "latest":
+            return instance.store.latest
+        case "first":
+            return instance.store.first
+        case _:
+            return start.position or instance.source_log.find(start)
 
 
 def place_of(given: Any, instance: Instance) -> Position:
@@ -130,10 +139,14 @@ def place_of(given: Any, instance: Instance) -> Position:
         return Position.parse(given, instance.source_log.epoch)
     if not isinstance(given, dict):
         raise ProtocolError(f"no place in the log: {given!r}")
+    known = cast("dict[str, Any]", given)
+    wrong = ProtocolError(f"no place in the log: {json.dumps(given)[:200]}")
+    if not all(isinstance(known.get(key, 0), int) for key in ("offset", "epoch")):
+        raise wrong
     try:
-        return Position.from_json(cast("dict[str, Any]", given))
+        return Position.from_json(known)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ProtocolError(f"no place in the log: {json.dumps(given)[:200]}") from None
+        raise wrong from None
 
 
 def _micros(text: str) -> int:
@@ -151,6 +164,10 @@ def read_json(raw: bytes) -> dict[str, Any]:
         raise ProtocolError("the request is not JSON") from None
     if not isinstance(value, dict):
         raise ProtocolError("the request is not a JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        raise ProtocolError("the request has texts that are no Unicode") from None
     return cast("dict[str, Any]", value)
 
 

@@ -18,7 +18,7 @@ from penstock.binlog.rows.fields import (
 )
 from penstock.binlog.values.column import DEFAULT
 from penstock.errors import SchemaError, TableAlteredError
-from penstock.filter import ColumnRules
+from penstock.filter import ColumnRules, explain
 from penstock.instance import Instance
 from penstock.model import TableName, TableSchema
 from penstock.render.json_rows import ROW_FIELDS, json_rows
@@ -40,6 +40,8 @@ class Shape(ABC):
 
 
 def shape_of(request: Request, instance: Instance, wanted: TableFilter | None) -> Shape:
+    for table in request.tables:
+        _check_passes(instance, table)
     if request.form == "raw":
         return RawShape(wanted)
     if len(request.tables) == 1:
@@ -81,8 +83,7 @@ class TableShape(Shape):
         self._instance, self._table, self._chosen = instance, table, columns
         self._described = described = self._describe()
         self._fields = chosen_fields(table, described, columns or None)
-        ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, self._fields.names))
-        self.schema = pa.schema([*self._fields, *ours], metadata={"table": str(table)})
+        self.schema = with_change_fields(self._fields.with_metadata({"table": str(table)}))
         self._last: tuple[TableSchema, TableSchema] | None = None
         # Columns that it has, or had once.
         self._known = {*described.names, *refused_columns(described)}
@@ -115,7 +116,24 @@ class TableShape(Shape):
         self._known.update(names)
 
 
+def with_change_fields(fields: pa.Schema) -> pa.Schema:
+    """A table's columns, then those that say what, when and in which order."""
+    ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, fields.names))
+    return pa.schema([*fields, *ours], metadata=fields.metadata)
+
+
+def _check_passes(instance: Instance, table: TableName) -> None:
+    """Of what an instance leaves out nothing would ever come."""
+    found = explain(instance.settings.filter, table)
+    if not found.passes:
+        raise SchemaError(
+            f"table {table} does not pass the filter of '{instance.settings.destination}': {found.reason}"
+        )
+
+
 def describe(instance: Instance, tables: list[TableName]) -> list[pa.Schema]:
     """As they are now, without the columns that nobody is to see."""
+    for table in tables:
+        _check_passes(instance, table)
     chosen = ColumnRules.of(instance.settings.filter.columns)
     return [describe_table(replace(table, columns=chosen.columns_of(table))) for table in instance.describe(tables)]

@@ -7,13 +7,15 @@ come again. `batch` is what a client acks; it comes with the last piece. A batch
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from penstock.binlog.events.block import Block
+from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError
 from penstock.instance import Instance
 from penstock.instance.filter import table_filter
@@ -38,6 +40,13 @@ class Turn:
         self.lock = threading.Lock()
         self.holder: object | None = None
 
+    @contextmanager
+    def taken(self) -> Generator[None]:
+        """From whoever has it."""
+        with self.lock:
+            self.holder = None
+            yield
+
 
 @dataclass(slots=True)
 class Turns:
@@ -51,28 +60,44 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Whether a stream goes on: its reader is there, and its instance is the one that serves."""
+    """Whether a stream goes on: its reader is there, and its instance is the one that serves, with the same filter."""
 
     destination: str
     instance: Instance
     instance_of: Callable[[str], Instance]
     is_gone: Callable[[], bool]
+    filter: FilterSettings
+
+    @classmethod
+    def of(cls, destination: str, instance_of: Callable[[str], Instance], is_gone: Callable[[], bool]) -> "Live":
+        instance = instance_of(destination)
+        return cls(destination, instance, instance_of, is_gone, instance.settings.filter)
 
     def is_over(self) -> bool:
         if self.instance_of(self.destination) is not self.instance:
             raise NotRunningError(f"destination '{self.destination}' was started anew: open the stream again")
+        if self.instance.settings.filter is not self.filter:
+            raise NotRunningError(f"destination '{self.destination}' has another filter now: open the stream again")
         return self.is_gone()
 
 
-def range_stream(request: Request, instance: Instance) -> tuple[pa.Schema, Iterator[Piece]]:
+def range_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece]]:
     """What lies between two places."""
+    instance = live.instance
     start, end = request.bounds(instance)
     shape = shape_of(request, instance, request.wanted)
 
     def pieces() -> Iterator[Piece]:
+        teller, place = _Teller(shape), start
         for block in instance.read(start, end):
-            for batch, of in shape.batches(block):
-                yield _piece(batch, of, {})
+            if live.is_over():
+                return
+            ends = block.boundaries
+            after = block.end_of(int(ends[-1])) if ends.size else place
+            yield from teller.pieces((block,), place, after)
+            place = after
+        if request.form == "decoded":
+            yield teller.told(end)
 
     return shape.schema, pieces()
 
@@ -87,6 +112,8 @@ def live_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece
             teller = _Teller(shape)
             yield teller.told(follower.place)
             for batch in follower.batches(live.is_over):
+                if live.is_over():  # since it waited
+                    return
                 if batch is not None:
                     yield from teller.pieces(batch.blocks, follower.place, batch.ack)
                 if teller.is_time():
@@ -142,6 +169,8 @@ def client_stream(request: Request, client: int, live: Live, turn: Turn) -> tupl
                 if turn.holder is not mine:
                     raise MetaError(f"client {client} has opened another stream, which goes on in place of this one")
                 got = clients.get(client, _SIZE) if is_there else None
+            if live.is_over():
+                return
             if got is not None:
                 yield from _numbered(shape, *got)
             elif not is_there:
