@@ -21,7 +21,10 @@ from penstock.model import ChangeKind, TableName, TableSchema
 from penstock.model.sequence import EPOCH_SHIFT, FILE_SHIFT, MAX_FILE, MAX_OFFSET
 
 _REMEMBERED_ROWS = 1 << 17
-_KINDS = texts([kind.text for kind in ChangeKind])
+_KIND_TEXTS: list[str] = [kind.text for kind in ChangeKind]
+_KINDS = texts(_KIND_TEXTS)
+_MOMENT = CHANGE_FIELDS.field("_commit_timestamp").type
+_FEW = 64  # rows of a commit, for which Arrow's own functions take longer than to do without
 
 
 def changes_of(
@@ -104,18 +107,35 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
     event = rows.events[found.event]
     names = [column.name for column in schema.columns if column.name in rows.columns]
     arrays += [
-        _KINDS.take(numbers(found.kind)),
+        _kinds(found.kind),
         numbers(high | block.column("transaction")[event]),
-        numbers(block.column("commit_us")[event]).cast(pa.timestamp("us", "UTC")),
+        _moments(block.column("commit_us")[event]),
         numbers(high | offset),
         numbers(block.column("ordinal")[event] << 32 | found.number),
-        render_gtids(block.gtids[rows.events], block.tags).take(numbers(found.event)),
+        _gtids(block, rows, event),
         _repeated(block.file, found.rows),
         numbers(offset),
         changed_names(block.raw[0], found, [column for column in schema.columns if column.name in rows.columns]),
         absent_names(found, names, [name for name in fields.names if name not in rows.columns]),
     ]
     return arrays
+
+
+def _kinds(kinds: NDArray[np.uint8]) -> pa.Array:
+    if kinds.size < _FEW:
+        few: list[int] = kinds.tolist()
+        return texts([_KIND_TEXTS[kind] for kind in few])
+    return _KINDS.take(numbers(kinds))
+
+
+def _moments(micros: NDArray[np.int64]) -> pa.Array:
+    return pa.Array.from_buffers(_MOMENT, micros.size, [None, pa.py_buffer(np.ascontiguousarray(micros))])
+
+
+def _gtids(block: Block, rows: Rows, event: NDArray[np.int64]) -> pa.Array:
+    if event.size < _FEW:
+        return render_gtids(block.gtids[event], block.tags)
+    return render_gtids(block.gtids[rows.events], block.tags).take(numbers(rows.located.event))
 
 
 def _repeated(text: str, rows: int) -> pa.Array:
