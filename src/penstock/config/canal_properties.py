@@ -59,6 +59,7 @@ def read_canal_instance(
     taken = Taken(_effective(layers, folder, destination, environment))
     taken.apply(_instance_rules(taken.values, destination, own))
     taken.put("destination", destination)
+    _manager_of_one(taken, destination, shared, own, _effective(shared, folder, destination, environment))
     fill_instance(taken, folder)
     return CanalInstance(taken.settings, tuple(taken.ignored))
 
@@ -72,6 +73,31 @@ def _for_one(destination: str, values: Mapping[str, str]) -> dict[str, str]:
             name = key.removeprefix(prefix)
             found[f"{PREFIX}global.{name}" if name in GLOBAL_NAMES else f"{PREFIX}{name}"] = value
     return found
+
+
+def _manager_of_one(
+    taken: Taken, destination: str, shared: Mapping[str, str], own: Mapping[str, str], server: Mapping[str, str]
+) -> None:
+    """A server has one manager, or none: what says something else for one destination cannot count."""
+    given = {**_for_one(destination, shared), **_for_one(destination, own)}
+    mode_key, address_key = f"{PREFIX}global.mode", f"{PREFIX}global.manager.address"
+    manager = server.get("canal.admin.manager", "")
+    if not manager and server.get(mode_key, "").lower() == "manager":
+        manager = server.get(address_key, "")
+    mode = (taken.text(mode_key) or "").lower() if mode_key in given else ""
+    key = f"{PREFIX}{destination}.mode"
+    if mode not in {"", "spring", "manager"}:
+        raise ConfigurationError(f"{key}: it is spring or manager")
+    if mode == "manager" and not manager:
+        raise ConfigurationError(f"{key}: a manager has all instances or none, say it with canal.admin.manager")
+    if mode == "spring" and manager:
+        taken.ignored.append(IgnoredKey(key, "the server has a manager, which has all instances"))
+    address = taken.values.get(address_key, "") if address_key in given else ""
+    key = f"{PREFIX}{destination}.manager.address"
+    if address and not manager:
+        taken.ignored.append(IgnoredKey(key, "the server has no manager: that is canal.admin.manager"))
+    elif address and address != manager:
+        raise ConfigurationError(f"{key}: a server has one manager, canal.admin.manager, and this is another one")
 
 
 def _effective(
@@ -115,12 +141,11 @@ def _instance_rules(values: Mapping[str, str], destination: str, own: Mapping[st
         rule = INSTANCE_KEYS.rule(key)
         if rule is not None and not isinstance(rule, Ignored):
             yield key, rule
-        elif key in own and not (rule is None and _is_for(destination, key)):
-            yield key, rule or (_ELSEWHERE if SERVER_KEYS.rule(key) else UNKNOWN)
-
-
-def _is_for(destination: str, key: str) -> bool:
-    return key.startswith(f"{PREFIX}{destination}.") and _rule_for_one(key) is not None
+        elif key in own:
+            rule = rule or (_rule_for_one(key) if key.startswith(f"{PREFIX}{destination}.") else None)
+            # What counts for one destination stands among the values without its name, too.
+            if rule is None or isinstance(rule, Ignored):
+                yield key, rule or (_ELSEWHERE if SERVER_KEYS.rule(key) else UNKNOWN)
 
 
 def _rule_for_one(key: str) -> Rule | None:

@@ -52,6 +52,12 @@ def _variable(text: str, path: Path, environment: Mapping[str, str]) -> str:
 def _file(text: str, path: Path, read: ReadFile) -> str:
     target = path.parent / text.strip()
     try:
+        is_path = b"\0" not in os.fsencode(target)
+    except ValueError:
+        is_path = False
+    if not is_path:
+        raise ConfigurationError(f"{path} asks for a file by a name that none can have")
+    try:
         content = read(target).decode()
     except OSError as error:
         raise ConfigurationError(f"{path} asks for the file {target}, which cannot be read: {error.strerror}") from None

@@ -4,6 +4,8 @@ Every complaint is one line that names the file.
 """
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,15 +19,32 @@ from penstock.errors import ConfigurationError
 
 T = TypeVar("T", bound=BaseModel)
 _BOOL_TAG = "tag:yaml.org,2002:bool"
+_MOST_REPEATED = 100_000  # values that aliases may repeat, a long text counting as several
+_TEXT = 64  # characters that count as one value
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's booleans: true and false only. A key `on` stays a key."""
+    """YAML 1.2's booleans: true and false only. A key `on` stays a key. Aliases that repeat too much are refused before
+    anything is made of them."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL_TAG]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None:
+            _check_aliases(node)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError):
+            # What they say may have the value in it.
+            problem = "a value looks like a number or a time, and is none: it needs quotes"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
 
 _TRUE_FALSE = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
@@ -49,7 +68,12 @@ def read_yaml(path: Path, read: ReadFile = Path.read_bytes) -> Any:
         raise ConfigurationError(f"{path} is not YAML: it is nested too deeply") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    return expand_references({} if raw is None else raw, path, read)
+    except (ValueError, ArithmeticError) as error:
+        raise ConfigurationError(f"{path} is not YAML: a value cannot be read ({type(error).__name__})") from None
+    try:
+        return expand_references({} if raw is None else raw, path, read)
+    except RecursionError:
+        raise ConfigurationError(f"{path} is nested too deeply") from None
 
 
 def validate(kind: type[T], raw: Any, path: Path | str) -> T:
@@ -66,6 +90,37 @@ def complaint(error: ValidationError) -> str:
     key = ".".join(part for part in map(str, first["loc"]) if not part.startswith("(")) or "the file"
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return f"{key}: {first['msg']}{more}"
+
+
+def _check_aliases(root: yaml.Node) -> None:
+    """What they repeat is counted without repeating it."""
+    sizes: dict[int, int] = {}  # of nodes with all that is in them; 0 while that is counted
+
+    def size_of(node: yaml.Node) -> int:
+        size = sizes.get(id(node))
+        if size == 0:
+            problem = "an alias stands inside of what it repeats"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if size is None:
+            sizes[id(node)] = 0
+            size = sizes[id(node)] = _own_size(node) + sum(map(size_of, _parts(node)))
+            own[0] += _own_size(node)
+        return size
+
+    own = [0]
+    if size_of(root) - own[0] > _MOST_REPEATED:
+        raise yaml.MarkedYAMLError(problem=f"aliases repeat more than {_MOST_REPEATED} values")
+
+
+def _own_size(node: yaml.Node) -> int:
+    return 1 + (len(node.value) // _TEXT if isinstance(node, yaml.ScalarNode) else 0)
+
+
+def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.SequenceNode):
+        yield from node.value
+    elif isinstance(node, yaml.MappingNode):
+        yield from chain.from_iterable(node.value)
 
 
 def _problem_of(error: yaml.MarkedYAMLError) -> str:

@@ -5,16 +5,19 @@ crash between the two makes a client get again what it has acked, and never miss
 not acked, it gets again after a restart.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from penstock.errors import MetaError, PenstockError, PositionLostError, StoreError
+from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, StoreError
 from penstock.instance.filter import table_filter
 from penstock.meta import BatchRange, Cursor, MemoryMeta
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, Start
+
+log = logging.getLogger(__name__)
 
 
 class Clients:
@@ -38,7 +41,7 @@ class Clients:
     def start(self) -> None:
         """Every client that has subscribed goes on from its cursor."""
         for client_id, text in self._meta.subscriptions().items():
-            self._join(client_id, text, None)
+            self._join(client_id, _usable(client_id, text), None)
             if self._meta.batches(client_id):
                 self._meta.clear_batches(client_id)
 
@@ -185,3 +188,14 @@ class Clients:
             raise MetaError(
                 f"client {client_id} has not subscribed to {self._meta.destination}; those that have: {known}"
             )
+
+
+def _usable(client_id: int, text: str) -> str:
+    """A filter that was kept by canal, or by an earlier version, may be none that a client can have now. It does not
+    keep the others from starting: all is kept for that client, who is told when it comes."""
+    try:
+        table_filter(text)
+    except ConfigurationError as error:
+        log.warning("client=%d has subscribed with a filter that does not count, all is kept: %s", client_id, error)
+        return ""
+    return text

@@ -1,10 +1,87 @@
-"""Which tables a client wants to see, as canal writes it: `shop\\..*,crm\\.orders`."""
+"""Which tables a client wants to see, as canal writes it: `shop\\..*,crm\\.orders`.
 
-from penstock.model.table_rules import TableRules, read_rules
+Python's `re` can take for ever for a short text, and lets no other thread run meanwhile. What clients send is left to
+RE2, which takes time in proportion to the text, and has no look-around and no back references.
+"""
+
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.binlog.arrays import texts
+from penstock.errors import ConfigurationError
+from penstock.instance.linear_pattern import UnsupportedPatternError, linear_pattern
+from penstock.model import TableName
+from penstock.model.table_rules import check_dots, split_list
 from penstock.store.client import TableFilter
 
+MOST_BYTES = 4096
+_MOST_TABLES = 4096  # of which a filter remembers whether they pass
+_SHOWN = 200
+_MISTAKES = ("missing", "unexpected", "no argument", "invalid character class", "trailing")
+_REMEDY = "a client's filter has no look-around and no back references: put it into the instance's filter"
 
+
+@lru_cache(maxsize=256)
 def table_filter(text: str) -> TableFilter | None:
-    """None for all tables."""
-    rules = read_rules(text, "")
-    return TableRules(rules).passes if rules else None
+    """None for all tables. The same for the same text: it remembers what it has found out."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise ConfigurationError("the filter is no text in UTF-8") from None
+    if size > MOST_BYTES:
+        raise ConfigurationError(
+            f"the filter has {size} bytes, and a client's has at most {MOST_BYTES}: put it into the instance's filter"
+        )
+    rules = list(split_list(text))
+    return _ClientFilter(rules).passes if rules else None
+
+
+class _ClientFilter:
+    def __init__(self, rules: list[str]) -> None:
+        several = [_checked(rule) for rule in rules]
+        self._pattern = rf"\A(?:{'|'.join(f'(?:{one})' for one in several)})\z"
+        self._known: dict[str, bool] = {}
+        if len(several) > 1:
+            _try(self._pattern, _where(", ".join(rules)))
+
+    def passes(self, table: TableName) -> bool:
+        name = str(table)
+        found = self._known.get(name)
+        if found is None:
+            if len(self._known) >= _MOST_TABLES:
+                self._known = {}
+            found = self._known[name] = _matches(self._pattern, name.encode(errors="replace").decode())
+        return found
+
+
+def _checked(text: str) -> str:
+    where = _where(text)
+    check_dots(text, where)
+    try:
+        pattern = linear_pattern(text)
+    except UnsupportedPatternError as error:
+        raise ConfigurationError(f"{where} has {error}: put it into the instance's filter") from None
+    _try(pattern, where)
+    _try(rf"\A(?:{pattern})\z", where)
+    return pattern
+
+
+def _where(text: str) -> str:
+    return f"the filter '{text if len(text) <= _SHOWN else text[:_SHOWN] + '…'}'"
+
+
+def _try(pattern: str, where: str) -> None:
+    try:
+        _matches(pattern, "")
+    except pa.ArrowInvalid as error:
+        problem = str(error).removeprefix("Invalid regular expression: ")[:_SHOWN]
+        if problem.startswith(_MISTAKES):
+            raise ConfigurationError(f"{where} is no regular expression: {problem}") from None
+        raise ConfigurationError(f"{where} cannot be used, {problem}; {_REMEDY}") from None
+
+
+def _matches(pattern: str, name: str) -> bool:
+    found = pc.match_substring_regex(texts([name]), pattern=pattern, ignore_case=True)
+    return bool(found[0].as_py())

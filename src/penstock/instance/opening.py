@@ -41,11 +41,7 @@ def open_parts(
     fence: Fence | None = None,
 ) -> Running:
     """Nothing runs yet but what keeps cursors. What is open when one of them cannot be opened is closed again."""
-    if settings.start not in {None, "first", "latest"}:
-        parse_place(settings.start or "", datetime.now(UTC))  # a mistake is said also where cursors count
-    if settings.on_purged == "repair" and repair is None:
-        raise ConfigurationError(f"on_purged: repair of '{settings.destination}' has nothing that could repair")
-    alive = _answering(settings)
+    alive = check_settings(settings, can_repair=repair is not None)
     books = open_bookkeeping(settings, fence)
     opened: list[Callable[[], None]] = [books.close]
     try:
@@ -75,6 +71,16 @@ def open_parts(
     places = (lambda: store.acked), (lambda: store.latest)
     watchdog = Watchdog(settings, source_log, *places, capture.give_up_on, tables.compact)
     return Running(books, source_log, store, clients, tables, rules, capture, watchdog)
+
+
+def check_settings(settings: InstanceSettings, *, can_repair: bool = False) -> set[str]:
+    """Addresses of the sources that can be captured; raises what keeps an instance from being started. Nothing is
+    opened for it, so one that runs need not be stopped."""
+    if settings.start not in {None, "first", "latest"}:
+        parse_place(settings.start or "", datetime.now(UTC))  # a mistake is said also where cursors count
+    if settings.on_purged == "repair" and not can_repair:
+        raise ConfigurationError(f"on_purged: repair of '{settings.destination}' has nothing that could repair")
+    return _answering(settings)
 
 
 def _answering(settings: InstanceSettings) -> set[str]:

@@ -91,11 +91,15 @@ def split_list(text: str) -> Iterator[str]:
         yield part
 
 
-def _rule(text: str, number: int, name: str) -> Rule:
-    where = f"rule {number} of the {name} list, '{text}'," if name else f"the filter '{text}'"
+def check_dots(text: str, where: str) -> None:
     if _TWO_BACKSLASHES in text:
         right = text.replace(_TWO_BACKSLASHES, "\\.")
         raise ConfigurationError(f"{where} matches no table: a dot has one backslash here, {right}")
+
+
+def _rule(text: str, number: int, name: str) -> Rule:
+    where = f"rule {number} of the {name} list, '{text}'," if name else f"the filter '{text}'"
+    check_dots(text, where)
     try:
         return Rule(text, number, re.compile(text, re.IGNORECASE))
     except re.error as error:

@@ -7,9 +7,10 @@ Gone: stop. Every `scan_s` all is read; in between, a quick look every half seco
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Container
 
-from penstock.config import InstanceSettings, ServerSettings
+from penstock.config import InstanceSettings, ServerSettings, Snapshot
 from penstock.config.canal_rules import IgnoredKey
 from penstock.config.shown import differences
 from penstock.config.snapshot import SERVER
@@ -95,22 +96,36 @@ class ConfigMonitor:
         """Read all now, and want what it says."""
         with self._scanning:
             try:
-                found = self._conf.read()
+                self._follow(self._conf.read())
             except PenstockError as error:
-                self._note(self._notices - {SERVER})
-                self._keep({**self._errors_but(SERVER), SERVER: str(error)})
-                return
-            errors = {name: one.error for name, one in found.instances.items() if one.error is not None}
-            of_server = self._of_server(found.server)
-            self._note(frozenset([*of_server, *found.unsettled]))
-            self._keep({**of_server, **errors, **found.unsettled}, found.unsettled)
-            self._report({SERVER: found.ignored} | {name: one.ignored for name, one in found.instances.items()})
-            for name, one in found.instances.items():
-                if one.settings is not None:
-                    self._want(name, one.settings)
-            self._stop_all_but(found.instances)
-            with self._lock:
-                self._has_scanned = True
+                self._failed(str(error))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next scan may do better
+                # What it says may have a value in it, and that may be a secret.
+                where = "".join(traceback.format_tb(error.__traceback__))
+                problem = f"the configuration cannot be followed ({type(error).__name__}; the log says where)"
+                if self._failed(problem):
+                    log.error("scan failed error=%s\n%s", type(error).__name__, where)  # noqa: TRY400 - without its text
+
+    def _follow(self, found: Snapshot) -> None:
+        errors = {name: one.error for name, one in found.instances.items() if one.error is not None}
+        of_server = self._of_server(found.server)
+        self._note(frozenset([*of_server, *found.unsettled]))
+        self._keep({**of_server, **errors, **found.unsettled}, found.unsettled)
+        self._report({SERVER: found.ignored} | {name: one.ignored for name, one in found.instances.items()})
+        for name, one in found.instances.items():
+            if one.settings is not None:
+                self._want(name, one.settings)
+        self._stop_all_but(found.instances)
+        with self._lock:
+            self._has_scanned = True
+
+    def _failed(self, problem: str) -> bool:
+        """Whether that is new."""
+        with self._lock:
+            before = self._errors.get(SERVER)
+        self._note(self._notices - {SERVER})
+        self._keep({**self._errors_but(SERVER), SERVER: problem})
+        return problem != before
 
     def _note(self, notices: frozenset[str]) -> None:
         with self._lock:
@@ -122,9 +137,15 @@ class ConfigMonitor:
             return
         scanned = time.monotonic()
         while not self._stopping.wait(min(self._look_s, self._scan_s)):
-            if time.monotonic() - scanned >= self._scan_s or self._conf.has_changed():
+            if time.monotonic() - scanned >= self._scan_s or self._may_have_changed():
                 self.scan()
                 scanned = time.monotonic()
+
+    def _may_have_changed(self) -> bool:
+        try:
+            return self._conf.has_changed()
+        except Exception:  # noqa: BLE001 - the scan says what is wrong, if something is
+            return True
 
     def _want(self, name: str, settings: InstanceSettings) -> None:
         keeper = self._keepers.get(name)

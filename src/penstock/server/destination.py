@@ -8,8 +8,9 @@ from typing import Protocol
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, LockFile, Running
 from penstock.coordinate.callbacks import OnRunning, OnStopped
-from penstock.errors import NotRunningError, PenstockError
+from penstock.errors import NotRunningError
 from penstock.instance import Instance
+from penstock.instance.opening import check_settings
 from penstock.instance.state import InstanceState
 from penstock.store import Start
 
@@ -136,7 +137,8 @@ class Destination(ABC):
             self._file = None
 
     def _exchange(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
-        """The instance that runs for one with these settings; the same, if only the filter is another one."""
+        """The instance that runs for one with these settings; the same, if only the filter is another one. It is
+        stopped only when its sources were tried with the new settings."""
         with self._lock:
             old = self._instance
             if old is None or old.failure is not None:
@@ -147,12 +149,13 @@ class Destination(ABC):
                 old.reload_filter(settings.filter)
                 self._settings = settings
                 return
+            check_settings(settings)
             before, clients = self._settings, _Clients(old)
             self._close()
             try:
                 self._open(clients.start_of(settings), fence)
                 self._settings = settings
-            except PenstockError:
+            except Exception:
                 log.warning("reload failed destination=%s: the settings before count again", self.name)
                 self._open(clients.start_of(before), fence)
                 self._settings = before

@@ -42,6 +42,17 @@ def test_the_schema() -> None:
     assert kinds("FilterSettings", "allow") == {"array", "string"}
 
 
+@pytest.mark.parametrize("text", ["start: 2024-13-45", "start: &a [*a]", f"start: {'9' * 5000}"])
+def test_a_value_that_cannot_be_read_is_one_line(conf: Path, text: str) -> None:
+    (conf / "shop.yml").write_text(text)
+    lines = config("check", conf, code=1).splitlines()
+    assert len(lines) == 3
+    assert lines[-1].startswith(f"shop      {conf / 'shop.yml'} is not YAML: ")
+    (conf / "server.yml").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"server\.yml is not YAML: .*"):
+        config("check", conf)
+
+
 def test_a_folder_is_checked(conf: Path) -> None:
     assert config("check", conf).splitlines() == [
         "(server)  ok",

@@ -353,6 +353,51 @@ def test_unknown_keys_are_reported_where_they_are() -> None:
     assert "canal.x" not in found
 
 
+@pytest.mark.parametrize("is_own", [False, True], ids=["shared", "own"])
+@pytest.mark.parametrize(
+    ("name", "value", "manager", "refused", "ignored"),
+    [
+        ("mode", "spring", "", "", ""),
+        ("mode", "manager", "m:8089", "", ""),
+        ("mode", "Manager", "", "a manager has all instances or none", ""),
+        ("mode", "other", "", "spring or manager", ""),
+        ("mode", "spring", "m:8089", "", "which has all instances"),
+        ("manager.address", "m:8089", "m:8089", "", ""),
+        ("manager.address", "${canal.admin.manager}", "m:8089", "", ""),
+        ("manager.address", "n:8089", "m:8089", "this is another one", ""),
+        ("manager.address", "n:8089", "", "", "the server has no manager"),
+        ("lazy", "true", "", "", "starts at once"),
+        ("spring.xml", "classpath:spring/group-instance.xml", "", "group-instance.xml is not read", ""),
+    ],
+)
+def test_what_is_said_for_one_destination_is_not_dropped(
+    name: str, value: str, manager: str, refused: str, ignored: str, is_own: bool
+) -> None:
+    key, own = f"canal.instance.shop.{name}", {"canal.instance.master.address": "db"}
+    shared = SHIPPED_SERVER | {"canal.admin.manager": manager}
+    (own if is_own else shared)[key] = value
+
+    def read(destination: str) -> dict[str, str]:
+        of_server = () if is_own else read_canal_server(shared, FOLDER, {}).ignored
+        return dict([*of_server, *read_canal_instance(destination, own, shared, FOLDER, {}).ignored])
+
+    if refused:
+        with pytest.raises(ConfigurationError, match=re.escape(refused)):
+            read("shop")
+    else:
+        assert ignored in read("shop").get(key, "")
+        assert bool(ignored) == (key in read("shop"))
+    if not is_own:
+        assert (name == "lazy") == (key in read("crm")), "it is not about that one"
+
+
+def test_where_cursors_of_one_destination_are_kept() -> None:
+    shared = SHIPPED_SERVER | {"canal.instance.shop.spring.xml": "classpath:spring/memory-instance.xml"}
+    own = {"canal.instance.master.address": "db"}
+    kinds = [read_canal_instance(name, own, shared, FOLDER, {}).settings["meta"]["kind"] for name in ("shop", "crm")]
+    assert kinds == ["memory", "file"]
+
+
 TABLE: list[tuple[str, Any]] = [*SERVER_KEYS.keys.items(), *INSTANCE_KEYS.keys.items()]
 
 

@@ -60,3 +60,58 @@ def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, text: str, mess
         load_spec(write(tmp_path, text))
     assert "file.yml" in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n" for number in range(1, 30)
+)
+MERGED = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 10)}]}}\n" for number in range(1, 30)
+)
+LONG = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 1000)}]\n"
+UNREADABLE = {
+    "date": ("start: 2024-13-45", "line 1, column 8"),
+    "zone": ("start: 2024-01-01T00:00:00+99:00", "needs quotes"),
+    "digits": (f"start: {'9' * 5000}", "needs quotes"),
+    "binary": ("start: 0b_", "needs quotes"),
+    "bool": ("start: !!bool s3cret", "needs quotes"),
+    "int": ("start: !!int s3cret", "needs quotes"),
+    "nothing": ("start: !!int ''", "needs quotes"),
+    "time": ("start: !!timestamp s3cret", "needs quotes"),
+    "itself": ("start: &a [*a]", "inside of what it repeats"),
+    "key": ("start: &a {b: {c: *a}}", "inside of what it repeats"),
+    "bomb": (BOMB, "aliases repeat more than 100000 values"),
+    "merged": (MERGED, "aliases repeat more than 100000 values"),
+    "long": (LONG, "aliases repeat more than 100000 values"),
+    "deep": ("start: " + "[" * 5000 + "]" * 5000, "nested too deeply"),
+    "nul": ('start: "${file:a\\0b}"', "a name that none can have"),
+    "surrogate": ('start: "${file:a\\uD800b}"', "a name that none can have"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_value_that_cannot_be_read_is_a_mistake_like_others(tmp_path: Path, text: str, message: str) -> None:
+    for path in (write(tmp_path, text), write(tmp_path, f"instances:\n- {text.splitlines()[0]}")):
+        with pytest.raises(ConfigurationError) as raised:
+            load_server_settings(path)
+        assert "file.yml" in str(raised.value)
+        assert "\n" not in str(raised.value)
+        assert "s3cret" not in str(raised.value)
+        assert len(str(raised.value)) < 500
+    with pytest.raises(ConfigurationError, match=message):
+        load_server_settings(write(tmp_path, text))
+
+
+def test_aliases_that_repeat_little_are_fine(tmp_path: Path) -> None:
+    text = """
+instances:
+- {destination: a, source: &db {host: db1, user: &user capture}}
+- {destination: b, source: {<<: *db, port: 7}}
+- {destination: c, source: *db}
+"""
+    found = load_server_settings(write(tmp_path, text)).instances
+    assert [(one.source.address, one.source.user) for one in found] == [
+        ("db1:3306", "capture"),
+        ("db1:7", "capture"),
+        ("db1:3306", "capture"),
+    ]

@@ -88,9 +88,11 @@ def test_settings_that_cannot_start_leave_the_old_ones_running(
     destinations.start(settings)
     destinations.instance("shop").clients.subscribe(CLIENT, "", Start.first())
     first = got(destinations, 6)
+    running = destinations.instance("shop")
     bad = settings_of(tmp_path / "nothing", destination="shop")
     with pytest.raises(PenstockError):
         destinations.reload(bad)
+    assert destinations.instance("shop") is running
     assert destinations.all["shop"].settings == settings
     assert poll_until(lambda: destinations.instance("shop").failure is None, 5)
     rest = list[int]()

@@ -1,0 +1,135 @@
+"""Filters that clients send: the same meaning as `re`, and no text that keeps a server busy."""
+
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.errors import ConfigurationError
+from penstock.instance.clients import Clients
+from penstock.instance.filter import MOST_BYTES, table_filter
+from penstock.meta import MemoryMeta
+from penstock.model import Position, TableName
+from penstock.model.table_rules import split_list
+from penstock.store import EventStore, MemoryShelf
+
+START = Position("binlog.000001", 4)
+PIECES = (
+    *"abÄ_1.^$",
+    *(r"\.", r"\_", r"\-", r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"\u00e4", r"\x61", r"\141", r"\Ä"),
+    *("[ab]", "[^ab]", "[]a]", "[^]a]", r"[\w.]", r"[\d_]", r"[^\s]", "[[:a]", "[[:alpha:]]", r"[\]ä]", "[a-b]"),
+    *(
+        "a?",
+        "b*",
+        "a+",
+        "a{2}",
+        "a{,2}",
+        "b{1,2}",
+        "(a|b)",
+        "(?:a|b.)",
+        "(?P<n>a)",
+        "(?i:A)",
+        "(?-i:a)",
+        "a{x",
+        "]",
+        "}",
+    ),
+    *("ſ", "ß", ".*", ".*?"),
+)
+
+
+@pytest.mark.filterwarnings("ignore:Possible nested set:FutureWarning")
+@given(
+    st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join),
+    st.text("abAÄä_1-.[]{}: ßſsx^", max_size=4),
+    st.text("abAÄä_1-.[]{}: ßſsx^", max_size=4),
+)
+def test_it_means_what_re_means(text: str, database: str, table: str) -> None:
+    name = TableName(database, table)
+    try:
+        rules = [re.compile(rule, re.IGNORECASE) for rule in split_list(text)]
+    except re.error:
+        return
+    found = table_filter(text)
+    assert (found is None or found(name)) == (not rules or any(rule.fullmatch(str(name)) for rule in rules))
+
+
+@pytest.mark.parametrize("text", [r"dg\.(a|a)*!", r"dg\.(a*)*!", r"(.*)*\.(.*)*!,x.y"])
+def test_no_text_takes_for_ever(text: str) -> None:
+    code = (
+        "import sys\nfrom penstock.instance.filter import table_filter\nfrom penstock.model import TableName\n"
+        "assert not table_filter(sys.argv[1])(TableName('dg', 'a' * 44))\nassert 'pandas' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, text], check=True, timeout=20)
+
+
+@pytest.mark.parametrize("text", [r"\w{1,64}\.\w{1,64}", "[ -\U0010ffff]" * 500, "(" * 1500 + ")" * 1500, "a," * 2000])
+def test_what_is_large_is_quick_or_refused(text: str) -> None:
+    began = time.monotonic()
+    try:
+        found = table_filter(text)
+        assert found is not None
+        for number in range(10):
+            found(TableName("shop", f"t{number}"))
+    except ConfigurationError:
+        pass
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (r"shop\.(?!a).*", "instance's filter"),
+        (r"x.y,shop\..*(?<=a)", "instance's filter"),
+        (r"(a)\.\1", "back reference.*instance's filter"),
+        (r"(?P<n>a)\.(?P=n)", "instance's filter"),
+        (r"shop\.a\b.*", "instance's filter"),
+        (r"shop\.[\W]", "instance's filter"),
+        (r"shop\.a{5000}", "instance's filter"),
+        (r"shop\.\Qa", "means nothing"),
+        ("a)|(b", "is no regular expression: unexpected"),
+        ("[a", "is no regular expression: missing ]"),
+        ("*", "is no regular expression: no argument"),
+        ("a\\", "is no regular expression: trailing"),
+        ("a" * (MOST_BYTES + 1), "4097 bytes.*at most 4096"),
+        ("ä" * (MOST_BYTES // 2 + 1), "4098 bytes"),
+        ("a\ud800", "no text in UTF-8"),
+    ],
+)
+def test_what_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as raised:
+        table_filter(text)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 700
+
+
+def test_names_of_groups_may_come_again() -> None:
+    found = table_filter("(?P<n>a).b,(?P<n>c).d")
+    assert found is not None
+    assert [found(TableName.parse(name)) for name in ("a.b", "c.d", "a.d")] == [True, True, False]
+
+
+def test_more_tables_than_are_remembered() -> None:
+    found = table_filter(r"shop\.t\d*[02468]")
+    assert found is not None
+    assert [found(TableName("shop", f"t{number}")) for number in range(5000)] == [
+        number % 2 == 0 for number in range(5000)
+    ]
+
+
+def test_one_that_was_kept_from_before_keeps_nobody_from_starting(caplog: pytest.LogCaptureFixture) -> None:
+    meta = MemoryMeta("d")
+    meta.subscribe(1, r"shop\.(?!a).*")
+    meta.subscribe(2, r"shop\..*")
+    store = EventStore(MemoryShelf(1 << 20), START)
+    clients = Clients(store, meta)
+    clients.start()
+    assert set(store.states()) == {"1", "2"}
+    assert clients.subscriptions()[1] == r"shop\.(?!a).*"
+    assert "client=1" in caplog.text
+    with pytest.raises(ConfigurationError, match="instance's filter"):
+        clients.subscribe(1, r"shop\.(?!a).*")
