@@ -45,8 +45,8 @@ class Changes:
                 chunk = self._read()
             except StopIteration:
                 return
-            self._note(json.loads(chunk.app_metadata.to_pybytes()), chunk.data.num_rows)
             batch = self._news(chunk.data)
+            self._note(json.loads(chunk.app_metadata.to_pybytes()), batch.num_rows)
             if batch.num_rows:
                 self._last = _order_of(batch, batch.num_rows - 1)
                 yield batch

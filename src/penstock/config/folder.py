@@ -1,10 +1,12 @@
 """A conf folder over time: what it says now, once that has settled."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from penstock.config.file_events import FileEvents
 from penstock.config.folder_files import Files, list_conf
 from penstock.config.folder_look import look_at
 from penstock.config.server_settings import ServerSettings
@@ -14,6 +16,7 @@ from penstock.errors import ConfigurationError
 
 SETTLE_S = 0.25
 _TRIES = 20
+_TURN_S = 0.1  # in which somebody may say that it is to stop
 Contents = Mapping[Path, bytes | None]
 Stats = dict[Path, tuple[int, ...] | None]
 
@@ -42,10 +45,24 @@ class ConfFolder:
         self._last: Snapshot | None = None
         self._contents: Contents = {}
         self._stats: Stats = {}
+        self._events: FileEvents | None = None
 
     def has_changed(self) -> bool:
         """A quick look, by names, times and sizes: whether `read` may find something else."""
         return self._last is None or bool(self._last.unsettled) or _stats_of(self.path, self._contents) != self._stats
+
+    def wait(self, stopping: threading.Event, timeout_s: float) -> None:
+        """Until a file was touched, for so long at most."""
+        events = self._events = self._events or FileEvents()
+        if not events.can_tell:
+            stopping.wait(timeout_s)
+            return
+        folder = self.path if self.path.is_dir() else self.path.parent
+        events.watch({folder, *(path.parent for path in self._contents)})
+        until = time.monotonic() + timeout_s
+        while not stopping.is_set() and (left := until - time.monotonic()) > 0:
+            if events.wait(min(left, _TURN_S)):
+                return
 
     def read(self) -> Snapshot:
         """Raises when what the server's files say is wrong."""

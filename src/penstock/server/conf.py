@@ -1,5 +1,6 @@
 """Where the settings of a server come from: its files, or a manager that these name."""
 
+import threading
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,10 @@ class Conf(Protocol):
 
     def has_changed(self) -> bool:
         """A quick look; false where there is none."""
+        ...
+
+    def wait(self, stopping: threading.Event, timeout_s: float) -> None:
+        """For so long, or until somebody tells that something may have changed."""
         ...
 
 

@@ -136,7 +136,10 @@ class ConfigMonitor:
         if not self._scan_s:
             return
         scanned = time.monotonic()
-        while not self._stopping.wait(min(self._look_s, self._scan_s)):
+        while not self._stopping.is_set():
+            self._conf.wait(self._stopping, min(self._look_s, self._scan_s))
+            if self._stopping.is_set():
+                return
             if time.monotonic() - scanned >= self._scan_s or self._may_have_changed():
                 self.scan()
                 scanned = time.monotonic()

@@ -4,6 +4,7 @@ A part is asked for with the checksum of what is known of it, and comes only whe
 """
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -43,6 +44,9 @@ class ManagerPoll:
     def has_changed(self) -> bool:
         """Only a question tells."""
         return False
+
+    def wait(self, stopping: threading.Event, timeout_s: float) -> None:
+        stopping.wait(timeout_s)
 
     def read(self) -> Snapshot:
         self._server = self._client.server(_known(self._server)) or self._server

@@ -1,6 +1,7 @@
 """The config monitor goes on whatever a file says, and whatever goes wrong while it is read."""
 
 import logging
+import threading
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,9 @@ class Breaking:
         if self.reading is not None:
             raise self.reading
         return self._folder.read()
+
+    def wait(self, stopping: threading.Event, timeout_s: float) -> None:
+        self._folder.wait(stopping, timeout_s)
 
     def has_changed(self) -> bool:
         if self.looking is not None:

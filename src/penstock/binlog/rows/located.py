@@ -131,6 +131,8 @@ class Located:
     @cached_property
     def event(self) -> NDArray[np.int64]:
         """Index of each row's event among those given."""
+        if self._first_rows.size == 1:
+            return np.full(self.rows, self._first, np.int64)
         counts = np.diff(np.maximum(self._first_rows, 0), append=self.rows)
         return np.repeat(np.arange(self._first, self._first + self._first_rows.size), counts)
 
