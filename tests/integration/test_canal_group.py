@@ -185,7 +185,7 @@ def test_a_group_of_a_conf_folder(sources: dict[str, DatabaseServer], tmp_path: 
         before = server.destinations.instance("all.east")
         conf["groups"][0]["members"]["east"]["store"] = {"memory": "32MiB"}
         path.write_text(yaml.safe_dump(conf), encoding="utf-8")
-        assert poll_until(lambda: server.destinations.instance("all.east") is not before, 30)
+        assert poll_until(lambda: server.instances["all.east"] is not before, 30)
         assert poll_until(lambda: server.report.readiness().is_ready, 30)
         assert server.problems == {}
         with connector_of(server) as connector:
