@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pydantic import ByteSize
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.binlog.rows.changes import changes_of
@@ -308,3 +308,22 @@ def test_the_first_batch_of_a_query_that_begins_now_is_empty(
     finally:
         query.stop()
     assert [row["id"] for row in seen.rows] == [1, 2, 3]
+
+
+def test_a_token_lets_a_query_in(spark: SparkSession, mariadb: DatabaseServer, shop: str, tmp_path: Path) -> None:
+    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)))
+    flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": "s3cret"}})
+    server, seen = Server(settings.model_copy(update={"flight": flight})), Collected()
+    server.start()
+    try:
+        with pytest.raises(AnalysisException, match="this server wants a token"):
+            stream(spark, server, table=f"{shop}.owner")
+        query = run(stream(spark, server, table=f"{shop}.owner", token="s3cret"), seen, tmp_path)
+        try:
+            assert poll(lambda: query.lastProgress is not None)
+            execute(mariadb, f"INSERT INTO {shop}.owner VALUES (1, 'a')")
+            assert poll(lambda: len(seen.rows) == 1)
+        finally:
+            query.stop()
+    finally:
+        server.stop()

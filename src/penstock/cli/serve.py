@@ -91,6 +91,6 @@ def _run(server: "Server") -> None:
     finally:
         server.stop()
         if not server.flight.has_ended:
-            leave_at_once()
+            leave_at_once(server.failure)
     if (failure := server.failure) is not None:
         raise failure

@@ -9,11 +9,13 @@ from types import FrameType
 from typing import NoReturn
 
 
-def leave_at_once() -> NoReturn:
+def leave_at_once(failure: Exception | None) -> NoReturn:
     """Without waiting for threads that nobody can end."""
+    if failure is not None:
+        print(f"penstock: {failure}", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(0 if failure is None else 1)
 
 
 def on_stop(stop: Callable[[], None]) -> None:

@@ -22,7 +22,13 @@ def sync(
         ),
     ],
     checkpoint: Annotated[Path, typer.Option(help="Folder that remembers how far the stream is.")],
-    server: Annotated[str, typer.Option(help="HOST:PORT of `penstock serve`.")] = "127.0.0.1:11115",
+    server: Annotated[
+        str, typer.Option(help="HOST:PORT of `penstock serve`, or grpc+tls://HOST:PORT.")
+    ] = "127.0.0.1:11115",
+    token: Annotated[
+        str, typer.Option(envvar="PENSTOCK_TOKEN", show_envvar=True, help="That the server lets you in with.")
+    ] = "",
+    tls_ca: Annotated[str, typer.Option(help="File with certificates to trust; makes the connection TLS.")] = "",
     destination: Annotated[str, typer.Option(help="Instance on that server.")] = "default",
     host: Host = "127.0.0.1",
     port: Port = 3306,
@@ -39,11 +45,12 @@ def sync(
 
         penstock sync product.yml --index ./product-index --checkpoint ./product-checkpoint
     """
+    from penstock.client import Address  # noqa: PLC0415 - so does Arrow
     from penstock.spark.sync_job import SyncJob, open_index  # noqa: PLC0415 - Spark takes seconds to load
 
     source = source_settings(host, port, user, password)
     stopped = threading.Event()
     on_stop(stopped.set)
-    job = SyncJob.prepare(spec, source, server, destination)
+    job = SyncJob.prepare(spec, source, Address(server, token, tls_ca), destination)
     with open_index(index, job.plan.spec.index) as target:
         job.run(target, checkpoint.absolute(), stopped, typer.echo)

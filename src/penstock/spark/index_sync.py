@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.client import Address
 from penstock.document import DocumentBuilder, DocumentPlan, apply_changes
 from penstock.model import Position
 from penstock.search.index import SearchIndex
@@ -38,7 +39,7 @@ class IndexSync:
         builder: DocumentBuilder,
         index: SearchIndex,
         *,
-        server: str,
+        server: str | Address,
         destination: str = "default",
         name: str | None = None,
         on_batch: Callable[[SyncBatch], None] = lambda _: None,
@@ -47,7 +48,7 @@ class IndexSync:
         self._structs = struct_names(plan.spec.tables)
         self._builder = builder
         self._index = index
-        self._server = server
+        self._server = server if isinstance(server, Address) else Address(server)
         self._destination = destination
         self._name = name or f"penstock-index-{plan.spec.index}"  # of the query, once per Spark session
         self._on_batch = on_batch
@@ -56,7 +57,9 @@ class IndexSync:
         """Go on from the checkpoint; a new one begins at `start`, else at the log's end."""
         stream = (
             spark.readStream.format("penstock")
-            .option("server", self._server)
+            .option("server", self._server.server)
+            .option("token", self._server.token)
+            .option("tlsCa", self._server.tls_ca)
             .option("destination", self._destination)
             .option("tables", ",".join(map(str, self._plan.spec.tables)))
             .option("columns", ",".join(self._columns()))

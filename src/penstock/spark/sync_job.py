@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from penstock.client import FlightClient
+from penstock.client import Address, FlightClient
 from penstock.config import SourceSettings
 from penstock.document import DocumentBuilder, DocumentPlan, load_all, load_spec
 from penstock.errors import ConfigurationError, PenstockError
@@ -36,14 +36,14 @@ def open_index(target: str, name: str) -> Any:
 
 
 class SyncJob:
-    def __init__(self, plan: DocumentPlan, source: SourceSettings, server: str, destination: str) -> None:
+    def __init__(self, plan: DocumentPlan, source: SourceSettings, server: Address, destination: str) -> None:
         self.plan = plan
         self._source = source
         self._server = server
         self._destination = destination
 
     @classmethod
-    def prepare(cls, spec_file: Path, source: SourceSettings, server: str, destination: str) -> "SyncJob":
+    def prepare(cls, spec_file: Path, source: SourceSettings, server: Address, destination: str) -> "SyncJob":
         """Everything that can be wrong with the machine, the spec or the source is said here, before any work."""
         check_java()
         spec = load_spec(spec_file)
