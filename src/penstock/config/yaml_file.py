@@ -19,13 +19,15 @@ from penstock.errors import ConfigurationError
 
 T = TypeVar("T", bound=BaseModel)
 _BOOL_TAG = "tag:yaml.org,2002:bool"
+_MERGE_TAG = "tag:yaml.org,2002:merge"
 _MOST_REPEATED = 100_000  # values that aliases may repeat, a long text counting as several
 _TEXT = 64  # characters that count as one value
+_SHOWN = 64  # characters of a key in a complaint
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's booleans: true and false only. A key `on` stays a key. Aliases that repeat too much are refused before
-    anything is made of them."""
+    """YAML 1.2's booleans: true and false only. A key `on` stays a key. Aliases that repeat too much, and keys that are
+    written twice in one mapping, are refused before anything is made of them."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL_TAG]
@@ -36,7 +38,26 @@ class _Loader(yaml.SafeLoader):
         node = super().get_single_node()
         if node is not None:
             _check_aliases(node)
+            self._check_keys(node, set())
         return node
+
+    def _check_keys(self, node: yaml.Node, checked: set[int]) -> None:
+        """Raise when a mapping below `node` has a key twice: one of the two values would be lost."""
+        if id(node) in checked:
+            return
+        checked.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            lines: dict[object, int] = {}
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                name = key.value if key.tag == _MERGE_TAG else self.construct_object(key)
+                if name in lines:
+                    problem = f"the key {str(name)[:_SHOWN]} of line {lines[name]} is written again"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                lines[name] = key.start_mark.line + 1
+        for part in _parts(node):
+            self._check_keys(part, checked)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

@@ -37,6 +37,16 @@ def _check_table(value: str) -> str:
     return value
 
 
+def _check_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of columns are compared as MySQL compares them, in any case."""
+    named: dict[str, str] = {}
+    for column in columns:
+        if (first := named.get(column.casefold())) is not None:
+            raise ValueError(f"the column {column} is named twice" + (f", first as {first}" if first != column else ""))
+        named[column.casefold()] = column
+    return columns
+
+
 def _one_or_more(value: Any) -> Any:
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
@@ -48,6 +58,7 @@ class Root(_Spec):
     where: dict[str, Annotated[list[Scalar], Field(min_length=1), BeforeValidator(_one_or_more)]] = {}
 
     _table = field_validator("table")(_check_table)
+    _columns = field_validator("columns")(_check_columns)
 
 
 class Join(_Spec):
@@ -56,6 +67,7 @@ class Join(_Spec):
     columns: tuple[str, ...] = Field(min_length=1)
 
     _table = field_validator("table")(_check_table)
+    _columns = field_validator("columns")(_check_columns)
 
     @property
     def root_column(self) -> str:

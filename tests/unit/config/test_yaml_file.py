@@ -53,6 +53,10 @@ def test_on_is_a_word(tmp_path: Path) -> None:
         ("index: x\nroot: {table: nodot, columns: [x]}", "root.table: .*database.table"),
         ("index: x\nroot: {table: a.b, columns: []}", "root.columns"),
         (SPEC + "\nextra: 1", "extra: "),
+        (SPEC + "\nindex: other", "the key index of line 2 is written again, line 7, column 1"),
+        ("index: x\nroot: {table: a.b, columns: [n, x, n]}", "root.columns: .*the column n is named twice$"),
+        ("index: x\nroot: {table: a.b, columns: [Name, name]}", "the column name is named twice, first as Name"),
+        (SPEC.replace("[city]", "[city, city]"), "joins.store.columns: .*the column city is named twice"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:
@@ -115,3 +119,24 @@ instances:
         ("db1:7", "capture"),
         ("db1:3306", "capture"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data_dir: /a\n\ndata_dir: /b", "the key data_dir of line 1 is written again, line 3, column 1"),
+        ("instances:\n- source: {port: 1, host: a, port: 2}", "the key port of line 2 is written again, line 2"),
+        ("instances:\n- {source: {host: a}}\n- start: a\n  'start': b", "the key start of line 3"),
+        ("flight: {tokens: {1: a, 0x1: b}}", "the key 1 of line 1 is written again"),
+    ],
+)
+def test_a_key_that_is_written_twice_is_refused_with_both_lines(tmp_path: Path, text: str, message: str) -> None:
+    """One of the two values would be lost, and nobody would know which."""
+    with pytest.raises(ConfigurationError, match=f"is not YAML: {message}"):
+        load_server_settings(write(tmp_path, text))
+
+
+def test_a_merged_key_may_be_written_over(tmp_path: Path) -> None:
+    text = "instances:\n- &a {destination: a, start: first}\n- <<: *a\n  destination: b\n"
+    settings = load_server_settings(write(tmp_path, text))
+    assert [(one.destination, one.start) for one in settings.instances] == [("a", "first"), ("b", "first")]
