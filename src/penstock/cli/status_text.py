@@ -16,6 +16,7 @@ def status_text(status: Mapping[str, Any]) -> str:
     problems = {name: text for name, text in status["problems"].items() if name not in status["reasons"]}
     lines += [f"  {name}: {text}" for name, text in problems.items()]
     lines += ["", *_table([_INSTANCE_HEAD, *(_instance(one, status["time"]) for one in status["instances"])])]
+    lines += [f"{one['destination']} {_began(one)}" for one in status["instances"] if _began(one)]
     clients = [(one["destination"], client) for one in status["instances"] for client in one.get("clients", ())]
     if clients:
         lines += ["", *_table([_CLIENT_HEAD, *(_client(name, client) for name, client in clients)])]
@@ -52,6 +53,14 @@ def _client(destination: str, client: Mapping[str, Any]) -> list[str]:
         str(client["outstanding"]),
         client["lost"] or ("holds the oldest entries" if client["holds_oldest"] else ""),
     ]
+
+
+def _began(one: Mapping[str, Any]) -> str:
+    """Return a line about an instance that began at the end of the log, because it found no cursor."""
+    began: Mapping[str, Any] = one.get("began") or {}
+    if began.get("kind") != "end":
+        return ""
+    return f"began at the end of the log, {_place(began['position'])}: {began['reason']}"
 
 
 def _blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ _RING = 16384
 _UNIT = 1024
 _LEAST_MEMORY = 1 << 16
 _FIRST_OFFSET = 4
+_CONF_DIR = "../conf"  # as canal's files come
 
 
 def fill_instance(taken: Taken, folder: Path) -> None:
@@ -147,11 +148,29 @@ def _meta(taken: Taken, folder: Path) -> None:
 
 
 def data_dir(taken: Taken, folder: Path) -> Path:
-    """canal runs in the folder `bin` beside its `conf`, and paths are relative to that."""
+    """Return the folder of the cursors. `folder` is the conf folder, absolute."""
+    _check_conf_dir(taken, folder)
     text = taken.text("canal.file.data.dir")
-    if text is None or text == "../conf":
-        return folder
+    return folder if text is None or text == _CONF_DIR else _from_bin(text, folder)
+
+
+def _from_bin(text: str, folder: Path) -> Path:
+    """canal runs in the folder `bin` beside its `conf`, and paths are relative to that."""
     return Path(os.path.normpath(folder.parent / "bin" / text))
+
+
+def _check_conf_dir(taken: Taken, folder: Path) -> None:
+    """`${canal.conf.dir}` is the folder that is served. A file that was copied here may name another one, but if that
+    one exists, canal has its instances and cursors there, and to begin without them would lose changes."""
+    text = taken.text("canal.conf.dir")
+    if text is None or text == _CONF_DIR:
+        return
+    named = _from_bin(text, folder)
+    if named.is_dir() and named.resolve() != folder.resolve():
+        raise ConfigurationError(
+            f"canal.conf.dir names {named}, and {folder} is served: canal has instances and cursors in the first; serve"
+            " that one, or take canal.conf.dir out"
+        )
 
 
 def zookeeper(taken: Taken) -> str | None:

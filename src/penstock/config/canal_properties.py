@@ -41,6 +41,7 @@ class CanalInstance:
 def read_canal_server(
     properties: Mapping[str, str], folder: Path, environment: Mapping[str, str] = os.environ
 ) -> CanalServer:
+    folder = _absolute(folder)
     taken = Taken(_effective(properties, folder, "", environment))
     taken.apply(_server_rules(taken.values))
     listed = fill_server(taken, folder)
@@ -55,6 +56,7 @@ def read_canal_instance(
     environment: Mapping[str, str] = os.environ,
 ) -> CanalInstance:
     """`shared` is what canal.properties says; what of that is ignored, the server has reported."""
+    folder = _absolute(folder)
     layers = {**shared, **_for_one(destination, shared), **own, **_for_one(destination, own)}
     taken = Taken(_effective(layers, folder, destination, environment))
     taken.apply(_instance_rules(taken.values, destination, own))
@@ -62,6 +64,12 @@ def read_canal_instance(
     _manager_of_one(taken, destination, shared, own, _effective(shared, folder, destination, environment))
     fill_instance(taken, folder)
     return CanalInstance(taken.settings, tuple(taken.ignored))
+
+
+def _absolute(folder: Path) -> Path:
+    """Return the conf folder as paths in canal's files see it: those are relative to its neighbour `bin`. Links are not
+    followed, because the neighbour is that of the link."""
+    return Path(os.path.normpath(folder.absolute()))
 
 
 def _for_one(destination: str, values: Mapping[str, str]) -> dict[str, str]:

@@ -226,6 +226,7 @@ class Instance:
             about |= {
                 "source": parts.log.source.address,
                 "epoch": parts.log.epoch,
+                "began": parts.begin.to_json(),
                 "first": parts.store.first.to_json(),
                 "latest": latest.to_json(),
                 "acked": parts.store.acked.to_json(),

@@ -11,6 +11,7 @@ from penstock.errors import ConfigurationError, MetaError, PenstockError, Positi
 from penstock.filter import BlockFilter
 from penstock.inspect.place import parse_place
 from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
+from penstock.instance.begin import Begin, judge_begin, log_begin
 from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
 from penstock.instance.counters import Counters
@@ -52,7 +53,7 @@ def open_parts(
         source_log = opening.log
         store = open_store(settings, opening.start, source_log)
         opened.append(store.stop)
-        opening.bring_up(store)
+        begin = opening.bring_up(store)
         endpoint = lambda: source_log.source.endpoint  # noqa: E731
         clients = Clients(store, books.meta, source=endpoint, check_cursor=opening.check_cursor)
         clients.start()
@@ -63,6 +64,7 @@ def open_parts(
     except BaseException:
         in_turn(*opened)
         raise
+    log_begin(settings, begin)
     source_log.complete = tables.complete
     stages = (("tables", tables.follow), ("filter", rules.apply))
     on_jump = partial(_go_on_with, tables, source_log, verify=settings.verify_checksum)
@@ -70,7 +72,7 @@ def open_parts(
     capture = Capture(parts, jitter=jitter, repair=repair)
     places = (lambda: store.acked), (lambda: store.latest)
     watchdog = Watchdog(settings, source_log, *places, capture.give_up_on, tables.compact)
-    return Running(books, source_log, store, clients, tables, rules, capture, watchdog)
+    return Running(books, source_log, store, clients, tables, rules, capture, watchdog, begin)
 
 
 def check_settings(settings: InstanceSettings, *, can_repair: bool = False) -> set[str]:
@@ -143,8 +145,9 @@ class _Opening:
         except PositionLostError:
             return start
 
-    def bring_up(self, store: EventStore) -> None:
-        """To a place in the log that is followed, from which all clients can go on."""
+    def bring_up(self, store: EventStore) -> Begin:
+        """To a place in the log that is followed, from which all clients can go on; returns why there."""
+        has_events = store.first != store.latest
         if self._place is not None and store.latest < self._place:
             store.restart_at(self._place)  # a crash has left it behind all clients
         if self._is_here and store.latest.epoch == self.lineage.epoch:
@@ -154,6 +157,7 @@ class _Opening:
         if self._kinship is Kinship.SAME and store.latest.epoch < self.lineage.epoch:
             # The source was switched before, and nothing of the new log has come into the store yet.
             store.go_on_at(self.log.translated(store.discard_incomplete()))
+        return judge_begin(self._settings, store.latest, has_cursor=self._place is not None, has_events=has_events)
 
     def _check_reached(self, store: EventStore) -> None:
         self.log.check_reached(store.latest, self.log.places.placed(self._seen.end))

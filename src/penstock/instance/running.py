@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from penstock.filter import BlockFilter
 from penstock.instance.assembly import Bookkeeping
+from penstock.instance.begin import Begin
 from penstock.instance.capture import Capture
 from penstock.instance.clients import Clients
 from penstock.instance.source_log import SourceLog
@@ -27,6 +28,7 @@ class Running:
     filter: BlockFilter
     capture: Capture
     watchdog: Watchdog
+    begin: Begin
 
     def save_place(self) -> None:
         """From where capture would go on."""

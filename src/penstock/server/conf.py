@@ -46,5 +46,7 @@ def _known_as(settings: ServerSettings) -> tuple[str, int]:
 
 
 def _handed_down(settings: ServerSettings) -> dict[str, str]:
-    given = {"canal.file.data.dir": settings.data_dir, "canal.zkServers": settings.zookeeper}
+    """Return what the YAML of a server says for instances, as properties; there a relative path would be canal's."""
+    data_dir = None if settings.data_dir is None else settings.data_dir.absolute()
+    given = {"canal.file.data.dir": data_dir, "canal.zkServers": settings.zookeeper}
     return {key: str(value) for key, value in given.items() if value is not None}

@@ -255,6 +255,35 @@ def test_where_cursors_are_kept() -> None:
     assert instance(shared={"canal.auto.reset.latest.pos.mode": "true"}).on_purged == "latest"
 
 
+@pytest.mark.parametrize(("working", "given"), [("/", "/conf"), ("", "conf"), ("bin", "../conf"), ("conf", ".")])
+def test_cursors_are_found_by_whatever_path_the_folder_is_named(
+    working: str, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("bin", "conf"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / working if working != "/" else "/")
+    folder = Path(f"{tmp_path}{given}" if working == "/" else given)
+    conf = tmp_path / "conf"
+    for text, found in (("${canal.conf.dir}", conf), ("../conf", conf), ("../data", tmp_path / "data"), ("/d", "/d")):
+        shared = SHIPPED_SERVER | {"canal.file.data.dir": text}
+        for settings in (
+            read_canal_server(shared, folder, {}).settings,
+            read_canal_instance("example", SHIPPED_INSTANCE, shared, folder, {}).settings,
+        ):
+            assert settings["data_dir"] == Path(found), (text, settings["data_dir"])
+
+
+def test_a_conf_dir_that_is_another_folder_is_refused(tmp_path: Path) -> None:
+    """canal has instances and cursors there; one that does not exist here was copied with the file."""
+    for name in ("conf", "other"):
+        (tmp_path / name).mkdir()
+    for text in ("../conf", str(tmp_path / "conf"), "../conf/../conf", "/nowhere/conf"):
+        found = read_canal_server(SHIPPED_SERVER | {"canal.conf.dir": text}, tmp_path / "conf", {})
+        assert found.settings["data_dir"] == tmp_path / "conf"
+    with pytest.raises(ConfigurationError, match=r"canal.conf.dir names .*other, and .*conf is served"):
+        read_canal_server(SHIPPED_SERVER | {"canal.conf.dir": "../other"}, tmp_path / "conf", {})
+
+
 def test_the_environment_counts_most_then_the_instance_then_the_destination() -> None:
     key = "canal.instance.filter.regex"
     for_one = {"canal.instance.shop.filter.regex": "b.b", key: "a.a"}
