@@ -86,6 +86,11 @@ def mariadb(start_shared_server: StartServer) -> MariaDB:
 
 
 @pytest.fixture(scope="session")
+def mariadb11(start_shared_server: StartServer) -> MariaDB:
+    return start_shared_server("mariadb11")
+
+
+@pytest.fixture(scope="session")
 def mysql57(start_shared_server: StartServer) -> MySQL:
     return start_shared_server("mysql57")
 

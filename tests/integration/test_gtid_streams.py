@@ -11,7 +11,7 @@ from penstock.source import BinlogStream, connect, current_position
 from penstock.testing import DatabaseServer
 from tests.capture import execute, source_of
 
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
 
 @pytest.fixture(params=SOURCES)

@@ -3,7 +3,7 @@
 from tests.services.canal_client import JAVA_CLIENT, PYTHON_CLIENT
 from tests.services.chromium import Chromium
 from tests.services.elasticsearch import ElasticsearchService
-from tests.services.mariadb import MariaDBService
+from tests.services.mariadb import MariaDBService, NewestMariaDBService
 from tests.services.mysql import MYSQL_5_7, MYSQL_8_0, MYSQL_9
 from tests.services.opensearch import OpenSearchService
 from tests.services.service import Service
@@ -16,6 +16,7 @@ _ALL: tuple[Service, ...] = (
     MYSQL_8_0,
     MYSQL_5_7,
     MYSQL_9,
+    NewestMariaDBService(),
     ZooKeeperService(),
     ElasticsearchService(),
     JAVA_CLIENT,

@@ -26,11 +26,12 @@ class Header:
     flags: int = 0
     is_made_up: bool = False  # by the server, for the stream: end position 0
     is_checksummed: bool = True
+    has_end: bool = True  # MariaDB 11.4 writes no end position into events inside a transaction
 
 
 def event(kind: int, body: bytes, header: Header) -> bytes:
     size = 19 + len(body) + 4 * header.is_checksummed
-    end = 0 if header.is_made_up else (header.position + size) & 0xFFFFFFFF
+    end = 0 if header.is_made_up or not header.has_end else (header.position + size) & 0xFFFFFFFF
     flags = header.flags | (ARTIFICIAL if header.is_made_up else 0)
     head = struct.pack("<IBIIIH", header.timestamp, kind, header.server_id, size, end, flags)
     return with_checksum(head + body) if header.is_checksummed else head + body

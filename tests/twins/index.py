@@ -61,14 +61,14 @@ def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[
             return BAD_SIZE, at, found
         if size > end - at:
             return STARVED, at, found
-        if kind in _FOR_PYTHON or (flags & 0x20 and next_position == 0):
+        if kind in _FOR_PYTHON or (flags & 0x20 and (next_position == 0 or kind == 163)):
             return ATTENTION, at, found
         body = data[at + 19 : at + size - state.checksum]
         if state.is_verified and state.checksum:
             (crc,) = struct.unpack_from("<I", data, at + size - 4)
             if zlib.crc32(data[at : at + size - 4]) != crc:
                 return BAD_CHECKSUM, at, found
-        position = _unwrapped(next_position, state.position) - size
+        position = _unwrapped(next_position, state.position) - size if next_position else state.position
         if position < state.position:
             return BAD_POSITION, at, found
         _begin(state, kind, body, position, timestamp, server)

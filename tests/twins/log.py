@@ -42,6 +42,7 @@ class LogWriter:
     file: str = "binlog.000001"
     is_mariadb: bool = True
     is_checksummed: bool = True
+    has_ends: bool = True  # in the headers of events inside a transaction; from MariaDB 11.4 on there are none
     timestamp: int = 1_700_000_000
     position: int = 4
     data: bytearray = field(default_factory=bytearray)
@@ -52,10 +53,12 @@ class LogWriter:
     _transaction: int = 4
     _commit_us: int = 0
     _ordinal: int = 0
+    _is_inside: bool = False  # a transaction: after its first event and before its last
 
     def add(self, kind: int, body: bytes, *, flags: int = 0) -> int:
         """Gives the offset in the file."""
-        header = Header(self.position, self.timestamp, flags=flags, is_checksummed=self.is_checksummed)
+        has_end = self.has_ends or not self._is_inside
+        header = Header(self.position, self.timestamp, flags=flags, is_checksummed=self.is_checksummed, has_end=has_end)
         return self.add_raw(event(kind, body, header))
 
     def add_raw(self, raw: bytes) -> int:
@@ -77,7 +80,8 @@ class LogWriter:
         return self._format(Header(is_made_up=True))
 
     def _format(self, header: Header) -> bytes:
-        version = "10.11.6-MariaDB-log" if self.is_mariadb else "8.4.0"
+        mariadb = "10.11.6-MariaDB-log" if self.has_ends else "11.8.2-MariaDB-log"
+        version = mariadb if self.is_mariadb else "8.4.0"
         return ev.format_description_event(header, is_checksummed=self.is_checksummed, version=version)
 
     def begin(self, *, is_standalone: bool = False, statement: bytes = b"BEGIN") -> None:
@@ -89,6 +93,7 @@ class LogWriter:
         if self.is_mariadb:
             self.add(ev.MARIADB_GTID, ev.mariadb_gtid(5, self._number, is_standalone=is_standalone))
             self._gtid = f"5-1-{self._number}"
+            self._is_inside = not is_standalone
             return
         self._commit_us += 123_456
         self.add(ev.GTID, ev.mysql_gtid(SOURCE, self._number, self._commit_us))
@@ -131,6 +136,7 @@ class LogWriter:
         self._ordinal += 1
 
     def commit(self, *, with_query: bool = False) -> None:
+        self._is_inside = False
         self.add(ev.QUERY, ev.query(b"COMMIT")) if with_query else self.add(ev.XID, ev.xid(self._number))
         self.boundaries.append(self.position)
 

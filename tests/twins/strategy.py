@@ -181,7 +181,9 @@ def write_rows(draw: st.DrawFn, log: LogWriter, table_id: int, table: TableSchem
 def logs(draw: st.DrawFn, files: int = 2, transactions: int = 3, *, is_checksummed: bool | None = None) -> LogWriter:
     """Up to `files` files of transactions on two tables, with statements and made-up events between them."""
     checksummed = draw(st.booleans()) if is_checksummed is None else is_checksummed
-    log = LogWriter(is_mariadb=draw(st.booleans()), is_checksummed=checksummed)
+    is_mariadb = draw(st.booleans())
+    has_ends = not is_mariadb or draw(st.booleans())
+    log = LogWriter(is_mariadb=is_mariadb, is_checksummed=checksummed, has_ends=has_ends)
     both = {7: draw(tables(st.integers(1, 6))), 8: draw(tables(st.integers(1, 4), "lines"))}
     with_default = draw(st.booleans())
     for number in range(1, draw(st.integers(1, files)) + 1):

@@ -34,7 +34,9 @@ class Server(Protocol):
 
     def now_us(self) -> int: ...
 
-    def stream(self, start: Position, *, verify: bool, lenient: bool) -> AbstractContextManager[Stream]: ...
+    def stream(
+        self, start: Position, *, verify: bool, lenient: bool, annotations: bool = False
+    ) -> AbstractContextManager[Stream]: ...
 
 
 def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:

@@ -45,7 +45,8 @@ class ServerLog:
     def __iter__(self) -> Iterator[Block]:
         if self.start >= self.end and not self._follow:
             return
-        with self._server.stream(self._asked_for(self.start), verify=self._verify, lenient=True) as stream:
+        how = {"verify": self._verify, "lenient": True, "annotations": True}
+        with self._server.stream(self._asked_for(self.start), **how) as stream:
             for block in stream:
                 if block is not None and (rest := self._after_start(block)):
                     yield rest

@@ -1,6 +1,7 @@
-"""Only the checksums: is every event of a file whole, and does it match its checksum?
+"""Only the frames: is every event of a file whole, does it match its checksum, and does it lie where it says?
 
-Knows nothing of what events mean, so it also goes through logs that cannot be decoded.
+Knows nothing of what events mean, so it also goes through logs that cannot be decoded. Whatever is wrong here, reading
+the log stops at as well.
 """
 
 import zlib
@@ -14,8 +15,11 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.checksum import TABLES, crc32
 from penstock.binlog.events.layout import (
+    ARTIFICIAL,
     CHECKSUM,
     ENCRYPTED_MAGIC,
+    END_AT,
+    FLAGS_AT,
     HEADER,
     IN_USE,
     LARGEST_EVENT,
@@ -23,12 +27,18 @@ from penstock.binlog.events.layout import (
     EventType,
     event_name,
 )
-from penstock.binlog.kernel import BYTES, I64, TRIPLE, U32S_IN, kernel, u32
+from penstock.binlog.events.stop import PROBLEMS, Stop
+from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, little, shared, u16, u32
 from penstock.inspect.file_log import printable
 
 _START_ENCRYPTION = int(EventType.MARIADB_START_ENCRYPTION)
+_ROTATE, _HEARTBEAT, _HEARTBEAT_V2, _GTID_LIST = (
+    int(kind) for kind in (EventType.ROTATE, EventType.HEARTBEAT, EventType.HEARTBEAT_V2, EventType.MARIADB_GTID_LIST)
+)
+_PAYLOAD, _LAST_COMPRESSED = int(EventType.TRANSACTION_PAYLOAD), int(EventType.MARIADB_PARTIAL_ROW_DATA)
 _PART_BYTES = 64 << 20
-_END, _PART, _FORMAT, _CUT, _BAD_SIZE, _BAD_CHECKSUM, _ENCRYPTED = range(7)
+_END, _PART, _FORMAT, _CUT, _BAD_SIZE, _BAD_CHECKSUM, _BAD_POSITION, _ENCRYPTED = range(8)
+_WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 bits
 
 
 @dataclass(slots=True)
@@ -39,9 +49,33 @@ class Verdict:
     problem: str = ""  # what is wrong at the first broken place
 
 
-@kernel(TRIPLE(BYTES, I64, I64, I64, U32S_IN, I64))
-def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: int) -> Any:  # noqa: PLR0911 - see the end
-    """Events from `at` on, about `part` bytes; gives (why it stopped, where, events)."""
+@shared
+def _end_of(data: Any, at: Any, size: Any, before: Any) -> Any:
+    """Where an event says that it ends, if the one before it ends at `before`; -1 when that cannot be."""
+    kind, end = data[at + 4], u32(data, at + END_AT)
+    if kind == _ROTATE and size >= HEADER + 8:
+        return little(data, at + HEADER, 8)
+    is_made_up = u16(data, at + FLAGS_AT) & ARTIFICIAL
+    if (end == 0 and is_made_up) or kind in (_HEARTBEAT, _HEARTBEAT_V2):
+        return before
+    if end == 0:
+        return before + size
+    last = before & ~_LOW | end
+    if last < before - (_WRAP >> 1):
+        last += _WRAP
+    if kind == _GTID_LIST and is_made_up:
+        return max(last, before)
+    if last - size < before:
+        # What holds other events is laid where there is room for it.
+        holds_others = kind == _PAYLOAD or _START_ENCRYPTION <= kind <= _LAST_COMPRESSED
+        return before + size if holds_others else np.int64(-1)
+    return last
+
+
+@kernel(TRIPLE(BYTES, I64, I64, I64, U32S_IN, I64, I64S))
+def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: int, position: Any) -> Any:  # noqa: PLR0911 - see the end
+    """Events from `at` on, about `part` bytes; gives (why it stopped, where, events). `position` is where the log is
+    by what the events say."""
     end = np.int64(data.size)
     stop = at + part
     while at < stop:
@@ -58,6 +92,10 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
             return _FORMAT, at, count
         if checksum and crc32(data, at, at + size - 4, crc_tables) != u32(data, at + size - 4):
             return _BAD_CHECKSUM, at, count
+        last = _end_of(data, at, size, position[0])
+        if last < 0:
+            return _BAD_POSITION, at, count
+        position[0] = last
         count += 1
         at += size
         if data[at - size + 4] == _START_ENCRYPTION:
@@ -92,6 +130,7 @@ class _Walk:
         self._verdict = Verdict()
         self._checksum = 0  # bytes of it at the end of each event
         self._base = 0  # offset in the file of what is in memory
+        self._position = np.array([len(MAGIC)], np.int64)  # where the log is by what its events say
 
     def run(self, pieces: Iterator[NDArray[np.uint8]]) -> Verdict:
         data = np.empty(0, np.uint8)
@@ -121,7 +160,7 @@ class _Walk:
         why = _PART
         while why in {_PART, _FORMAT}:
             why, at, self._verdict.events = _walk(
-                data, at, self._checksum, self._verdict.events, TABLES, self._part_bytes
+                data, at, self._checksum, self._verdict.events, TABLES, self._part_bytes, self._position
             )
             if why == _FORMAT:
                 why, at = self._learn(data, at)
@@ -134,6 +173,8 @@ class _Walk:
         self._checksum = _checksum_of(event)
         if self._checksum and not _is_sound(event):
             return _BAD_CHECKSUM, at
+        if end := int.from_bytes(event[END_AT : END_AT + 4], "little"):
+            self._position[0] = end
         self._verdict.events += 1
         self._verdict.has_checksums |= self._checksum > 0
         return _FORMAT, at + len(event)
@@ -149,6 +190,7 @@ class _Walk:
             _CUT: f"the file ends inside this event, {data.size - at} bytes after it began",
             _BAD_SIZE: "the event's size is not one that an event can have",
             _BAD_CHECKSUM: "the event does not match its checksum",
+            _BAD_POSITION: PROBLEMS[Stop.BAD_POSITION],
         }[why]
         extract = data[at : at + 24].tobytes().hex(" ")
         return f"{self._name}:{self._base + at} {name}: {what}; bytes there: {extract}"

@@ -4,7 +4,8 @@ COM_BINLOG_DUMP       position 4 | flags 2 | server id 4 | file
 COM_BINLOG_DUMP_GTID  flags 2 | server id 4 | length of the file 4 | file | position 8 | length of the set 4 | set
 A set                 sources 8 | each: uuid 16 | ranges 8 | each: first 8, last + 1 8
   with tags           1 | sources 6 | 1 | each: uuid 16 | twice the length of the tag 1 | tag | ranges as above
-MariaDB takes its set as a session variable, and then COM_BINLOG_DUMP without a file.
+MariaDB takes its set as a session variable, and then COM_BINLOG_DUMP without a file. It leaves the statements behind
+rows out unless a flag asks for them.
 """
 
 import struct
@@ -16,16 +17,18 @@ COM_BINLOG_DUMP = 0x12
 COM_BINLOG_DUMP_GTID = 0x1E
 _FIRST = 4  # byte of a file after its magic
 _BY_GTID = 0x04
+_WITH_ANNOTATIONS = 0x02  # for MariaDB; to MySQL it means nothing
 _WITH_TAGS = 1
 
 
-def from_position(start: Position, server_id: int) -> bytes:
-    return struct.pack("<IHI", start.offset, 0, server_id) + start.file.encode()
+def from_position(start: Position, server_id: int, *, annotations: bool = False) -> bytes:
+    flags = _WITH_ANNOTATIONS if annotations else 0
+    return struct.pack("<IHI", start.offset, flags, server_id) + start.file.encode()
 
 
-def from_the_beginning(server_id: int) -> bytes:
+def from_the_beginning(server_id: int, *, annotations: bool = False) -> bytes:
     """Or from where MariaDB's session says."""
-    return struct.pack("<IHI", _FIRST, 0, server_id)
+    return struct.pack("<IHI", _FIRST, _WITH_ANNOTATIONS if annotations else 0, server_id)
 
 
 def after_gtids(executed: GtidSet, server_id: int) -> bytes:

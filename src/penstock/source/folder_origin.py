@@ -97,6 +97,7 @@ class FolderOrigin:
         by_gtids: bool = False,  # noqa: ARG002
         semi_sync: bool = False,  # noqa: ARG002
         lenient: bool = False,
+        annotations: bool = False,  # noqa: ARG002 - its files have them, and they are always there
     ) -> DirectoryStream:
         return DirectoryStream(self._settings, start, verify=verify, lenient=lenient, folder=self._folder)
 

@@ -128,4 +128,5 @@ class Origin(Protocol):
         by_gtids: bool = False,
         semi_sync: bool = False,
         lenient: bool = False,
+        annotations: bool = False,
     ) -> LogStream: ...

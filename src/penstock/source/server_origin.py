@@ -82,8 +82,9 @@ class ServerOrigin:
         by_gtids: bool = False,
         semi_sync: bool = False,
         lenient: bool = False,
+        annotations: bool = False,
     ) -> BinlogStream:
-        how = {"by_gtids": by_gtids, "semi_sync": semi_sync, "lenient": lenient}
+        how = {"by_gtids": by_gtids, "semi_sync": semi_sync, "lenient": lenient, "annotations": annotations}
         return BinlogStream(self._settings, start, verify=verify, server_id=server_id, **how)
 
     def _rows(self, sql: str, **limits: Any) -> Sequence[tuple[object, ...]]:

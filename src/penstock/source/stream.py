@@ -29,6 +29,7 @@ from penstock.errors import (
     SourceConnectionError,
 )
 from penstock.model import FileMark, Position
+from penstock.source.annotations import are_positions_by_size, without_annotations
 from penstock.source.connection import connect, translated
 from penstock.source.dump import (
     COM_BINLOG_DUMP,
@@ -70,14 +71,17 @@ class BinlogStream:
         server_id: int | None = None,
         semi_sync: bool = False,
         lenient: bool = False,
+        annotations: bool = False,
     ) -> None:
         """With `by_gtids` the server finds the place: after the GTIDs of `start`, whatever its own files are. No two
         streams may have one server id; without one it is drawn. `semi_sync` is for the one stream that keeps what comes
-        and says so with `acknowledge`; `lenient` for one that only looks, which an incident does not end."""
+        and says so with `acknowledge`; `lenient` for one that only looks, which an incident does not end. With
+        `annotations` MariaDB's statements behind rows are among the events; without, they are not."""
         self._server_id = server_id or draw_server_id()
         self._settings = settings
         self._start = start
         self._by_gtids = start.gtids if by_gtids else None
+        self._annotations = annotations
         self._reader = BlockReader(start, verify=verify, lenient=lenient, decrypted=True)
         self._unwrapper = PacketUnwrapper(semi_sync=semi_sync)
         self._asks_for_semi_sync = semi_sync
@@ -148,14 +152,16 @@ class BinlogStream:
 
     def _request(self) -> tuple[int, bytes]:
         """The command that starts the stream, and what goes with it."""
+        server_info = self._connection.get_server_info()
+        annotations = "MariaDB" in server_info and (self._annotations or are_positions_by_size(server_info))
         if self._by_gtids is None:
-            return COM_BINLOG_DUMP, from_position(self._start, self._server_id)
+            return COM_BINLOG_DUMP, from_position(self._start, self._server_id, annotations=annotations)
         if not self._by_gtids.is_mariadb:
             return COM_BINLOG_DUMP_GTID, after_gtids(self._by_gtids, self._server_id)
         with self._connection.cursor() as cursor:
             cursor.execute("SET @slave_connect_state = %s", (self._by_gtids.text,))
             cursor.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")
-        return COM_BINLOG_DUMP, from_the_beginning(self._server_id)
+        return COM_BINLOG_DUMP, from_the_beginning(self._server_id, annotations=annotations)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -183,11 +189,19 @@ class BinlogStream:
             ended = self._unwrapper.status != 0
             pending = getattr(self._socket, "pending", None)
             is_last = ended or not ((pending and pending()) or poll.poll(0))
-            yield from self._reader.blocks(flush=is_last, keep_loose=True)
+            yield from self._wanted(self._reader.blocks(flush=is_last, keep_loose=True))
             if is_last:
                 yield None
             if ended:
                 raise self._ended(self._inbox[read:size].tobytes())
+
+    def _wanted(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        if self._annotations:
+            yield from blocks
+            return
+        for block in blocks:
+            if (rest := without_annotations(block)) is not None:
+                yield rest
 
     @property
     def _socket(self) -> socket.socket:

@@ -3,7 +3,7 @@
 from penstock.testing.apt import PackageFolder, unpack
 from penstock.testing.cache import Report, build_once, cache_folder, has_folder, locked
 from penstock.testing.database import DatabaseServer, OptionValue
-from penstock.testing.mariadb import Installation, MariaDB
+from penstock.testing.mariadb import Installation, MariaDB, unpack_mariadb
 from penstock.testing.process import ServerProcess, free_port, poll_until
 from penstock.testing.server import Server
 
@@ -23,4 +23,5 @@ __all__ = [
     "locked",
     "poll_until",
     "unpack",
+    "unpack_mariadb",
 ]

@@ -45,7 +45,16 @@ class Installation:
     @classmethod
     def find(cls, cache: Path | None = None) -> "Installation | None":
         """The machine's own, if it is new enough and complete, else an unpacked one."""
-        return _installed() or _unpacked(_target(cache))
+        return _installed() or cls.unpacked(_target(cache))
+
+    @classmethod
+    def unpacked(cls, folder: Path) -> "Installation | None":
+        """The MariaDB that `unpack_mariadb` put into `folder`, or None when the folder has none."""
+        share = _share_in(folder / "usr/share")
+        if share is None:
+            return None
+        program = PackageFolder(folder).command("usr/sbin/mariadbd")
+        return cls(tuple(program), share, folder / "usr/lib/mysql/plugin")
 
     @classmethod
     def fetch(cls, report: Report, cache: Path | None = None) -> "Installation":
@@ -58,11 +67,16 @@ class Installation:
                 f"no MariaDB server was found on this machine: install one, {'.'.join(map(str, OLDEST))} or newer"
             )
         target = _target(cache)
-        build_once(target, lambda folder: _unpack(folder, report), report)
-        unpacked = _unpacked(target)
+        build_once(target, lambda folder: unpack_mariadb(folder, report), report)
+        unpacked = cls.unpacked(target)
         if unpacked is None:
             raise ServerStartError(f"{target} has no usable MariaDB: remove the folder to fetch it anew")
         return unpacked
+
+
+def unpack_mariadb(folder: Path, report: Report, *, suite: str | None = None) -> None:
+    """Unpack Debian's MariaDB into an existing folder: that of the machine's own release, or of another suite."""
+    unpack(folder, _PACKAGES, report, without_libraries=_EXTRAS, suite=suite)
 
 
 class MariaDB(DatabaseServer):
@@ -139,18 +153,6 @@ def _installed() -> Installation | None:
             if share is not None:
                 return Installation((program,), share, None)
     return None
-
-
-def _unpack(folder: Path, report: Report) -> None:
-    unpack(folder, _PACKAGES, report, without_libraries=_EXTRAS)
-
-
-def _unpacked(target: Path) -> Installation | None:
-    share = _share_in(target / "usr/share")
-    if share is None:
-        return None
-    program = PackageFolder(target).command("usr/sbin/mariadbd")
-    return Installation(tuple(program), share, target / "usr/lib/mysql/plugin")
 
 
 def _share_in(folder: Path) -> Path | None:

@@ -54,7 +54,14 @@ class FakeServer:
         return Position(FILE, self.log.position + self.gap)
 
     @contextmanager
-    def stream(self, start: Position, *, verify: bool, lenient: bool) -> Iterator[FakeStream]:
+    def stream(
+        self,
+        start: Position,
+        *,
+        verify: bool,
+        lenient: bool,
+        annotations: bool = False,  # noqa: ARG002
+    ) -> Iterator[FakeStream]:
         assert verify
         assert lenient
         assert start.offset <= 0xFFFFFFFF
@@ -183,7 +190,14 @@ class ManyFiles:
         return Position(name, log.position)
 
     @contextmanager
-    def stream(self, start: Position, *, verify: bool, lenient: bool) -> Iterator[FakeStream]:
+    def stream(
+        self,
+        start: Position,
+        *,
+        verify: bool,
+        lenient: bool,
+        annotations: bool = False,  # noqa: ARG002
+    ) -> Iterator[FakeStream]:
         assert verify
         assert lenient
         self.asked.append(start)

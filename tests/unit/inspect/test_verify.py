@@ -9,11 +9,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from penstock.binlog.events.file import LogFile
+from penstock.errors import BinlogError
 from penstock.inspect.verify import Verdict, verify_file
-from tests.twins.event import MAGIC
+from tests.twins.event import MAGIC, MARIADB_ANNOTATE
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
-from tests.twins.verify import BAD_CHECKSUM, BAD_SIZE, CUT, ENCRYPTED, WHOLE, walk
+from tests.twins.verify import BAD_CHECKSUM, BAD_POSITION, BAD_SIZE, CUT, ENCRYPTED, WHOLE, walk
 from tests.unit.render.shop_log import shop_log
 
 MANY = settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -21,6 +23,7 @@ WORDS = {
     CUT: "the file ends inside this event",
     BAD_SIZE: "size is not one that an event can have",
     BAD_CHECKSUM: "does not match its checksum",
+    BAD_POSITION: "says that it lies before the one before it",
     ENCRYPTED: "is encrypted from here on",
 }
 
@@ -103,3 +106,24 @@ def test_what_is_encrypted_is_not_checked(tmp_path: Path) -> None:
     hold(found, raw)
     assert found.events == 2
     assert "only its server has the key" in found.problem
+
+
+@pytest.mark.parametrize("has_ends", [True, False])
+def test_it_agrees_with_reading_on_where_events_lie(tmp_path: Path, has_ends: bool) -> None:
+    """From MariaDB 11.4 on events inside a transaction have no end position; a wrong one is wrong for both."""
+    log = LogWriter(has_ends=has_ends).open()
+    log.begin()
+    log.add(MARIADB_ANNOTATE, b"INSERT")
+    log.commit()
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + bytes(log.data))
+    assert verdict_of(path, 1 << 20).problem == ""
+    assert list(LogFile(path))[-1].end.offset == path.stat().st_size
+    at, log.position = log.position, 60
+    log.begin()
+    path.write_bytes(MAGIC + bytes(log.data))
+    found = verdict_of(path, 1 << 20)
+    hold(found, path.read_bytes())
+    assert f"binlog.000001:{at} MARIADB_GTID: the event says that it lies before the one before it" in found.problem
+    with pytest.raises(BinlogError, match=f"000001:{at}.*lies before the one before it"):
+        list(LogFile(path))

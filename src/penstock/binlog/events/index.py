@@ -34,6 +34,7 @@ from penstock.binlog.events.layout import (
     SIZE_AT,
     TYPE_AT,
     Entry,
+    EventType,
 )
 from penstock.binlog.events.opening import open_transaction
 from penstock.binlog.events.roles import BETWEEN, ENDS, FOR_PYTHON, INCIDENT, MAPS, OPENS, ROLE_OF, ROWS, STATEMENT
@@ -89,6 +90,7 @@ from penstock.binlog.kernel import (
 _OTHER, _BEGIN, _ROWS, _DDL, _END = (
     int(entry) for entry in (Entry.OTHER, Entry.BEGIN, Entry.ROWS, Entry.DDL, Entry.END)
 )
+_GTID_LIST = int(EventType.MARIADB_GTID_LIST)
 # QUERY: thread 4 | seconds 4 | database length 1 | error 2 | variables length 2 | variables | database, 0 | text
 _DATABASE_LENGTH, _VARIABLES_LENGTH, _VARIABLES = 8, 11, 13
 # TABLE_MAP and rows: table id 6 | flags 2
@@ -98,13 +100,19 @@ _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 b
 
 @shared
 def _place(state: Any, at: Any, size: Any, end_position: Any) -> Any:
-    """Where an event begins and ends in the file, and a reason to stop if that cannot be."""
+    """Where an event begins and ends in the file, and a reason to stop if that cannot be.
+
+    An event lies after the one before it. Its header confirms that, or says how many bytes were left out on the way;
+    from MariaDB 11.4 on the events inside a transaction have no end position, and the sizes alone say where they are.
+    """
     if state[FRAME_TOTAL]:
         inner = at + state[FRAME_SHIFT]
         first = state[FRAME_AT] + inner * state[FRAME_SPAN] // state[FRAME_TOTAL]
         last = state[FRAME_AT] + (inner + size) * state[FRAME_SPAN] // state[FRAME_TOTAL]
         return first, last, BAD_SIZE if inner + size > state[FRAME_TOTAL] else NO_REASON
     before = state[POSITION]
+    if end_position == 0:
+        return before, before + size, NO_REASON
     last = before & ~_LOW | end_position
     if last < before - (_WRAP >> 1):
         last += _WRAP
@@ -170,7 +178,7 @@ def _index_events(
             role == FOR_PYTHON
             or state[ALERT]
             or (role == INCIDENT and not state[LENIENT])
-            or (end_position == 0 and u16(data, at + FLAGS_AT) & ARTIFICIAL)
+            or (u16(data, at + FLAGS_AT) & ARTIFICIAL and (end_position == 0 or kind == _GTID_LIST))
         ):
             return ATTENTION, at, count
         stop = at + size - state[CHECKSUM_BYTES]

@@ -5,7 +5,8 @@ Event header, 19 bytes, little-endian:
     timestamp 4 | type 1 | server id 4 | size 4 | end position 4 | flags 2
 
 The size counts the header and, where checksums are on, the CRC32 in the last four bytes. The end position is
-that of the file and wraps at 4 GiB; it is 0 in events that the server makes up for the stream.
+that of the file and wraps at 4 GiB. It is 0 in events that the server makes up for the stream, and, from MariaDB 11.4
+on (binlog_legacy_event_pos=OFF), in all events inside a transaction but its first and its last.
 """
 
 from enum import IntEnum

@@ -277,6 +277,8 @@ class BlockReader:
                 self._seal(feed)
                 if not _is_made_up(event):
                     yield from self._expand(event, start, span, depth)
+                elif event[TYPE_AT] == EventType.MARIADB_GTID_LIST and not depth:
+                    self._skip_to(self._end_in_header(event))
         except EventProblemError as problem:
             yield from self._cut_any(feed)
             raise self._broken(problem, event, start, span) from None
@@ -317,6 +319,10 @@ class BlockReader:
             raise EventProblemError(PROBLEMS[Stop.BAD_EVENT])
         self._file = file
         self._state.seek(offset)
+
+    def _skip_to(self, end: int) -> None:
+        """MariaDB leaves out the transactions before the GTIDs that it was asked for, and says where they end."""
+        self._state.seek(max(end, int(self._state.slots[POSITION])))
 
     def _verify(self, event: memoryview) -> None:
         slots = self._state.slots
@@ -367,11 +373,15 @@ class BlockReader:
             inside = feed.at + int(slots[FRAME_SHIFT])
             start = at + inside * span // total
             return start, at + (inside + size) * span // total - start
-        before, low = int(slots[POSITION]), int.from_bytes(feed.event[END_AT : END_AT + 4], "little")
+        return max(int(slots[POSITION]), self._end_in_header(feed.event) - size), size
+
+    def _end_in_header(self, event: memoryview) -> int:
+        """The end position that an event has in its header, beyond 4 GiB too; 0 when it has none."""
+        before, low = int(self._state.slots[POSITION]), int.from_bytes(event[END_AT : END_AT + 4], "little")
         end = before // _WRAP * _WRAP + low
         if end < before - _WRAP // 2:
             end += _WRAP
-        return max(before, end - size) if low else before, size
+        return end if low else 0
 
     @contextmanager
     def _frame(self, start: int, span: int, total: int) -> Generator[None]:
@@ -419,8 +429,11 @@ class BlockReader:
 
 
 def _is_made_up(event: memoryview) -> bool:
+    """By the server for the stream: its bytes are in no file. MariaDB's list of GTIDs nevertheless has an end position,
+    that of the events that were left out before it."""
     flags = int.from_bytes(event[FLAGS_AT : FLAGS_AT + 2], "little")
-    return bool(flags & ARTIFICIAL) and not any(event[END_AT : END_AT + 4])
+    has_end = any(event[END_AT : END_AT + 4])
+    return bool(flags & ARTIFICIAL) and (not has_end or event[TYPE_AT] == EventType.MARIADB_GTID_LIST)
 
 
 def _read(stream: Any, into: NDArray[np.uint8]) -> int:
