@@ -2,10 +2,13 @@
 
 import json
 import logging
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -15,13 +18,16 @@ from penstock.config import ConfFolder
 from penstock.server import Server
 from penstock.testing import DatabaseServer
 from tests.capture import execute, poll
+from tests.integration.test_canal_clients import values
 from tests.integration.test_canal_port import changes
+from tests.services.canal_client import PYTHON_CLIENT, Driver
 from tests.unit.server.admin_support import status_of
 
 SERVER = """
 canal.ip = 127.0.0.1
 canal.port = 0
-canal.metrics.pull.port = 0
+penstock.admin.port = 0
+penstock.flight.port = 0
 canal.destinations = example
 canal.conf.dir = ../conf
 canal.file.data.dir = ${canal.conf.dir}
@@ -45,16 +51,19 @@ def write_conf(folder: Path, server: DatabaseServer, of_server: str = "", of_ins
 def serving(conf: Path) -> Iterator[Server]:
     """A server of a conf folder, once its instance captures."""
     folder = ConfFolder(conf)
-    settings = folder.read().server
-    ports = {"flight": settings.flight.model_copy(update={"port": 0})}
-    ports["admin"] = settings.admin.model_copy(update={"port": 0})
-    server = Server(settings.model_copy(update=ports), folder, 0)
+    server = Server(folder.read().server, folder, 0)
     try:
         server.start()
         assert poll(lambda: "example" in server.instances and server.instances["example"].state.value == "following")
         yield server
     finally:
         server.stop()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
 
 
 def rows_of(server: Server, table: str, count: int) -> list[dict[str, Any]]:
@@ -146,3 +155,73 @@ def test_a_start_that_was_asked_for_is_no_warning(
         (one,) = status_of(server)["instances"]
         assert (one["began"]["kind"], one["began"]["position"]["offset"]) == ("configured", offset)
     assert "at the end of the log" not in caplog.text
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York", "UTC"])
+@pytest.mark.canal_python
+def test_canals_client_sees_timestamps_in_the_zone_of_the_machine(
+    mariadb: DatabaseServer,
+    database: Callable[[DatabaseServer], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    zone: str,
+) -> None:
+    """As canal gives them, whose Java takes TZ. The other database server's own clock says what is right."""
+    name = f"{database(mariadb)}.t"
+    execute(mariadb, f"CREATE TABLE {name} (id INT PRIMARY KEY, t TIMESTAMP(3) NULL, d DATETIME)")
+    monkeypatch.setenv("TZ", zone)
+    moments = [datetime(2024, month, 15, 22, 30, 15, 678000, UTC) for month in (1, 7)]
+    with serving(write_conf(tmp_path, mariadb)) as server, Driver(PYTHON_CLIENT.command()) as python:
+        assert server.canal is not None
+        python.ask("connect", "127.0.0.1", server.canal.port)
+        python.ask("subscribe", "example", 1001, name.replace(".", "\\."))
+        texts = list[str]()
+        for number, moment in enumerate(moments):
+            offset = moment.astimezone(ZoneInfo(zone)).strftime("%z")
+            with mariadb.connect() as connection, connection.cursor() as cursor:
+                cursor.execute(f"SET time_zone = '{offset[:3]}:{offset[3:]}'")
+                cursor.execute(
+                    f"INSERT INTO {name} VALUES ({number}, FROM_UNIXTIME({moment.timestamp():.3f}), '2024-01-01')"
+                )
+                connection.commit()
+                cursor.execute(f"SELECT CAST(t AS CHAR) FROM {name} WHERE id = {number}")
+                texts += [str(text) for (text,) in cursor.fetchall()]
+        rows = list[dict[str, Any]]()
+
+        def has_all() -> bool:
+            message = python.ask("getWithoutAck", 100)
+            rows.extend(values(message))
+            return len(rows) >= len(moments)
+
+        assert poll(has_all)
+    assert [row["t"] for row in rows] == texts
+    assert {row["d"] for row in rows} == {"2024-01-01 00:00:00"}, "a DATETIME has no zone"
+
+
+def test_two_servers_of_canals_files_run_on_one_host(mariadb: DatabaseServer, table: str, tmp_path: Path) -> None:
+    """One has its ports from its own keys, the other from a server.yml beside canal's file."""
+    first, second, yaml_ports = tmp_path / "a", tmp_path / "b", (free_port(), free_port())
+    one = write_conf(first, mariadb)
+    own = "penstock.admin.port = 0\npenstock.flight.port = 0\n"
+    other = write_conf(second, mariadb)
+    properties = other / "canal.properties"
+    properties.write_text(properties.read_text().replace(own, ""))
+    (other / "server.yml").write_text(f"flight: {{port: {yaml_ports[0]}}}\nadmin: {{port: {yaml_ports[1]}}}\n")
+    with serving(one) as a, serving(other) as b:
+        assert [b.flight.port, b.admin and b.admin.port] == [*yaml_ports]
+        addresses = [address for server in (a, b) for address, _ in server.ports.values()]
+        assert len({*addresses}) == 6, addresses
+        execute(mariadb, f"INSERT INTO {table} VALUES (1)")
+        for server in (a, b):
+            assert status_of(server)["instances"][0]["state"] == "following"
+
+
+def test_an_open_port_is_warned_about_at_the_start(
+    mariadb: DatabaseServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = write_conf(tmp_path, mariadb)
+    properties = conf / "canal.properties"
+    properties.write_text(properties.read_text().replace("canal.ip = 127.0.0.1", ""))
+    with caplog.at_level(logging.WARNING), serving(conf):
+        pass
+    assert "CANAL'S PORT 0 ON EVERY ADDRESS OF THIS MACHINE IS OPEN TO EVERYBODY, WITHOUT A PASSWORD" in caplog.text

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from penstock.config import InstanceSettings, ServerSettings, Snapshot
+from penstock.cli.config_check import check_lines, describe_check
+from penstock.config import InstanceSettings, ServerSettings
 from penstock.config.folder_look import look_at
 from penstock.config.shown import as_yaml
-from penstock.config.snapshot import SERVER, FoundInstance
 
 app = typer.Typer(help="Look at configuration files.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -39,7 +39,9 @@ def check(
 ) -> None:
     """Say of each destination whether its settings are right; nothing is connected to.
 
-    Keys of canal's files that count for nothing are named, with the reasons in JSON. Ends with 1 if something is wrong.
+    A port that is open to everybody is warned about. Keys of canal's files that count for nothing are listed by the
+    reason; one that is almost a property of canal is named with it. For each destination it says in which time zone
+    canal's clients see TIMESTAMP values. Ends with 1 if something is wrong.
 
     Examples:
 
@@ -49,12 +51,9 @@ def check(
     """
     found = look_at(path)
     if output == "json":
-        typer.echo(json.dumps(_as_json(found), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(describe_check(found), indent=2, ensure_ascii=False))
     else:
-        width = max(map(len, [SERVER, *found.instances]))
-        typer.echo(f"{SERVER:{width}}  {_verdict([key for key, _ in found.ignored])}")
-        for name, one in found.instances.items():
-            typer.echo(f"{name:{width}}  {one.error or _verdict([key for key, _ in one.ignored])}")
+        typer.echo("\n".join(check_lines(found)))
     if any(one.error for one in found.instances.values()):
         raise typer.Exit(1)
 
@@ -74,18 +73,3 @@ def show(
     """
     settings = look_at(path).settings()
     typer.echo(as_yaml(settings if destination is None else settings.instance(destination)), nl=False)
-
-
-def _verdict(ignored: list[str]) -> str:
-    return f"ok, ignored: {', '.join(ignored)}" if ignored else "ok"
-
-
-def _as_json(found: Snapshot) -> dict[str, object]:
-    return {
-        "server": {"ignored": dict(found.ignored)},
-        "instances": {name: _instance_json(one) for name, one in found.instances.items()},
-    }
-
-
-def _instance_json(one: FoundInstance) -> dict[str, object]:
-    return {"error": one.error, "ignored": dict(one.ignored), "files": [str(path) for path in one.paths]}

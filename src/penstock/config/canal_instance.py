@@ -6,6 +6,7 @@ from pathlib import Path
 
 from penstock.config.canal_rules import Taken, host_and_port, milliseconds, whole
 from penstock.config.filter_settings import KINDS
+from penstock.config.time_zone import LOCAL
 from penstock.errors import ConfigurationError
 
 _I = "canal.instance."
@@ -42,6 +43,7 @@ def fill_instance(taken: Taken, folder: Path) -> None:
     _meta(taken, folder)
     taken.put("canal.values", "canal")
     taken.put("canal.waits_for", "batch")
+    taken.put("canal.time_zone", LOCAL)
     taken.put("canal.gtids", taken.flag(f"{_I}gtidon"))
     if taken.flag("canal.auto.reset.latest.pos.mode"):
         taken.put("on_purged", "latest")
@@ -138,13 +140,13 @@ def _meta(taken: Taken, folder: Path) -> None:
     kind = _META[xml]
     taken.put("meta.kind", kind)
     if kind != "memory":
-        taken.put("data_dir", data_dir(taken, folder))
+        taken.put("data_dir", data_dir(taken, folder), "canal.file.data.dir")
         period = "canal.file.flush.period" if kind == "file" else "canal.zookeeper.flush.period"
         period_s = taken.converted(period, milliseconds)
         if period_s is not None:
             taken.put("meta.period_s", period_s)
     if kind == "period-mixed":
-        taken.put("zookeeper", zookeeper(taken) or "127.0.0.1:2181")
+        taken.put("zookeeper", zookeeper(taken) or "127.0.0.1:2181", "canal.zkServers")
 
 
 def data_dir(taken: Taken, folder: Path) -> Path:

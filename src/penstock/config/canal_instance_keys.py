@@ -135,11 +135,20 @@ _SHARED: dict[str, Rule] = {
     "canal.auto.reset.latest.pos.mode": Honoured("on_purged: latest", None),
 }
 
+# Settings that canal does not have: `penstock.` and the name that YAML has for it.
+_OWN: dict[str, Rule] = {
+    f"penstock.{name}": Honoured(name, convert)
+    for name, convert in {
+        "canal.time_zone": str,
+    }.items()
+}
+
 PREFIX = "canal.instance."
 GLOBAL_NAMES = frozenset(_GLOBAL)
 INSTANCE_KEYS = Table(
     {f"{PREFIX}{name}": rule for name, rule in _INSTANCE.items()}
     | {f"{PREFIX}global.{name}": rule for name, rule in _GLOBAL.items()}
-    | _SHARED,
+    | _SHARED
+    | _OWN,
     {"canal.mq.": _QUEUE, f"{PREFIX}master1.": _GROUP, f"{PREFIX}master2.": _GROUP},
 )

@@ -16,6 +16,7 @@ from penstock.config.canal_instance_keys import GLOBAL_NAMES, INSTANCE_KEYS, PRE
 from penstock.config.canal_rules import UNKNOWN, Ignored, IgnoredKey, Rule, Taken
 from penstock.config.canal_server import fill_server
 from penstock.config.canal_server_keys import SERVER_KEYS
+from penstock.config.misspelling import describe_misspellings
 from penstock.config.properties import resolve
 from penstock.errors import ConfigurationError
 
@@ -30,12 +31,14 @@ class CanalServer:
     settings: dict[str, Any]
     ignored: tuple[IgnoredKey, ...]
     listed: tuple[str, ...]
+    said: Mapping[str, str]  # settings by path, with the property that says them
 
 
 @dataclass(frozen=True, slots=True)
 class CanalInstance:
     settings: dict[str, Any]
     ignored: tuple[IgnoredKey, ...]
+    said: Mapping[str, str]
 
 
 def read_canal_server(
@@ -45,7 +48,7 @@ def read_canal_server(
     taken = Taken(_effective(properties, folder, "", environment))
     taken.apply(_server_rules(taken.values))
     listed = fill_server(taken, folder)
-    return CanalServer(taken.settings, tuple(taken.ignored), listed)
+    return CanalServer(taken.settings, tuple(taken.ignored), listed, taken.said)
 
 
 def read_canal_instance(
@@ -62,8 +65,11 @@ def read_canal_instance(
     taken.apply(_instance_rules(taken.values, destination, own))
     taken.put("destination", destination)
     _manager_of_one(taken, destination, shared, own, _effective(shared, folder, destination, environment))
-    fill_instance(taken, folder)
-    return CanalInstance(taken.settings, tuple(taken.ignored))
+    try:
+        fill_instance(taken, folder)
+    except ConfigurationError as error:
+        raise ConfigurationError("; ".join([str(error), *describe_misspellings(taken.ignored)])) from None
+    return CanalInstance(taken.settings, tuple(taken.ignored), taken.said)
 
 
 def _absolute(folder: Path) -> Path:
@@ -124,7 +130,7 @@ def _effective(
 
 def _of_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Kubernetes sets CANAL_PORT for a service called canal, to an address: that is not ours."""
-    dotted = {key: value for key, value in environment.items() if key.startswith("canal.")}
+    dotted = {key: value for key, value in environment.items() if key.startswith(("canal.", "penstock."))}
     known = (*SERVER_KEYS.keys, *INSTANCE_KEYS.keys)
     upper = {key: environment.get(key.replace(".", "_").upper()) for key in known}
     return {

@@ -60,6 +60,7 @@ class Taken:
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values = values
         self.settings: dict[str, Any] = {}
+        self.said: dict[str, str] = {}  # settings by path, with the property that says them
         self.ignored: list[IgnoredKey] = []
 
     def text(self, key: str) -> str | None:
@@ -84,13 +85,28 @@ class Taken:
             # What is wrong with a number is its text, which may be anything: only the rule is said.
             raise ConfigurationError(f"{key}: {error}") from None
 
-    def put(self, path: str, value: Any) -> None:
-        """`a.b` is the key b of the section a."""
+    def put(self, path: str, value: Any, *keys: str) -> None:
+        """Set `a.b`, the key b of the section a. When one of `keys` has a value, that property says it, and no other
+        may say something else; otherwise it is a default, which counts when nothing else does."""
+        key = next((key for key in keys if self.text(key) is not None), None)
+        before = self.said.get(path)
+        if key is None and before is not None:
+            return
+        if key is not None:
+            if before is not None and self._value(path) != value:
+                raise ConfigurationError(f"{before} and {key} do not say the same: keep one of the two")
+            self.said[path] = before or key
         *sections, name = path.split(".")
         at = self.settings
         for section in sections:
             at = at.setdefault(section, {})
         at[name] = value
+
+    def _value(self, path: str) -> Any:
+        at: Any = self.settings
+        for name in path.split("."):
+            at = at.get(name)
+        return at
 
     def ignore(self, key: str, reason: str) -> None:
         if self.values.get(key, "").strip():
@@ -105,7 +121,7 @@ class Taken:
                 if (value := self.text(key)) and rule.when(value):
                     raise ConfigurationError(f"{key}: {rule.reason}")
             elif rule.convert is not None and self.text(key) is not None:
-                self.put(rule.to, self.converted(key, rule.convert))
+                self.put(rule.to, self.converted(key, rule.convert), key)
 
 
 def flag(text: str) -> bool:

@@ -1,10 +1,26 @@
 """Every property of canal's server, and what becomes of it."""
 
-from penstock.config.canal_rules import Honoured, Ignored, Refused, Table
+from penstock.config.canal_rules import Honoured, Ignored, Refused, Rule, Table, whole
 
+OWN_TOKENS = "penstock.flight.tokens."
 _QUEUE = Ignored("only where canal itself writes to a queue")
 _MANAGER = Honoured("manager")
 _ALIYUN = Ignored("archives of Aliyun's RDS are not read, and no queue is written to")
+
+# Settings that canal does not have: `penstock.` and the name that YAML has for it.
+_OWN: dict[str, Rule] = {
+    f"penstock.{name}": Honoured(name, convert)
+    for name, convert in {
+        "flight.host": str,
+        "flight.port": whole,
+        "flight.tls_cert": str,
+        "flight.tls_key": str,
+        "flight.streams": whole,
+        "admin.host": str,
+        "admin.port": whole,
+        "admin.token": str,
+    }.items()
+}
 
 SERVER_KEYS = Table(
     {
@@ -39,6 +55,10 @@ SERVER_KEYS = Table(
         "canal.aliyun.accesskey": _ALIYUN,
         "canal.aliyun.secretkey": _ALIYUN,
         "canal.aliyun.uid": _ALIYUN,
+        **_OWN,
     },
-    dict.fromkeys(("canal.mq.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq."), _QUEUE),
+    {
+        **dict.fromkeys(("canal.mq.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq."), _QUEUE),
+        OWN_TOKENS: Honoured("flight.tokens, by name"),
+    },
 )

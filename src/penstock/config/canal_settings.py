@@ -2,9 +2,11 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from penstock.config.section import Section
+from penstock.config.time_zone import zone_name
+from penstock.errors import ConfigurationError
 
 
 class CanalRendering(Section):
@@ -29,4 +31,17 @@ class CanalRendering(Section):
     transactions: bool = Field(
         default=True, description="transactions have an entry where they begin and where they end"
     )
-    time_zone: str = Field(default="UTC", description="of TIMESTAMP values, as canal's is that of its machine")
+    time_zone: str = Field(
+        default="UTC",
+        description="in which TIMESTAMP values are written: a name such as Asia/Shanghai, or local for that of this"
+        " machine, which canal takes and is the default for properties",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, text: str) -> str:
+        try:
+            zone_name(text)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return text

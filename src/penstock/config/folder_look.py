@@ -1,7 +1,7 @@
 """One look at a conf folder, or at one file: what is said there.
 
     server.yml                               the server, with or without `instances`
-    canal.properties                         the same as canal writes it
+    canal.properties                         the same as canal writes it; both together are one server
     shop.yml, shop/instance.yml              an instance; its name is that of the file, or of the folder
     shop/instance.properties                 the same as canal writes it
 
@@ -11,7 +11,7 @@ The same thing in two files is an error that names both.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from penstock.config.canal_properties import read_canal_instance, read_canal_server
 from penstock.config.canal_rules import IgnoredKey
@@ -19,6 +19,7 @@ from penstock.config.folder_files import Files, Reader, list_conf
 from penstock.config.properties import parse_properties
 from penstock.config.references import expand_references
 from penstock.config.section import is_mapping
+from penstock.config.server_files import merge_server, read_server_yaml
 from penstock.config.server_settings import INHERITED, ServerSettings, hand_down
 from penstock.config.settings import InstanceSettings
 from penstock.config.snapshot import FoundInstance, Snapshot, checksum_of
@@ -30,7 +31,8 @@ Checked = tuple[InstanceSettings, tuple[IgnoredKey, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Server:
-    """`shared` is what canal.properties says, `listed` the destinations that it names."""
+    """`shared` is what canal.properties says, `listed` the destinations that it names, `beside` what a server.yml says
+    that lies with it; `path` is the file that has `instances`."""
 
     folder: Path
     path: Path
@@ -40,6 +42,7 @@ class _Server:
     shared: dict[str, str]
     listed: tuple[str, ...]
     ignored: tuple[IgnoredKey, ...]
+    beside: dict[str, Any]
 
     def handed_down(self) -> list[bytes]:
         return [str(getattr(self.settings, key)).encode() for key in INHERITED]
@@ -84,26 +87,24 @@ def _with_members(settings: ServerSettings) -> tuple[str, ...] | None:
 
 
 def _server(paths: list[Path], folder: Path, files: Files) -> _Server:
-    if len(paths) > 1:
-        raise ConfigurationError(f"{paths[0]} and {paths[1]} are about the same server: keep one of them")
+    canals, yamls = ([path for path in paths if (path.suffix == ".properties") is wanted] for wanted in (True, False))
+    for several in (canals, yamls):
+        if len(several) > 1:
+            raise ConfigurationError(f"{several[0]} and {several[1]} are about the same server: keep one of them")
     reader = Reader(files)
-    if not paths:
-        return _Server(folder, folder, reader, ServerSettings(), [], {}, (), ())
-    path = paths[0]
-    if path.suffix == ".properties":
-        shared = read_properties(path, reader)
-        try:
-            canal = read_canal_server(shared, folder)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{path}: {error}") from None
-        settings = validate(ServerSettings, canal.settings, path)
-        return _Server(folder, path, reader, settings, [], shared, canal.listed, canal.ignored)
-    raw = read_yaml(path, reader.read)
-    instances: object = raw.pop("instances", None) or [] if is_mapping(raw) else []
-    if not isinstance(instances, list):
-        raise ConfigurationError(f"{path}: instances: it is a list")
-    settings = validate(ServerSettings, raw, path)
-    return _Server(folder, path, reader, settings, cast("list[Any]", instances), {}, (), ())
+    raw, instances = read_server_yaml(yamls[0], reader.read) if yamls else (dict[str, Any](), list[Any]())
+    if not canals:
+        path = yamls[0] if yamls else folder
+        return _Server(folder, path, reader, validate(ServerSettings, raw, path), instances, {}, (), (), {})
+    shared = read_properties(canals[0], reader)
+    try:
+        canal = read_canal_server(shared, folder)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{canals[0]}: {error}") from None
+    merged = merge_server(canal.settings, canal.said, raw, (canals[0], yamls[0])) if yamls else canal.settings
+    settings = validate(ServerSettings, merged, " with ".join(map(str, [*canals, *yamls])))
+    path, beside = (yamls or canals)[0], raw if is_mapping(raw) else {}
+    return _Server(folder, path, reader, settings, instances, shared, canal.listed, canal.ignored, beside)
 
 
 def _of_list(name: str, raw: Any, others: list[Path], server: _Server) -> FoundInstance:
@@ -181,8 +182,11 @@ def _canal(name: str, own: dict[str, str], server: _Server, path: Path) -> Check
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
     raw = canal.settings
-    if not server.shared:
-        raw |= {key: value for key, value in dict(server.settings).items() if key in INHERITED and value is not None}
+    given = dict(server.settings)
+    handed_down = [key for key in INHERITED if given[key] is not None]
+    if server.shared:
+        handed_down = [key for key in handed_down if key in server.beside and key not in canal.said]
+    raw |= {key: given[key] for key in handed_down}
     return validate(InstanceSettings, raw, path), canal.ignored
 
 

@@ -31,11 +31,13 @@ def open_conf(path: Path) -> tuple[Conf, float]:
         return ConfFolder(path), settings.scan_s
     folder = path if path.is_dir() else path.parent
     canals = [one for one in list_conf(path).server if one.suffix == ".properties"]
+    beside: Path | None = None
     if canals:
         local, own = read_properties(canals[0], Reader(Files())), None
+        beside = next((one for one in list_conf(path).server if one.suffix != ".properties"), None)
     else:
         local, own = _handed_down(settings), settings
-    poll = ManagerPoll(settings.manager, _known_as(settings), folder, local, own=own)
+    poll = ManagerPoll(settings.manager, _known_as(settings), folder, local, own=own, beside=beside)
     return poll, settings.manager.poll_s
 
 

@@ -12,6 +12,7 @@ from collections.abc import Container
 
 from penstock.config import InstanceSettings, ServerSettings, Snapshot
 from penstock.config.canal_rules import IgnoredKey
+from penstock.config.misspelling import describe_misspellings
 from penstock.config.shown import differences
 from penstock.config.snapshot import SERVER
 from penstock.errors import PenstockError
@@ -184,6 +185,8 @@ class ConfigMonitor:
         for name, keys in ignored.items():
             if keys and self._ignored.get(name) != keys:
                 log.warning("ignored destination=%s keys=%s", name, ",".join(key for key, _ in keys))
+                for text in describe_misspellings(keys):
+                    log.warning("misspelled destination=%s: %s", name, text)
         self._ignored = ignored
 
     def _errors_but(self, name: str) -> dict[str, str]:

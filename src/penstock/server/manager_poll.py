@@ -7,10 +7,12 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from penstock.config import FoundInstance, InstanceSettings, ManagerSettings, ServerSettings, Snapshot
 from penstock.config.canal_properties import CanalServer, read_canal_instance, read_canal_server
 from penstock.config.properties import parse_properties
+from penstock.config.server_files import merge_server, read_server_yaml
 from penstock.config.snapshot import checksum_of
 from penstock.config.yaml_file import validate
 from penstock.errors import ConfigurationError
@@ -23,8 +25,9 @@ class ManagerPoll:
     """A `Conf` of the config monitor. Not for several threads at a time.
 
     `local` is what the local `canal.properties` says, which counts for more than the manager's; `folder` is where it
-    lies. A server in YAML (`own`) stays as it is, and the manager's `canal.properties` counts for instances only. When
-    one instance cannot be asked for, that is its error; when the list cannot, nothing changes.
+    lies, and `beside` the YAML of the server that lies there too. A server in YAML (`own`) stays as it is, and the
+    manager's `canal.properties` counts for instances only. When one instance cannot be asked for, that is its error;
+    when the list cannot, nothing changes.
     """
 
     def __init__(
@@ -35,9 +38,11 @@ class ManagerPoll:
         local: Mapping[str, str],
         environment: Mapping[str, str] = os.environ,
         own: ServerSettings | None = None,
+        beside: Path | None = None,
     ) -> None:
         self._client, self._url = ManagerClient(settings, address), settings.url
         self._folder, self._local, self._environment, self._own = folder, dict(local), environment, own
+        self._beside = beside
         self._server = self._list = Polled("")
         self._instances: dict[str, Polled] = {}
 
@@ -57,9 +62,15 @@ class ManagerPoll:
         self._instances = {name: one for name, one in self._instances.items() if name in names}
         found = {name: self._instance(name, shared) for name in names}
         kept = {name: one for name, one in found.items() if one is not None}
-        settings = self._own or validate(ServerSettings, server.settings, self._url)
+        settings = self._own or validate(ServerSettings, self._with_beside(server), self._url)
         checksum = checksum_of([self._server.content.encode()])
         return Snapshot(settings, kept, checksum, ignored=server.ignored)
+
+    def _with_beside(self, server: CanalServer) -> Any:
+        if self._beside is None:
+            return server.settings
+        raw, _ = read_server_yaml(self._beside)
+        return merge_server(server.settings, server.said, raw, (self._url, self._beside))
 
     def _checked_server(self, shared: Mapping[str, str]) -> CanalServer:
         try:

@@ -1,9 +1,11 @@
 """A server: its destinations, and the ports that they are reached by."""
 
+import logging
 import time
 from collections.abc import Mapping
 
 from penstock.config import ServerSettings
+from penstock.config.exposure import describe_open_ports
 from penstock.errors import PenstockError
 from penstock.instance import Instance
 from penstock.server.admin import AdminPort
@@ -21,6 +23,8 @@ from penstock.server.flight import FlightPort
 from penstock.server.groups import Groups
 from penstock.server.log_ring import LogRing
 from penstock.server.report import Report
+
+log = logging.getLogger(__name__)
 
 
 class Server:
@@ -117,6 +121,8 @@ class Server:
     def start(self) -> None:
         """Instances of the settings first, and if one cannot start, none; those of a conf when they can. Meanwhile it
         can be asked how far it is."""
+        for warning in describe_open_ports(self.settings):
+            log.warning("%s", warning)
         if self.admin is not None:
             self.admin.start()
         if self.canal_admin is not None:

@@ -46,18 +46,24 @@ def test_the_schema() -> None:
 def test_a_value_that_cannot_be_read_is_one_line(conf: Path, text: str) -> None:
     (conf / "shop.yml").write_text(text)
     lines = config("check", conf, code=1).splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 5
     assert lines[-1].startswith(f"shop      {conf / 'shop.yml'} is not YAML: ")
     (conf / "server.yml").write_text(text)
     with pytest.raises(ConfigurationError, match=r"server\.yml is not YAML: .*"):
         config("check", conf)
 
 
-def test_a_folder_is_checked(conf: Path) -> None:
+def test_a_folder_is_checked(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    with (conf / "crm" / "instance.properties").open("a") as file:
+        file.write("canal.mq.partition=1\n")
+    history = "the history of tables is always kept, in files below data_dir; canal's own is not read"
     assert config("check", conf).splitlines() == [
         "(server)  ok",
-        "crm       ok, ignored: canal.instance.tsdb.enable, canal.mq.topic",
-        "shop      ok",
+        "crm       ok, canal's clients see TIMESTAMP in Asia/Tokyo, the time zone of this machine",
+        f"          ignored ({history}): canal.instance.tsdb.enable",
+        "          ignored (only where canal itself writes to a queue): canal.mq.topic, canal.mq.partition",
+        "shop      ok, canal's clients see TIMESTAMP in UTC",
     ]
     (conf / "shop.yml").write_text("source: {hots: s3cret}\n")
     (conf / "zoo.yml").write_text("")
@@ -66,8 +72,50 @@ def test_a_folder_is_checked(conf: Path) -> None:
     assert "zoo.yml is empty" in text
     found = json.loads(config("check", conf, "--output", "json", code=1))
     assert "hots" in found["instances"]["shop"]["error"]
+    assert [found["instances"][name]["time_zone"] for name in ("crm", "shop")] == ["Asia/Tokyo", None]
     assert "history of tables" in found["instances"]["crm"]["ignored"]["canal.instance.tsdb.enable"]
     assert "s3cret" not in text + json.dumps(found)
+
+
+def test_a_port_that_is_open_to_everybody_is_a_warning(conf: Path) -> None:
+    (conf / "server.yml").unlink()
+    properties = conf / "canal.properties"
+    properties.write_text("canal.port = 11111\n")
+    lines = config("check", conf).splitlines()
+    assert lines[0] == "(server)  ok"
+    assert lines[1].startswith("          WARNING: CANAL'S PORT 11111 ON EVERY ADDRESS OF THIS MACHINE IS OPEN TO")
+    (warning,) = json.loads(config("check", conf, "--output", "json"))["server"]["warnings"]
+    assert warning in lines[1]
+    for text in ("canal.ip = 127.0.0.1", f"canal.user = a\ncanal.passwd = {'0' * 40}", "canal.withoutNetty = true"):
+        properties.write_text(text)
+        assert "WARNING" not in config("check", conf), text
+    properties.write_text("canal.ip = 10.0.0.1")
+    assert "CANAL'S PORT 11111 ON 10.0.0.1 IS OPEN" in config("check", conf)
+
+
+def test_a_misspelled_key_is_named_with_what_was_meant(conf: Path) -> None:
+    (conf / "server.yml").unlink()
+    (conf / "canal.properties").write_text("canal.ip = 127.0.0.1\ncanal.destination = crm\ncanal.mine = 1\n")
+    properties = conf / "crm" / "instance.properties"
+    properties.write_text(
+        "canal.instance.master.address=db\ncanal.instance.filter.regexp=a\ncanal.instance.crm.filter.blackregex=b\n"
+        "canal.instance.dbusername=c\npenstock.canal.timezone=UTC\n"
+    )
+    lines = [line.strip() for line in config("check", conf).splitlines()]
+    for wrong, meant in {
+        "canal.destination": "canal.destinations",
+        "canal.instance.filter.regexp": "canal.instance.filter.regex",
+        "canal.instance.crm.filter.blackregex": "canal.instance.crm.filter.black.regex",
+        "canal.instance.dbusername": "canal.instance.dbUsername",
+        "penstock.canal.timezone": "penstock.canal.time_zone",
+    }.items():
+        assert f"WARNING: {wrong} is not a property of canal: did you mean {meant}?" in lines
+    assert "ignored (not a property of canal): canal.mine" in lines
+    found = json.loads(config("check", conf, "--output", "json"))
+    assert found["server"]["did_you_mean"] == {"canal.destination": "canal.destinations"}
+    properties.write_text("canal.instance.master.adress=db\n")
+    wanted = "canal.instance.master.adress is not a property of canal: did you mean canal.instance.master.address?"
+    assert wanted in config("check", conf, code=1), "where the mistake makes an error of it, too"
 
 
 def test_a_file_is_checked(tmp_path: Path) -> None:

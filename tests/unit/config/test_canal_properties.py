@@ -12,6 +12,7 @@ from penstock.config.canal_instance_keys import INSTANCE_KEYS
 from penstock.config.canal_properties import read_canal_instance, read_canal_server
 from penstock.config.canal_rules import Honoured, Ignored, Refused
 from penstock.config.canal_server_keys import SERVER_KEYS
+from penstock.config.exposure import describe_open_ports
 from penstock.config.source_settings import SourceSettings
 from penstock.errors import ConfigurationError
 
@@ -141,7 +142,8 @@ def test_canal_as_it_comes() -> None:
     assert (settings.destinations, found.listed, settings.manager) == (None, ("example",), None)
     ignored = dict(found.ignored)
     assert ignored["canal.mq.flatMessage"] == ignored["kafka.bootstrap.servers"]
-    assert "open to everybody" in ignored["canal.passwd"]
+    (warning,) = describe_open_ports(settings)
+    assert "CANAL'S PORT 11111 ON EVERY ADDRESS OF THIS MACHINE IS OPEN TO EVERYBODY" in warning
     assert "canal.aliyun.accessKey" not in ignored, "it is empty"
     assert "not a property of canal" not in ignored.values()
 

@@ -98,8 +98,8 @@ def test_the_same_thing_twice_names_both(tmp_path: Path) -> None:
     assert "server.yml and" in str(found["b"])
     assert "c.yml are about the same destination, c" in str(found["c"])
     assert found["instances.3"]
-    write(tmp_path / "canal.properties", "canal.port=1")
-    with pytest.raises(ConfigurationError, match=r"canal\.properties and .*server\.yml are about the same server"):
+    write(tmp_path / "server.yaml", "{}")
+    with pytest.raises(ConfigurationError, match=r"server\.yaml and .*server\.yml are about the same server"):
         read(tmp_path)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from penstock.config import FilterSettings
 from penstock.config.canal_settings import CanalRendering
+from penstock.config.time_zone import zone_name
 from penstock.errors import PenstockError
 from penstock.filter import ColumnRules
 from penstock.instance import Instance
@@ -79,7 +80,7 @@ class ClientView:
         shown = self._shown
         return Rendering(
             instance.parts.tables.declared,
-            Values(shown.values, checked_zone(shown.time_zone)),
+            Values(shown.values, checked_zone(zone_name(shown.time_zone))),
             ColumnRules.of(instance.settings.filter.columns),
             table_filter(text),
             transactions=shown.transactions,
