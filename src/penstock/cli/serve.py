@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.server import Server
 
 _LOOK_S = 0.5
+_START_LOOK_S = 0.02
+_STOP_S = 4.0  # with what the last port takes, a process is gone within five seconds
 _TURN_S = 0.001  # a thread that has something to send waits no longer for one that is busy
 
 
@@ -73,24 +75,55 @@ def _run(server: "Server") -> None:
     sys.setswitchinterval(_TURN_S)
     stopped = threading.Event()
     on_stop(stopped.set)
+    starting, failure = _Starting(server), None
     try:
-        server.start()
-        gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is to be sent
-        for name, instance in server.instances.items():
-            typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
-        ports = [f"Arrow Flight on {server.address}"]
-        if server.canal is not None:
-            ports.append(f"canal's protocol on {server.canal.address}")
-        if server.admin is not None:
-            ports.append(f"its status on http://{server.admin.address}")
-        if server.canal_admin is not None:
-            ports.append(f"canal's admin protocol on {server.canal_admin.address}")
-        typer.echo(f"serving {', '.join(ports)}; Ctrl-C stops")
-        while not stopped.wait(_LOOK_S) and not server.is_over:
-            pass
-    finally:
-        server.stop()
-        if not server.flight.has_ended:
-            leave_at_once(server.failure)
-    if (failure := server.failure) is not None:
+        if starting.succeeds_before(stopped):
+            gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is sent
+            _announce(server)
+            while not stopped.wait(_LOOK_S) and not server.is_over:
+                pass
+    except Exception as error:  # noqa: BLE001 - raised below, when all that can be written is written
+        failure = error
+    has_ended = server.stop(_STOP_S) and not starting.is_alive()
+    failure = failure or starting.failure or server.failure
+    if not has_ended:
+        leave_at_once(failure)
+    if failure is not None:
         raise failure
+
+
+def _announce(server: "Server") -> None:
+    for name, instance in server.instances.items():
+        typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
+    ports = [f"Arrow Flight on {server.address}"]
+    if server.canal is not None:
+        ports.append(f"canal's protocol on {server.canal.address}")
+    if server.admin is not None:
+        ports.append(f"its status on http://{server.admin.address}")
+    if server.canal_admin is not None:
+        ports.append(f"canal's admin protocol on {server.canal_admin.address}")
+    typer.echo(f"serving {', '.join(ports)}; Ctrl-C stops")
+
+
+class _Starting(threading.Thread):
+    """The start of a server, in a thread of its own: a source that does not answer is waited for, a signal is not."""
+
+    def __init__(self, server: "Server") -> None:
+        super().__init__(name="penstock-start", daemon=True)
+        self._server = server
+        self.failure: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._server.start()
+        except Exception as error:  # noqa: BLE001 - the main thread raises it
+            self.failure = error
+
+    def succeeds_before(self, stopped: threading.Event) -> bool:
+        """Wait until the server has started; False when that failed, or `stopped` came first."""
+        self.start()
+        while self.is_alive():
+            if stopped.is_set():
+                return False
+            self.join(_START_LOOK_S)
+        return self.failure is None

@@ -26,6 +26,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _TLS = "grpc+tls"
+_BROKEN = ("RST_STREAM", "GOAWAY", "Stream removed")  # what gRPC says of a connection that broke inside of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,8 @@ class Link:
             text = str(error).partition(". Detail:")[0].splitlines()[0]
             if isinstance(error, fl.FlightUnauthenticatedError):
                 return AuthenticationError(f"{server} refuses: {text}")
+            if isinstance(error, fl.FlightCancelledError) or any(sign in text for sign in _BROKEN):
+                return SourceConnectionError(f"{server} has ended the call: it is being stopped, or was ({text})")
             if isinstance(error, fl.FlightUnavailableError):
                 return SourceConnectionError(
                     f"no Penstock server answers at {server}: is `penstock serve` running there, and is it TLS at both"

@@ -3,17 +3,21 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from penstock.config import GroupSettings, InstanceSettings
 from penstock.errors import ConfigurationError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.server.cluster import Cluster
 from penstock.server.destination import Destination, ElectedDestination, OwnDestination
+from penstock.server.finish import finish_all
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
+_STOP_S = 60.0
 _WITH_ALL = "with the server, by hand"
+_CLOSING = "this server is being stopped: open the stream again, on another server or when it is back"
 
 
 class Destinations:
@@ -43,6 +47,8 @@ class Destinations:
 
     def instance(self, destination: str) -> Instance:
         """That may serve now; raises why there is none."""
+        if self._closing.is_set():
+            raise NotRunningError(_CLOSING)
         return self._named(destination).running()
 
     def _named(self, destination: str) -> Destination:
@@ -55,8 +61,7 @@ class Destinations:
                 f"'{destination}' is a group, for canal's clients only: here its members are {members}"
             )
         if found is None and (self._closing.is_set() or not self.is_complete):
-            what = "stopped" if self._closing.is_set() else "started"
-            raise NotRunningError(f"this server is being {what}")
+            raise NotRunningError(_CLOSING if self._closing.is_set() else "this server is being started: try again")
         if found is None:
             raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
         return found
@@ -66,9 +71,13 @@ class Destinations:
         made = self._made(settings)
         made.start()
         with self._lock:
-            self._found[settings.destination] = made
-            if not self._thread.is_alive() and not self._closing.is_set():
-                self._thread.start()
+            if not self._closing.is_set():
+                self._found[settings.destination] = made
+                if not self._thread.is_alive():
+                    self._thread.start()
+                return
+        made.stop()
+        raise NotRunningError(_CLOSING)
 
     def _made(self, settings: InstanceSettings) -> Destination:
         if self.cluster is None or settings.zookeeper is None:
@@ -130,12 +139,21 @@ class Destinations:
         if self.is_halted:
             raise NotRunningError("the server was stopped by hand: start it first")
 
-    def stop_all(self) -> None:
-        self._closing.set()
-        for name in self.all:
-            self.stop(name)
+    def close(self) -> None:
+        """Nothing is served or started any more: who asks is told to reconnect."""
+        with self._lock:
+            self._closing.set()
+
+    def stop_all(self, timeout_s: float = _STOP_S) -> bool:
+        """Stop them side by side: one whose source does not answer keeps no other from writing its cursors. False when
+        some have not ended in time."""
+        self.close()
+        unfinished = finish_all({name: partial(self.stop, name) for name in self.all}, timeout_s)
+        for name in unfinished:
+            log.warning("not stopped in time destination=%s timeout_s=%g", name, timeout_s)
         if self.cluster is not None:
             self.cluster.close()
+        return not unfinished
 
     def _look(self) -> None:
         while not self._closing.wait(_LOOK_S):

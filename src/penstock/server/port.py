@@ -4,6 +4,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from abc import ABC, abstractmethod
 
 from penstock.errors import ConfigurationError
@@ -11,7 +12,7 @@ from penstock.errors import ConfigurationError
 log = logging.getLogger(__name__)
 
 _BACKLOG = 128
-_JOIN_S = 5.0
+_STOP_S = 5.0
 
 
 class Port(ABC):
@@ -53,8 +54,9 @@ class Port(ABC):
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        self._is_stopping = True
+    def stop(self, timeout_s: float = _STOP_S) -> None:
+        """Close all connections, and wait so long until their threads have ended."""
+        self._is_stopping, until = True, time.monotonic() + timeout_s
         _close(self._socket)
         with self._lock:
             left = dict(self._open)
@@ -62,7 +64,7 @@ class Port(ABC):
             _close(connection)
         for thread in (*left.values(), *([self._thread] if self._thread.is_alive() else [])):
             if thread is not threading.current_thread():
-                thread.join(_JOIN_S)
+                thread.join(max(0.0, until - time.monotonic()))
 
     def _accept(self) -> None:
         while not self._is_stopping:

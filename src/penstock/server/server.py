@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from penstock.config import ServerSettings
 from penstock.config.exposure import describe_open_ports
@@ -19,12 +20,16 @@ from penstock.server.conf import Conf
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
+from penstock.server.finish import finish_all
 from penstock.server.flight import FlightPort
 from penstock.server.groups import Groups
 from penstock.server.log_ring import LogRing
 from penstock.server.report import Report
 
 log = logging.getLogger(__name__)
+
+_STOP_S = 30.0
+_CALLS_S = 5.0
 
 
 class Server:
@@ -54,6 +59,7 @@ class Server:
         self.destinations.cluster = self.cluster
         self._served: list[Instance] = []
         self.has_started, self.started_at = False, time.time()
+        self._is_stopping = False
         self.monitor = ConfigMonitor(conf, self.destinations, scan_s) if conf is not None else None
         self.report, self._ring = Report(self), LogRing()
         self.admin: AdminPort | None = None
@@ -73,6 +79,8 @@ class Server:
     @property
     def hindrance(self) -> str:
         """Why it is not ready, as a whole."""
+        if self._is_stopping:
+            return "it is being stopped"
         if not self.has_started:
             return "it is being started"
         return "it was stopped by hand" if self.destinations.is_halted else ""
@@ -135,21 +143,37 @@ class Server:
         else:
             self.monitor.start()
         self.destinations.is_complete = True
-        self.flight.start()
         if self.canal is not None:
             self.canal.start()
         self.has_started = True
 
-    def stop(self) -> None:
-        self.has_started = False
+    def stop(self, timeout_s: float = _STOP_S) -> bool:
+        """Tell every stream to reconnect, write what is to be kept, and close the ports, in so many seconds at most.
+
+        False when something has not ended by then, such as a call whose reader does not read: then only the end of the
+        process ends it.
+        """
+        until = time.monotonic() + timeout_s
+        self.has_started, self._is_stopping = False, True
+        self.destinations.close()
+        steps: dict[str, Callable[[], object]] = {"capture": lambda: self._stop_capture(until)}
+        for port in (self.canal, self.canal_admin):
+            if port is not None:
+                steps[port.name] = partial(port.stop, timeout_s)
+        # Calls end as soon as they are told to; one whose reader does not read never does.
+        flight = {"flight": lambda: finish_all({"flight calls": self.flight.stop}, min(timeout_s, _CALLS_S))}
+        unfinished = finish_all({**steps, **flight}, timeout_s)
+        if not self.flight.has_ended:
+            unfinished.append("flight")
         if self.canal_admin is not None:
-            self.canal_admin.stop()
             self._ring.detach()
-        if self.monitor is not None:
-            self.monitor.stop()
-        self.destinations.stop_all()
-        if self.canal is not None:
-            self.canal.stop()
-        self.flight.stop()
         if self.admin is not None:
-            self.admin.stop()
+            self.admin.stop(max(0.5, until - time.monotonic()))
+        if unfinished:
+            log.warning("not ended in time parts=%s streams=%d", ",".join(unfinished), self.flight.streams)
+        return not unfinished
+
+    def _stop_capture(self, until: float) -> None:
+        if self.monitor is not None:
+            self.monitor.stop(max(0.0, until - time.monotonic()) / 2)
+        self.destinations.stop_all(max(0.0, until - time.monotonic()))

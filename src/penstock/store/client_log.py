@@ -180,6 +180,8 @@ class ClientLog(StoredLog):
         with self._gate:
             client = self._roster.clients.get(name)
             if client is None:
+                if self._gate.failure is not None and self._gate.failure.transient:
+                    raise self._gate.failure  # of a store that was stopped all clients are gone, and this is why
                 known = ", ".join(sorted(self._roster.clients)) or "none"
                 raise StoreError(f"there is no client {name}; there is {known}")
             client.seen_s = self._gate.clock()

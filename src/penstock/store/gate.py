@@ -48,6 +48,10 @@ class Gate:
         self.check()
         self._changed.wait(timeout_s)
 
+    @property
+    def failure(self) -> PenstockError | None:
+        return self._failure
+
     def check(self) -> None:
         if self._failure is not None:
             raise self._failure

@@ -9,7 +9,7 @@ import logging
 import socket
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -34,17 +34,18 @@ from penstock.server.flight.stream import Live, Piece, Turns, client_stream, liv
 
 log = logging.getLogger(__name__)
 
-_GOODBYE_S = 5.0
 PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
 
 
 class FlightPort(fl.FlightServerBase):
-    """Binds when constructed."""
+    """Binds when constructed, and answers calls from then on. Arrow's `serve` is not called: it only waits, and takes
+    the signals of the process for itself."""
 
     def __init__(self, settings: FlightSettings, destinations: Destinations) -> None:
         self._destinations, self._host = destinations, settings.host
         self._turns, self._most = Turns(), settings.streams
         self._lock, self._running = threading.Lock(), 0
+        self.has_ended = False
         _check_free(self._host, settings.port)
         certificate = _certificate(settings)
         self.scheme = "grpc+tls" if certificate else "grpc"
@@ -55,8 +56,6 @@ class FlightPort(fl.FlightServerBase):
             auth_handler=Handshake() if tokens else None,
             middleware={MIDDLEWARE: Access(tokens)} if tokens else None,
         )
-        self._thread: threading.Thread | None = None
-        self.has_ended = False
 
     @property
     def address(self) -> str:
@@ -67,37 +66,28 @@ class FlightPort(fl.FlightServerBase):
         """That run now."""
         return self._running
 
-    def start(self) -> None:
-        """Answer calls in a thread."""
-        self._thread = threading.Thread(target=self.serve, name="penstock-flight", daemon=True)
-        self._thread.start()
-
     def stop(self) -> None:
-        """Arrow waits for every call, and for ever for a reader that does not read: nobody else is to."""
-        ending = threading.Thread(target=self.shutdown, name="penstock-flight-stop", daemon=True)
-        ending.start()
-        ending.join(_GOODBYE_S)
-        if ending.is_alive():
-            log.warning("a reader that does not read is left alone streams=%d", self._running)
-        elif self._thread is not None:
-            self._thread.join(_GOODBYE_S)
-        self.has_ended = not ending.is_alive()
+        """Return when no call runs any more, which may be never: Arrow waits for each, also for one whose reader does
+        not read."""
+        self.shutdown()
+        self.has_ended = True
 
     # -- Flight's calls; pyarrow has no types for them
 
     def list_actions(self, context: Any) -> list[Any]:  # noqa: ARG002
         return [fl.ActionType(name, what) for name, (_, what) in actions.ACTIONS.items()]
 
-    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:  # noqa: ARG002
+    def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         with answered():
             given = read_json(action.body.to_pybytes())
             name = text_of(given, "destination", "default")
-            instance = self._destinations.instance(name)
-            if action.type == "subscribe":
-                # A stream of that client goes by the filter before.
-                with self._turns.of(name, client_of(given)).taken():
-                    return iter(list(actions.run(action.type, instance, given)))
-            return iter(list(actions.run(action.type, instance, given)))
+            live = Live.of(name, self._destinations.instance, context.is_cancelled)
+            with ExitStack() as stack:
+                if action.type == "subscribe":
+                    # A stream of that client goes by the filter before.
+                    stack.enter_context(self._turns.of(name, client_of(given)).taken())
+                stack.enter_context(live.translating())
+                return iter(list(actions.run(action.type, live.instance, given)))
 
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:  # noqa: ARG002
         """Of one destination, if the criteria name one."""
@@ -133,21 +123,22 @@ class FlightPort(fl.FlightServerBase):
             self._check_room()
             name = request.destination
             live = Live.of(name, self._destinations.instance, context.is_cancelled)
-            if request.client is not None:
-                schema, pieces = client_stream(request, request.client, live, self._turns.of(name, request.client))
-            elif request.end is None:
-                schema, pieces = live_stream(request, live)
-            else:
-                schema, pieces = range_stream(request, live)
-            return fl.GeneratorStream(schema, self._given(pieces))
+            with live.translating():
+                if request.client is not None:
+                    schema, pieces = client_stream(request, request.client, live, self._turns.of(name, request.client))
+                elif request.end is None:
+                    schema, pieces = live_stream(request, live)
+                else:
+                    schema, pieces = range_stream(request, live)
+            return fl.GeneratorStream(schema, self._given(live, pieces))
 
     def _asked(self, descriptor: Any) -> tuple[Request, Instance]:
         is_path = descriptor.descriptor_type == fl.DescriptorType.PATH
         request = Request.of_path(descriptor.path) if is_path else Request.of_ticket(descriptor.command)
         return request, self._destinations.instance(request.destination)
 
-    def _given(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        with answered(), self._counted():
+    def _given(self, live: Live, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        with answered(), live.translating(), self._counted():
             yield from pieces
 
     def _check_room(self) -> None:

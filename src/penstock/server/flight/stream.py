@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.binlog.events.block import Block
 from penstock.config import FilterSettings
-from penstock.errors import MetaError, NotRunningError
+from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.instance.filter import table_filter
 from penstock.instance.following import following
@@ -74,11 +74,25 @@ class Live:
         return cls(destination, instance, instance_of, is_gone, instance.settings.filter)
 
     def is_over(self) -> bool:
-        if self.instance_of(self.destination) is not self.instance:
-            raise NotRunningError(f"destination '{self.destination}' was started anew: open the stream again")
+        self.check_serving()
         if self.instance.settings.filter is not self.filter:
             raise NotRunningError(f"destination '{self.destination}' has another filter now: open the stream again")
         return self.is_gone()
+
+    def check_serving(self) -> None:
+        """Raise NotRunningError when the instance is not the one that serves its destination any more."""
+        if self.instance_of(self.destination) is not self.instance:
+            raise NotRunningError(f"destination '{self.destination}' was started anew: open the stream again")
+
+    @contextmanager
+    def translating(self) -> Generator[None]:
+        """Whatever an instance raises that was stopped meanwhile says no more than that: the call makes sense again,
+        with the instance that comes after it."""
+        try:
+            yield
+        except PenstockError:
+            self.check_serving()
+            raise
 
 
 def range_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece]]:

@@ -1,0 +1,32 @@
+"""Ending several things within one time limit, whatever becomes of each."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+log = logging.getLogger(__name__)
+
+
+def finish_all(steps: Mapping[str, Callable[[], object]], timeout_s: float) -> list[str]:
+    """Run all steps side by side, each in a daemon thread; return the names of those that have not ended in time.
+
+    A step that raises has ended: its error is logged, and the others go on.
+    """
+    until = time.monotonic() + timeout_s
+    threads = {
+        name: threading.Thread(target=_run, args=(name, step), name=f"penstock-stop-{name}", daemon=True)
+        for name, step in steps.items()
+    }
+    for thread in threads.values():
+        thread.start()
+    for thread in threads.values():
+        thread.join(max(0.0, until - time.monotonic()))
+    return [name for name, thread in threads.items() if thread.is_alive()]
+
+
+def _run(name: str, step: Callable[[], object]) -> None:
+    try:
+        step()
+    except Exception:
+        log.exception("stop failed part=%s", name)
