@@ -96,6 +96,7 @@ def test_one_table_is_a_typed_stream(
         "_offset": "bigint",
         "_changed": "array<string>",
         "_absent": "array<string>",
+        "_partial": "array<struct<column:string,op:string,path:string,value:string>>",
     }
     got = Collected()
     query = run(frame, got, tmp_path / "checkpoint")

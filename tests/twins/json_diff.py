@@ -49,11 +49,11 @@ def patch(before: bytes, diffs: bytes) -> str:
     at = 0
     while at < len(diffs):
         operation = diffs[at]
-        path, at = _take(diffs, at + 1)
+        path, at = take(diffs, at + 1)
         _require(operation <= REMOVE and path[:1] == b"$")
         value = None
         if operation != REMOVE:
-            raw, at = _take(diffs, at)
+            raw, at = take(diffs, at)
             _require(bool(raw))
             value = decode(raw)
         _apply(root, operation, _legs(path[1:]), value)
@@ -73,7 +73,7 @@ def _depth(tree: Any) -> int:
     return 1 + max(map(_depth, inner), default=0)
 
 
-def _take(raw: bytes, at: int) -> tuple[bytes, int]:
+def take(raw: bytes, at: int) -> tuple[bytes, int]:
     _require(at < len(raw))
     size, at = raw[at], at + 1
     if size > 250:

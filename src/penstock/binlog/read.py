@@ -31,6 +31,7 @@ def read_binlog(
     columns: Sequence[str] | None = None,
     dates: Literal["null", "text", "error"] = "null",
     labels: Literal["text", "number"] = "text",
+    partial_json: Literal["error", "operations"] = "error",
     known: TableSchema | None = None,
     verify: bool = True,
 ) -> pa.Table:
@@ -38,7 +39,8 @@ def read_binlog(
 
     `path` is one file or several, in their order. Without `table` the files must hold rows of one table only.
     `dates` says what a date becomes that no calendar has, `labels` what an ENUM or SET becomes, `known` what the log
-    does not say of the table, and `verify` whether checksums are verified.
+    does not say of the table, and `verify` whether checksums are verified. `partial_json` says what a change to a JSON
+    document becomes that the log does not have: an error, or null with the operations in `_partial`.
 
     A table that was altered within the files has the columns of all its versions, in the widest of their types; what a
     row did not have yet, or no longer, is null and listed in `_absent`. A file that ends inside an event, and a place
@@ -47,10 +49,14 @@ def read_binlog(
     >>> penstock.read_binlog("binlog.000007", "shop.product").filter(pc.field("_change_type") == "delete")
     """
     paths = [Path(path)] if isinstance(path, (str, PathLike)) else [Path(one) for one in path]
-    for name, value, allowed in (("dates", dates, ("null", "text", "error")), ("labels", labels, ("text", "number"))):
+    for name, value, allowed in (
+        ("dates", dates, ("null", "text", "error")),
+        ("labels", labels, ("text", "number")),
+        ("partial_json", partial_json, ("error", "operations")),
+    ):
         if value not in allowed:
             raise ConfigurationError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
-    choice = Decoding(dates, labels)
+    choice = Decoding(dates, labels, partial_json=partial_json)
     reading = _Reading(TableName.parse(table) if table else None, columns, choice, known)
     for one in paths:
         log = LogFile(one, verify=verify)
@@ -132,7 +138,8 @@ def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.Re
     missing = [field.name for field in fields if own.get_field_index(field.name) < 0]
     ours = batch.columns[len(own) :]
     if missing:
-        ours[-1] = with_names(ours[-1], missing)  # `_absent`
+        absent = CHANGE_FIELDS.get_field_index("_absent")
+        ours[absent] = with_names(ours[absent], missing)
     return pa.RecordBatch.from_arrays([*arrays, *ours], schema=pa.schema([*fields, *CHANGE_FIELDS]))
 
 

@@ -15,6 +15,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
+from penstock.binlog.values.column import Decoding
 from penstock.inspect.changes import Changes, ColumnChoice, changes_in
 from penstock.inspect.gtid_mask import truths
 from penstock.inspect.shapes import Shapes
@@ -28,6 +29,7 @@ _PREIMAGE = texts([ChangeKind.UPDATE_PREIMAGE.text])[0]
 _CHANGE_TYPE, _SEQ, _ROW = (
     CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_change_type", "_seq", "_row")
 )
+_DECODING = Decoding(partial_json="operations")
 
 
 def table_files(kind: Kind, targets: Targets) -> CsvFiles | BatchFiles:
@@ -77,7 +79,7 @@ class TableOutput:
             fields = table_fields(shape, self._choice.names(shape))
             part = replace(block.take(events), tables={number: block.tables[number]})
             names = [*fields.names, *own_names(CHANGE_FIELDS.names, fields.names)]
-            for batch in changes_of(part, table.name, fields, known=self._shapes.known(table)):
+            for batch in changes_of(part, table.name, fields, _DECODING, self._shapes.known(table)):
                 yield table.name, batch.rename_columns(names)
 
     def _first_of(

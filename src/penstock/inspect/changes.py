@@ -7,7 +7,7 @@ calendar has: dates and times are the text that the server prints, in UTC.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +19,18 @@ from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.decode import Rows, decode_rows
-from penstock.binlog.rows.located import ABSENT
+from penstock.binlog.rows.located import ABSENT, UNKNOWN
 from penstock.binlog.values.column import Decoding
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import ChangeKind, Column, Position, TableName, TableSchema
 from penstock.model.sequence import FILE_SHIFT, MAX_FILE, MAX_OFFSET
 
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
+
 ShapeOf = Callable[[Block, int], TableSchema]  # of a table id in a block
 _DECODING = Decoding(dates="text")
+_THERE, _AS_OPERATIONS = 0, 2
 
 
 class Kind(Enum):
@@ -57,6 +61,7 @@ class Images:
     """All row images of one version of a table in a block, and what renderers have made of their columns."""
 
     columns: dict[str, pa.Array]
+    operations: "dict[str, JsonOperations]"  # on documents that the log does not have, by column
     written: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
 
@@ -73,6 +78,7 @@ class Changes:
     last: NDArray[np.int64]
     before: tuple[Column, ...]  # what the image before the change carries; nothing for an insert
     after: tuple[Column, ...]  # and the one after it; nothing for a delete
+    partial: tuple[Column, ...]  # of which the image after it has only operations on a document that nobody knows
     shown: tuple[str, ...]  # columns to show; the images may carry those of the key besides
     event: NDArray[np.int64]  # index of each change's event in the block
     number: NDArray[np.int64]  # of its last image in that event
@@ -162,11 +168,11 @@ def _split(
 ) -> Iterator[Changes]:
     """By kind, and by the columns that the images carry: usually all of them."""
     found = rows.located
-    images = Images(rows.columns)
+    images = Images(rows.columns, rows.operations)
     event = rows.events[found.event]
     offset = _offsets(block, event, found.start)
     for kind, first, last in _pairs(found.kind):
-        for group, before, after in _groups(rows, wanted, kind, first, last):
+        for group, before, after, partial in _groups(rows, wanted, kind, first, last):
             ends = last[group]
             yield Changes(
                 block,
@@ -177,6 +183,7 @@ def _split(
                 ends,
                 before,
                 after,
+                partial,
                 shown,
                 event[ends],
                 found.number[ends].astype(np.int64),
@@ -205,19 +212,21 @@ def _pairs(kinds: NDArray[np.uint8]) -> Iterator[tuple[Kind, NDArray[np.int64], 
 
 def _groups(
     rows: Rows, wanted: list[Column], kind: Kind, first: NDArray[np.int64], last: NDArray[np.int64]
-) -> Iterator[tuple[Any, tuple[Column, ...], tuple[Column, ...]]]:
-    """Changes whose images carry the same columns, and which these are."""
+) -> Iterator[tuple[Any, tuple[Column, ...], tuple[Column, ...], tuple[Column, ...]]]:
+    """Changes whose images carry the same columns, and which these are: before, after, and as operations only."""
     whole = tuple(wanted)
     if rows.located.is_whole:
-        yield slice(None), () if kind is Kind.INSERT else whole, () if kind is Kind.DELETE else whole
+        yield slice(None), () if kind is Kind.INSERT else whole, () if kind is Kind.DELETE else whole, ()
         return
-    absent = np.stack([rows.located.offsets(line) for line in range(len(wanted))]) <= ABSENT
-    sides = np.concatenate([absent[:, first], absent[:, last]])
+    offsets = np.stack([rows.located.offsets(line) for line in range(len(wanted))])
+    states = (offsets <= ABSENT).astype(np.uint8) + (offsets <= UNKNOWN)
+    sides = np.concatenate([states[:, first], states[:, last]])
     patterns, which = np.unique(sides, axis=1, return_inverse=True)
     for k in range(patterns.shape[1]):
-        before, after = (
-            tuple(column for column, is_absent in zip(wanted, side.tolist(), strict=True) if not is_absent)
-            for side in np.split(patterns[:, k], 2)
+        old, new = np.split(patterns[:, k], 2)
+        before, after, partial = (
+            tuple(column for column, state in zip(wanted, side.tolist(), strict=True) if state == wished)
+            for side, wished in ((old, _THERE), (new, _THERE), (new, _AS_OPERATIONS))
         )
         group = np.flatnonzero(which.reshape(-1) == k)
-        yield group, () if kind is Kind.INSERT else before, () if kind is Kind.DELETE else after
+        yield group, () if kind is Kind.INSERT else before, () if kind is Kind.DELETE else after, partial

@@ -1,10 +1,12 @@
 """The changes of one table as CSV: a line per row image, the table's columns first, then where it is from.
 
 Texts and bytes, which are base64, are in double quotes, so that an empty one differs from NULL, which is nothing at
-all. A column that the image does not carry is nothing too, and named in `_absent`.
+all. A column that the image does not carry is nothing too, and named in `_absent`; `_partial` has the
+operations on JSON documents that the log does not have.
 """
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +19,16 @@ from penstock.inspect.changes import Changes, Kind, gtids
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
-from penstock.render.page import RowFormat, values
+from penstock.render.json_lines import JSON_ESCAPES
+from penstock.render.operations import list_objects
+from penstock.render.page import RowFormat, operations, values
 from penstock.render.times import iso_text
 from penstock.render.weave import Chosen, Line, Written, weave
 
-ABOUT = ("_change_type", "_seq", "_commit_timestamp", "_gtid", "_file", "_offset", "_absent")
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
+
+ABOUT = ("_change_type", "_seq", "_commit_timestamp", "_gtid", "_file", "_offset", "_absent", "_partial")
 _ESCAPES = text.Escapes.of({'"': '""'})
 
 
@@ -84,6 +91,8 @@ class CsvLines(RowFormat):
         for kind, (is_there, columns, rows, offset) in zip(kinds, sides, strict=True):
             if is_there:
                 pieces += [*self._image(changes, columns, rows), f"{kind},", *self._about(changes, columns, offset)]
+                # What is partial is so in the image after the change, which is the last.
+                pieces += [",", *(_partial(changes, self._columns) if rows is changes.last else ()), "\n"]
         return pieces
 
     def _image(self, changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
@@ -101,8 +110,22 @@ class CsvLines(RowFormat):
             Written(text.plain(numbers(changes.sequence_of(offset)))).at(every),
             self._abouts.of(changes.block).at(changes.event),
             Written(text.plain(numbers(offset))).at(every),
-            f",{_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}\n",
+            f",{_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}",
         )
+
+
+def _partial(changes: Changes, columns: tuple[str, ...]) -> Line:
+    """The operations on documents that the log does not have, as a JSON array."""
+    pieces: list[str | Chosen] = []
+    for column in changes.partial:
+        if column.name in columns:
+            pieces += [",", operations(changes, _list_objects, column, changes.last)]
+    return ['"[', *pieces[1:], ']"'] if pieces else ()
+
+
+def _list_objects(found: "JsonOperations", column: Column) -> pa.Array:
+    name = f'"column":{json.dumps(column.name, ensure_ascii=False)},'
+    return text.escaped(list_objects(found, text.escaped(found.paths, JSON_ESCAPES), name), _ESCAPES)
 
 
 def _cell(text_: str) -> str:

@@ -144,6 +144,14 @@ def _rolled_back(what: str) -> BinlogError:
 
 
 def _check_images(changes: Changes) -> None:
+    if changes.partial:
+        place = int(changes.block.column("position")[changes.event[0]])
+        raise BinlogError(
+            f"{changes.block.file}:{place} the update in {changes.table.name} changes parts of the JSON document in"
+            f" column {changes.partial[0].name}, and the log does not have the document before it: with"
+            " binlog_row_value_options = PARTIAL_JSON and binlog_row_image = MINIMAL or NOBLOB such a change cannot be"
+            " undone"
+        )
     if changes.absent:
         place = int(changes.block.column("position")[changes.event[0]])
         raise BinlogError(

@@ -2,10 +2,12 @@
 
 Numbers are exact, as long as the reader takes 64-bit integers; decimals are strings; bytes are base64; dates are
 ISO 8601, TIMESTAMP with a Z; a JSON document of MySQL is a value of its own. A column that the log does not carry is
-not there; a NULL is null.
+not there; a NULL is null. A JSON document of which the log has neither the old nor the new text is no column of the
+image: `partial` has the operations that change it.
 """
 
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +22,16 @@ from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.dialect import Dialect, real_texts, vector_texts
 from penstock.render.frame import OUTSIDE, Frame
-from penstock.render.page import LineFormat, Page, Role, values
+from penstock.render.operations import list_objects
+from penstock.render.page import LineFormat, Page, Role, operations, values
 from penstock.render.times import iso_text
 from penstock.render.weave import Chosen, Line, Written, weave
 
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
+
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
-_ESCAPES = text.Escapes.of({chr(code): f"\\u{code:04x}" for code in range(32)} | _SHORT)
+JSON_ESCAPES = text.Escapes.of({chr(code): f"\\u{code:04x}" for code in range(32)} | _SHORT)
 _INSTANTS = {WireType.TIMESTAMP, WireType.TIMESTAMP2}
 _WITH_CLOCK = {*_INSTANTS, WireType.DATETIME, WireType.DATETIME2}
 _DATE_CHARACTERS = 10
@@ -42,7 +48,7 @@ class JsonValues(Dialect):
         return Written(real_texts(array), self.null)
 
     def text(self, array: pa.Array) -> Written:
-        return Written(text.escaped(array, _ESCAPES), self.null, '"', '"')
+        return Written(text.escaped(array, JSON_ESCAPES), self.null, '"', '"')
 
     def binary(self, array: pa.Array) -> Written:
         return Written(text.base64ed(array), self.null, '"', '"')
@@ -76,6 +82,7 @@ class JsonLines(LineFormat):
             *_key(changes),
             *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.has_before else ()),
             *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.has_after else ()),
+            *_partial(changes),
             "}\n",
         ]
 
@@ -88,7 +95,7 @@ class JsonLines(LineFormat):
 
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
         every = np.arange(events.size)
-        sql = Written(text.escaped(texts, _ESCAPES), before='"sql":"', after='"}\n')
+        sql = Written(text.escaped(texts, JSON_ESCAPES), before='"sql":"', after='"}\n')
         return ['{"type":"query","ts":', self._about(block).at(events), sql.at(every)]
 
     def frame(self, page: Page) -> pa.Array:
@@ -155,6 +162,18 @@ def _key(changes: Changes) -> list[str | Chosen]:
 
 def _image(name: str, changes: Changes, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:
     return _members(name, changes, [(column, rows) for column in columns])
+
+
+def _partial(changes: Changes) -> list[str | Chosen]:
+    pieces: list[str | Chosen] = []
+    for column in changes.shown_of(changes.partial):
+        start = "]," if pieces else ',"partial":{'
+        pieces += [f"{start}{_quoted(column.name)}:[", operations(changes, _list_objects, column, changes.last)]
+    return [*pieces, "]}"] if pieces else []
+
+
+def _list_objects(found: "JsonOperations", column: Column) -> pa.Array:  # noqa: ARG001 - it is named outside
+    return list_objects(found, text.escaped(found.paths, JSON_ESCAPES))
 
 
 def _members(name: str, changes: Changes, members: list[tuple[Column, NDArray[np.int64]]]) -> list[str | Chosen]:

@@ -1,6 +1,7 @@
 """Rows of any table in one shape: the row as a JSON text beside the columns that say what, when and in which order.
 
-Values are those of `json_lines`; a column that an image does not carry is null, and named in `_absent`.
+Values are those of `json_lines`; a column that an image does not carry is null, and named in `_absent`. A JSON document
+of which the log has only changes is such a column, and `_partial` has the operations.
 """
 
 import json
@@ -20,7 +21,7 @@ from penstock.render.json_lines import JsonValues
 from penstock.render.weave import Chosen, weave
 
 ROW_FIELDS = pa.schema([pa.field("_table", pa.string()), pa.field("row", pa.string()), *CHANGE_FIELDS])
-_DECODING = Decoding(dates="text")
+_DECODING = Decoding(dates="text", partial_json="operations")
 _VALUES = JsonValues()
 _ORDER = [("_seq", "ascending"), ("_row", "ascending")]
 

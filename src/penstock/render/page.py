@@ -5,10 +5,10 @@ and the ends of transactions between them.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect
 from penstock.render.weave import Chosen, Line, Written, fill, sizes_of
+
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
 
 
 class Role(IntEnum):
@@ -111,6 +114,17 @@ def values(changes: Changes, dialect: Dialect, column: Column, rows: NDArray[np.
     made = changes.images.written
     if key not in made:
         made[key] = dialect.write(column, changes.images.columns[column.name])
+    return made[key].at(rows)
+
+
+def operations(
+    changes: Changes, write: Callable[["JsonOperations", Column], pa.Array], column: Column, rows: NDArray[np.int64]
+) -> Chosen:
+    """The operations on a column of the images that are partial, written once for all changes that share them."""
+    key = write, column.name
+    made = changes.images.written
+    if key not in made:
+        made[key] = Written(write(changes.images.operations[column.name], column))
     return made[key].at(rows)
 
 

@@ -15,8 +15,16 @@ from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
 from penstock.render.frame import OUTSIDE, Frame, heading, placed
-from penstock.render.page import LineFormat, Page, Role, values
-from penstock.render.sql_text import PREAMBLE, SQL_MODE, SqlMatches, SqlValues, name_text, table_text
+from penstock.render.page import LineFormat, Page, Role, operations, values
+from penstock.render.sql_text import (
+    PREAMBLE,
+    SQL_MODE,
+    SqlMatches,
+    SqlValues,
+    call_sql_functions,
+    name_text,
+    table_text,
+)
 from penstock.render.weave import Chosen, Line, Written, weave
 
 _VALUES, _MATCHES = SqlValues(), SqlMatches()
@@ -53,7 +61,8 @@ class SqlLines(LineFormat):
                 return delete(changes, changes.before, changes.first)
             case Kind.UPDATE:
                 row = where(changes, changes.before, changes.first)
-                return update(changes, changes.shown_of(changes.after), changes.last, row)
+                columns = changes.shown_of(changes.after)
+                return update(changes, columns, changes.last, row, changes.shown_of(changes.partial))
 
     def statement(self, block: Block, statement: Statement) -> str:
         lines: list[str] = []
@@ -171,14 +180,23 @@ def insert(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64])
     return [*pieces, ");\n"]
 
 
-def update(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64], condition: Line) -> Line:
-    """All columns are set: one that keeps its value may be of a kind that updates itself."""
-    if not columns:
+def update(
+    changes: Changes,
+    columns: Sequence[Column],
+    rows: NDArray[np.int64],
+    condition: Line,
+    partial: Sequence[Column] = (),
+) -> Line:
+    """All columns are set: one that keeps its value may be of a kind that updates itself. Of those that are `partial`
+    only parts are."""
+    if not columns and not partial:
         raise _incomplete(changes, "carries no column to set")
+    assigned = [(column, values(changes, _VALUES, column, rows)) for column in columns]
+    assigned += [(column, operations(changes, call_sql_functions, column, rows)) for column in partial]
     pieces: list[str | Chosen] = []
-    for column in columns:
+    for column, value in assigned:
         start = ", " if pieces else f"UPDATE {table_text(changes.table.name)} SET "
-        pieces += [f"{start}{name_text(column.name)}=", values(changes, _VALUES, column, rows)]
+        pieces += [f"{start}{name_text(column.name)}=", value]
     return [*pieces, *condition]
 
 

@@ -1,12 +1,18 @@
 """Names and values as SQL that restores them exactly, on MySQL and MariaDB, with the settings of PREAMBLE."""
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model import Column, TableName, WireType
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_bytes
+from penstock.render.operations import call_functions
 from penstock.render.weave import Written
+
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
 
 SQL_MODE = "SQL_MODE='STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'"
 PREAMBLE = f"SET NAMES utf8mb4;\nSET TIME_ZONE='+00:00';\nSET {SQL_MODE};\n"
@@ -23,6 +29,12 @@ def name_text(name: str) -> str:
 
 def table_text(table: TableName) -> str:
     return f"{name_text(table.schema)}.{name_text(table.table)}"
+
+
+def call_sql_functions(operations: "JsonOperations", column: Column) -> pa.Array:
+    """What a document becomes by operations on it, with the values of the types that they have in the log."""
+    paths = text.escaped(operations.paths, _ESCAPES)
+    return call_functions(operations, name_text(column.name), paths, operations.sql_values)
 
 
 class SqlValues(Dialect):

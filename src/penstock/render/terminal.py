@@ -1,5 +1,7 @@
 """The log for people: a heading per transaction, a line per change; an update shows its key and what it changed."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,8 +16,12 @@ from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
 from penstock.render.frame import OUTSIDE, Frame, heading, placed
-from penstock.render.page import LineFormat, Page, Role, values
+from penstock.render.operations import list_words
+from penstock.render.page import LineFormat, Page, Role, operations, values
 from penstock.render.weave import Chosen, Line, Written, weave
+
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
 
 _CONTROLS = {chr(code): f"\\x{code:02x}" for code in (*range(32), 127)}
 _ESCAPES = text.Escapes.of(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"})
@@ -130,7 +136,14 @@ def _changed(changes: Changes) -> list[str | Chosen]:
             pieces.append(
                 Written(pa.concat_arrays([shown, text.of_list([""])])).at(np.where(differs, every, every.size))
             )
+    for column in changes.shown_of(changes.partial):
+        pieces += [f"  {column.name}: ", operations(changes, _list_words, column, changes.last)]
     return pieces
+
+
+def _list_words(found: "JsonOperations", column: Column) -> pa.Array:  # noqa: ARG001 - it is named outside
+    paths = text.escaped(found.paths, _ESCAPES)
+    return list_words(found, paths, _shortened(text.plain(found.values)))
 
 
 def _differs(array: pa.Array, changes: Changes) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.binlog.rows.fields import CHANGE_FIELDS, chosen_fields, own_names
+from penstock.binlog.values.column import Decoding
 from penstock.client import FlightClient
 from penstock.model import TableName
 from penstock.spark.options import ReadOptions
@@ -26,6 +27,7 @@ class StreamLayout:
         self._is_flat = options.is_flat
         self._names = options.struct_names()
         self._fields = fields
+        self._decoding = Decoding(partial_json=options.partial_json)
         self.schema = self._schema()
 
     @classmethod
@@ -52,7 +54,7 @@ class StreamLayout:
         parts = [
             self._place(table, changes)
             for table, fields in self._fields.items()
-            for changes in changes_of(block, table, fields)
+            for changes in changes_of(block, table, fields, self._decoding)
         ]
         if len(parts) > 1:
             ours = dict(zip(CHANGE_FIELDS.names, self.schema.names[-len(CHANGE_FIELDS) :], strict=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from penstock.client import Address
 from penstock.errors import ConfigurationError
@@ -15,6 +16,7 @@ _KNOWN = {
     "table": "one table, database.table",
     "tables": "several tables, separated by commas; each becomes one struct column",
     "columns": "columns to read, separated by commas; with `tables` each as table.column",
+    "partialJson": "`error` (default) or `operations`: a change to a JSON document that the log does not have",
     "startingPosition": "`latest` (default), `earliest`, or FILE:OFFSET at a transaction boundary",
     "maxBytesPerTrigger": "about how much log one batch reads, 67108864 when not given",
     "pollMs": "how long to wait for news inside latestOffset, 50 when not given",
@@ -29,6 +31,7 @@ class ReadOptions:
     tables: tuple[TableName, ...]
     is_flat: bool  # one table, its columns at the top
     columns: tuple[str, ...]
+    partial_json: Literal["error", "operations"]
     starting_position: str
     max_bytes: int
     poll_ms: int
@@ -55,6 +58,7 @@ class ReadOptions:
             tables=tuple(TableName.parse(name) for name in names),
             is_flat=is_flat,
             columns=tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip()),
+            partial_json=_partial_json(given.get("partialjson", "error")),
             starting_position=starting,
             max_bytes=_number(given, "maxBytesPerTrigger", 64 << 20),
             poll_ms=_number(given, "pollMs", 50),
@@ -79,6 +83,12 @@ def struct_names(tables: Sequence[TableName]) -> dict[TableName, str]:
     return {
         table: table.table if names.count(table.table) == 1 else f"{table.schema}_{table.table}" for table in tables
     }
+
+
+def _partial_json(text: str) -> Literal["error", "operations"]:
+    if text == "error" or text == "operations":  # noqa: PLR1714 - so that the type is known
+        return text
+    raise ConfigurationError(f"the option partialJson is error or operations, not {text!r}")
 
 
 def _number(given: Mapping[str, str], name: str, default: int) -> int:

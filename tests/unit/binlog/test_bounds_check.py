@@ -20,6 +20,7 @@ _TESTS = (
     "test_text.py",
     "test_json_text.py",
     "test_json_patch.py",
+    "test_json_operations.py",
     "test_gtid_text.py",
     "test_changes.py",
     "../render/test_text_kernels.py",

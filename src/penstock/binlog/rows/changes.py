@@ -14,6 +14,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.differences import absent_names, changed_names
 from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
+from penstock.binlog.rows.partial import list_operations, refuse_operations
 from penstock.binlog.rows.widening import widen
 from penstock.binlog.values.column import DEFAULT, Decoding
 from penstock.errors import BinlogError, SchemaError
@@ -76,6 +77,8 @@ def changes_at(
     names = [name for name in fields.names if name in there]
     whole = whole or pa.schema([*fields, *CHANGE_FIELDS])
     for rows in decode_rows(block, events, schema, names, choice):
+        if choice.partial_json == "error":
+            refuse_operations(block, rows, schema)
         yield pa.RecordBatch.from_arrays(_assembled(block, rows, schema, fields), schema=whole)
 
 
@@ -117,6 +120,7 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
         numbers(offset),
         changed_names(block.raw[0], found, [column for column in schema.columns if column.name in rows.columns]),
         absent_names(found, names, [name for name in fields.names if name not in rows.columns]),
+        list_operations(found.rows, names, rows.operations),
     ]
     return arrays
 

@@ -1,8 +1,9 @@
 """Rows events of one table version → Arrow arrays, column by column."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +13,15 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.problem import broken
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
 from penstock.binlog.rows.locate import RowsProblemError, locate
-from penstock.binlog.rows.located import Layout, Located
+from penstock.binlog.rows.located import UNKNOWN, Layout, Located
 from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.errors import BinlogError
 from penstock.model import ChangeKind, Column, Position, TableSchema, WireType
+
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
 
 _OLD = {WireType.TIME, WireType.DATETIME, WireType.TIMESTAMP}
 
@@ -29,6 +33,8 @@ class Rows:
     columns: dict[str, pa.Array]
     located: Located
     events: NDArray[np.int64]  # index in the block of each event that `located.event` counts
+    # Changes to documents that the log does not have, by column; the values of these rows are null.
+    operations: "dict[str, JsonOperations]" = field(default_factory=dict[str, "JsonOperations"])
 
 
 @lru_cache(maxsize=12_000)
@@ -82,6 +88,7 @@ def _decode(source: _Source, found: Located) -> Iterator[Rows]:
     """Halves, where a column is too long for one array: what is compressed can become a thousand times as long."""
     try:
         columns = {column.name: _column(source, column, found, line) for line, column in enumerate(source.chosen)}
+        operations = _operations(source, found)
     except TooLongError as problem:
         middle = found.rows // 2
         middle += middle < found.rows and found.kind[middle] == ChangeKind.UPDATE_POSTIMAGE
@@ -90,7 +97,37 @@ def _decode(source: _Source, found: Located) -> Iterator[Rows]:
         for first, stop in ((0, middle), (middle, found.rows)):
             yield from _decode(source, found.part(first, stop))
     else:
-        yield Rows(columns, found, source.events)
+        yield Rows(columns, found, source.events, operations)
+
+
+def _operations(source: _Source, found: Located) -> "dict[str, JsonOperations]":
+    """Read the differences to documents that the log does not have."""
+    result: dict[str, JsonOperations] = {}
+    if not found.has_unknown:
+        return result
+    # Few logs have them, and the kernels take their time to load.
+    from penstock.binlog.values.json_format import JsonError, JsonFault  # noqa: PLC0415
+    from penstock.binlog.values.json_operations import read_operations  # noqa: PLC0415
+
+    for line, column in enumerate(source.chosen):
+        offsets = found.offsets(line).astype(np.int64)
+        is_unknown = offsets <= UNKNOWN
+        if not is_unknown.any():
+            continue
+        places = np.where(is_unknown, UNKNOWN - offsets, 0)
+        lengths = np.where(is_unknown, found.lengths(line), 0).astype(np.int64)
+        try:
+            result[column.name] = read_operations(source.data, places, lengths)
+        except JsonError as error:
+            if error.fault is JsonFault.TOO_LARGE:
+                problem: ValueProblemError = TooLongError(error.row)
+            else:
+                problem = ValueProblemError(error.row, f"is JSON that cannot be read: {error.reason}", error.where)
+            problem.line = line
+            if isinstance(problem, TooLongError):
+                raise problem from None
+            raise _value_error(source, found, problem) from None
+    return result
 
 
 def _column(source: _Source, column: Column, found: Located, line: int) -> pa.Array:

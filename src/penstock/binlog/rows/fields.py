@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from penstock.binlog.rows.partial_type import PARTIAL
 from penstock.binlog.values.column import DEFAULT, Decoding, arrow_type
 from penstock.errors import PenstockError, SchemaError
 from penstock.model import Column, TableName, TableSchema
@@ -28,6 +29,7 @@ CHANGE_FIELDS = pa.schema(
         pa.field("_offset", pa.int64()),  # of the row image in the file
         pa.field("_changed", pa.list_(pa.string())),  # on a postimage: which of the columns read differ
         pa.field("_absent", pa.list_(pa.string())),  # columns read that the image does not carry; null when it is whole
+        pa.field("_partial", PARTIAL),  # operations on JSON documents that the log does not have; usually null
     ]
 )
 

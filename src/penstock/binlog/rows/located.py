@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # As an offset: the value is SQL NULL; the image does not carry the column; it carries differences to a value that the
-# before image does not carry, so that nobody can know it.
+# before image does not carry, so that nobody can know it: these lie at UNKNOWN minus the offset.
 NULL, ABSENT, UNKNOWN = -1, -2, -3
 _INSERTS, _UPDATES = (23, 30), (24, 31, 39)
 _KIND_OF = np.full(256, 3, np.uint8)  # ChangeKind, by the event's type; of an update the image before
@@ -29,6 +29,7 @@ class Located:
         begins below zero."""
         self.rows = rows
         self.is_whole = True  # every image carries every column
+        self.has_unknown = False  # some carry differences to values that the log does not have
         self.missing: NDArray[np.int64] = np.zeros(layout.wanted, np.int64)  # cells of each column: NULL or ABSENT
         self.partial: NDArray[np.uint8] = np.empty((0, rows), np.uint8)  # 1 where the value is a list of differences
         self.start: NDArray[np.int32] = np.empty(0, np.int32)  # of each row image in the buffer
@@ -65,10 +66,12 @@ class Located:
             if unknown.any():
                 sized = self._lengths[np.maximum(self._layout.length_lines, 0), : self.rows]
                 # No differences to what nobody knows: it has not changed, and the image does not carry it.
-                offsets[:, 1:][unknown] = np.where(sized[:, 1:][unknown] == 0, ABSENT, UNKNOWN)
+                places = offsets[:, 1:][unknown]
+                offsets[:, 1:][unknown] = np.where(sized[:, 1:][unknown] == 0, ABSENT, UNKNOWN - places)
                 self.partial[:, 1:][unknown] = 0
                 self.missing += np.count_nonzero(unknown, axis=1)
                 self.is_whole = False
+                self.has_unknown = True
 
     def offsets(self, line: int) -> NDArray[np.int32]:
         """Of the values of a wanted column."""

@@ -20,6 +20,8 @@ class Decoding:
     dates: Literal["null", "text", "error"] = "null"  # dates that no calendar has; `text` makes the whole column text
     labels: Literal["text", "number"] = "text"  # ENUM and SET
     json_doubles: Literal["1.0", "1"] = "1.0"  # how a double without a fraction is printed; MySQL 5.7 prints 1
+    # Changes to a JSON document that the log does not have: an error, or operations in `_partial`.
+    partial_json: Literal["error", "operations"] = "error"
 
 
 DEFAULT = Decoding()

@@ -33,6 +33,10 @@ SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = 0, 1, 2, 3
 LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 4, 5, 6, 7, 8, 9, 10, 11, 12, 15
 EMPTY = 256  # no byte: a document without any
 
+# How text is written: bits of the argument `style`.
+POINT_ZERO, AS_SQL = 1, 2
+"""A double that is an integer keeps its `.0`; values are SQL expressions that make the same value again."""
+
 MAX_DEPTH = 100
 """Containers inside each other; the server refuses to make more."""
 

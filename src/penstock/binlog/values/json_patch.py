@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D, I64S_IN, TRIPLE, U8S, kernel, little, shared
-from penstock.binlog.values.json_format import EMPTY, LARGE_OBJECT, LEFT, WHERE, JsonError, JsonFault
+from penstock.binlog.values.json_format import EMPTY, LARGE_OBJECT, LEFT, POINT_ZERO, WHERE, JsonError, JsonFault
 from penstock.binlog.values.json_path import BROKEN_LEG, MEMBER, read_leg
 from penstock.binlog.values.json_text import MOST_TEXT, TextBuffers, write_json
 from penstock.binlog.values.json_tree import (
@@ -36,15 +36,15 @@ from penstock.binlog.values.json_tree import (
     write_tree,
 )
 
-_REPLACE, _INSERT, _REMOVE = 0, 1, 2
-_DOLLAR = ord("$")
+REPLACE, INSERT, REMOVE = 0, 1, 2
+DOLLAR = ord("$")
 _BROKEN, _UNFIT = np.int64(-JsonFault.BROKEN_DIFF), np.int64(-JsonFault.UNFIT_DIFF)
 _NO_BEFORE, _NO_NODES = np.int64(-JsonFault.NO_BEFORE), np.int64(-JsonFault.NO_NODES)
 _TOO_LARGE = np.int64(-JsonFault.TOO_LARGE)
 
 
 @shared
-def _read_length(data: Any, at: Any, end: Any) -> Any:
+def read_length(data: Any, at: Any, end: Any) -> Any:
     """The place and size of what the length at `at` announces; the size is negative when that is not there."""
     if at >= end:
         return at, np.int64(-1)
@@ -79,7 +79,7 @@ def _apply(
         if (leg == MEMBER) != (nodes[parent, 0] <= LARGE_OBJECT):
             return _UNFIT, named
         node, before = find_child(data, names, nodes, parent, leg, value, size)
-    if operation == _INSERT:
+    if operation == INSERT:
         if parent == NONE or (leg == MEMBER and node != NONE):
             return _UNFIT, named
         if used == nodes.shape[0]:
@@ -90,7 +90,7 @@ def _apply(
         return used + 1, named
     if node == NONE:
         return _UNFIT, named
-    if operation == _REPLACE:
+    if operation == REPLACE:
         set_value(nodes, node, np.int64(data[np.uint64(at)]), at + 1, end)
     elif parent == NONE:
         return _UNFIT, named
@@ -106,14 +106,14 @@ def _apply_all(data: Any, at: Any, end: Any, names: Any, nodes: Any, state: Any)
     while at < end:
         first = at
         operation = np.int64(data[np.uint64(at)])
-        path, size = _read_length(data, at + 1, end)
+        path, size = read_length(data, at + 1, end)
         at = path + size
         value, value_end = at, at
         state[WHERE] = first
-        if operation > _REMOVE or size < 1 or data[np.uint64(path)] != _DOLLAR:
+        if operation > REMOVE or size < 1 or data[np.uint64(path)] != DOLLAR:
             return _BROKEN
-        if operation != _REMOVE:
-            value, value_size = _read_length(data, at, end)
+        if operation != REMOVE:
+            value, value_size = read_length(data, at, end)
             at = value_end = value + value_size
             if value_size < 1:
                 return _BROKEN
@@ -127,7 +127,7 @@ def _apply_all(data: Any, at: Any, end: Any, names: Any, nodes: Any, state: Any)
 
 @shared
 def _write_row(
-    data: Any, at: Any, size: Any, diff: Any, diff_size: Any, whole: Any, out: Any, to: Any,
+    data: Any, at: Any, size: Any, diff: Any, diff_size: Any, style: Any, out: Any, to: Any,
     names: Any, nodes: Any, stack: Any, state: Any,
 ) -> Any:  # fmt: skip
     state[WHERE] = diff if diff_size >= 0 else at
@@ -136,24 +136,24 @@ def _write_row(
     kind = np.int64(data[np.uint64(at)]) if size else np.int64(EMPTY)
     state[LEFT] = size + max(diff_size, 0)
     if diff_size <= 0:
-        return write_json(data, kind, at + 1, at + size, 0, whole, out, to, stack, state)
+        return write_json(data, kind, at + 1, at + size, 0, style, out, to, stack, state)
     set_value(nodes, ROOT, kind, at + 1, at + size)
     fault = _apply_all(data, diff, diff + diff_size, names, nodes, state)
     if fault < 0:
         return fault
-    return write_tree(data, names, nodes, whole, out, to, stack, state)
+    return write_tree(data, names, nodes, style, out, to, stack, state)
 
 
 @kernel(TRIPLE(BYTES, I64S_IN, I64S_IN, I64S_IN, I64S_IN, I64, I64, I32S, U8S, U8S, I64S_2D, I64S_2D, I64S))
 def _patch(
-    data: Any, offsets: Any, lengths: Any, diff_offsets: Any, diff_lengths: Any, whole: Any, row: Any,
+    data: Any, offsets: Any, lengths: Any, diff_offsets: Any, diff_lengths: Any, style: Any, row: Any,
     bounds: Any, out: Any, names: Any, nodes: Any, stack: Any, state: Any,
 ) -> Any:  # fmt: skip
     """From `row` on; gives (0, rows, bytes of text) or (fault, row, where)."""
     to = np.int64(bounds[row])
     while row < lengths.size:
         to = _write_row(
-            data, offsets[row], lengths[row], diff_offsets[row], diff_lengths[row], whole, out, to,
+            data, offsets[row], lengths[row], diff_offsets[row], diff_lengths[row], style, out, to,
             names, nodes, stack, state,
         )  # fmt: skip
         if to > MOST_TEXT:
@@ -184,12 +184,12 @@ def patch_json(
     buffers = TextBuffers(lengths.size, int(expected * 3 // 2))
     names = np.empty(max(0, int(diff_lengths.max(initial=0))), np.uint8)
     nodes = np.empty((1024, NODE), np.int64)
-    row = 0
+    row, style = 0, POINT_ZERO if point_zero else 0
     while True:
         fault: int
         where: int
         fault, row, where = _patch(
-            data, offsets, lengths, diff_offsets, diff_lengths, point_zero, row,
+            data, offsets, lengths, diff_offsets, diff_lengths, style, row,
             buffers.bounds, buffers.out, names, nodes, buffers.stack, buffers.state,
         )  # fmt: skip
         if not fault:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.binlog.copying import copy_bytes
 from penstock.binlog.kernel import (
     BYTES,
     I32S,
@@ -24,6 +25,7 @@ from penstock.binlog.kernel import (
     shared,
 )
 from penstock.binlog.values.json_format import (
+    AS_SQL,
     DOUBLE,
     EMPTY,
     INT16,
@@ -35,6 +37,7 @@ from penstock.binlog.values.json_format import (
     LITERAL,
     MAX_DEPTH,
     OPAQUE,
+    POINT_ZERO,
     ROOM,
     STRING,
     UINT16,
@@ -45,6 +48,7 @@ from penstock.binlog.values.json_format import (
     new_state,
 )
 from penstock.binlog.values.json_number import write_decimal, write_double, write_signed, write_unsigned
+from penstock.binlog.values.json_sql import write_sql_double, write_sql_opaque, write_sql_string, write_sql_unsigned
 from penstock.binlog.values.json_string import write_base64, write_string
 from penstock.binlog.values.json_time import write_date, write_time
 
@@ -56,6 +60,9 @@ _TIMESTAMP, _DATE, _TIME, _DATETIME, _NEWDECIMAL = 7, 10, 11, 12, 246
 _COMMA, _COLON, _SPACE = (np.uint8(ord(c)) for c in ",: ")
 _OPENING, _CLOSING = np.frombuffer(b"{{[[", np.uint8), np.frombuffer(b"}}]]", np.uint8)
 _LITERALS = np.frombuffer(b"null true false", np.uint8)
+_SQL_OPENING = np.frombuffer(b"JSON_OBJECT(JSON_ARRAY(", np.uint8)
+_SQL_OBJECT = 12  # bytes of it that open an object
+_SQL_CLOSING = np.uint8(ord(")"))
 
 
 @inlined
@@ -122,7 +129,7 @@ def _write_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -
 
 
 @shared
-def _write_long(data: Any, kind: Any, at: Any, end: Any, out: Any, to: Any, state: Any) -> Any:
+def _write_long(data: Any, kind: Any, at: Any, end: Any, style: Any, out: Any, to: Any, state: Any) -> Any:
     """A string or an opaque value."""
     first = at
     if kind == OPAQUE:
@@ -141,15 +148,18 @@ def _write_long(data: Any, kind: Any, at: Any, end: Any, out: Any, to: Any, stat
     if size > end - at or state[LEFT] < 0:
         return _BROKEN
     if kind == STRING:
-        return write_string(data, at, size, out, to)
-    return _write_opaque(data, np.int64(data[np.uint64(first)]), at, size, out, to)
+        return write_sql_string(data, at, size, out, to) if style & AS_SQL else write_string(data, at, size, out, to)
+    column_type = np.int64(data[np.uint64(first)])
+    if style & AS_SQL:
+        return write_sql_opaque(data, column_type, at, size, out, to)
+    return _write_opaque(data, column_type, at, size, out, to)
 
 
 @inlined
-def _write_scalar(data: Any, kind: Any, at: Any, end: Any, whole: Any, out: Any, to: Any, state: Any) -> Any:
+def _write_scalar(data: Any, kind: Any, at: Any, end: Any, style: Any, out: Any, to: Any, state: Any) -> Any:
     state[WHERE] = at
     if kind in (STRING, OPAQUE):
-        return _write_long(data, kind, at, end, out, to, state)
+        return _write_long(data, kind, at, end, style, out, to, state)
     if kind == LITERAL:
         if at >= end or data[np.uint64(at)] > 2:
             return _BROKEN
@@ -163,16 +173,30 @@ def _write_scalar(data: Any, kind: Any, at: Any, end: Any, whole: Any, out: Any,
         return _BROKEN
     value = little(data, at, width)
     if kind == DOUBLE:
-        return write_double(value, whole, out, to)
+        if style & AS_SQL:
+            return write_sql_double(value, out, to)
+        return write_double(value, style & POINT_ZERO, out, to)
     if kind in (INT16, INT32, INT64):
         shift = 64 - 8 * width
         return write_signed(value << shift >> shift, out, to)
+    if style & AS_SQL:
+        return write_sql_unsigned(np.uint64(value), out, to)
     return write_unsigned(np.uint64(value), out, to)
+
+
+@inlined
+def _write_opening(kind: Any, style: Any, out: Any, to: Any) -> Any:
+    if not style & AS_SQL:
+        out[np.uint64(to)] = _OPENING[np.uint64(kind)]
+        return to + 1
+    first, size = (0, _SQL_OBJECT) if kind <= LARGE_OBJECT else (_SQL_OBJECT, _SQL_OPENING.size - _SQL_OBJECT)
+    copy_bytes(out, to, _SQL_OPENING, first, size)
+    return to + size
 
 
 @shared
 def write_json(
-    data: Any, kind: Any, at: Any, end: Any, depth: Any, whole: Any, out: Any, to: Any, stack: Any, state: Any
+    data: Any, kind: Any, at: Any, end: Any, depth: Any, style: Any, out: Any, to: Any, stack: Any, state: Any
 ) -> Any:
     """Write the value of this type that lies at `at`, before `end`, inside of `depth` containers already written.
 
@@ -196,14 +220,13 @@ def write_json(
             stack[depth, 0], stack[depth, 1], stack[depth, 2] = start, stop, header
             stack[depth, 3], stack[depth, 5] = count, holder
             depth += 1
-            out[np.uint64(to)] = _OPENING[np.uint64(kind)]
-            to += 1
+            to = _write_opening(kind, style, out, to)
         else:
-            to = _write_scalar(data, kind, at, end, whole, out, to, state)
+            to = _write_scalar(data, kind, at, end, style, out, to, state)
             if to < 0:
                 return to
         while depth > floor and i == count:
-            out[np.uint64(to)] = _CLOSING[np.uint64(holder)]
+            out[np.uint64(to)] = _SQL_CLOSING if style & AS_SQL else _CLOSING[np.uint64(holder)]
             to += 1
             depth -= 1
             if depth > floor:
@@ -219,11 +242,14 @@ def write_json(
             key, size = find_key(data, start, stop, header, holder, i, state)
             if key < 0:
                 return _BROKEN
-            to = write_string(data, key, size, out, to)
+            if style & AS_SQL:
+                to = write_sql_string(data, key, size, out, to)
+            else:
+                to = write_string(data, key, size, out, to)
             if to < 0:
                 state[WHERE] = key
                 return to
-            out[np.uint64(to)], out[np.uint64(to + 1)] = _COLON, _SPACE
+            out[np.uint64(to)], out[np.uint64(to + 1)] = _COMMA if style & AS_SQL else _COLON, _SPACE
             to += 2
         kind, at, end = find_value(data, start, stop, header, holder, count - i, state)
         if at < 0:
@@ -233,7 +259,7 @@ def write_json(
 
 @kernel(TRIPLE(BYTES, I64S_IN, I64S_IN, I64, I64, I32S, U8S, I64S_2D, I64S))
 def _render(
-    data: Any, offsets: Any, lengths: Any, whole: Any, row: Any, bounds: Any, out: Any, stack: Any, state: Any
+    data: Any, offsets: Any, lengths: Any, style: Any, row: Any, bounds: Any, out: Any, stack: Any, state: Any
 ) -> Any:
     """From `row` on; gives (0, rows, bytes of text) or (fault, row, where)."""
     to = np.int64(bounds[row])
@@ -242,7 +268,7 @@ def _render(
         if size >= 0:
             kind = np.int64(data[np.uint64(at)]) if size else EMPTY
             state[LEFT] = size
-            to = write_json(data, kind, at + 1, at + size, 0, whole, out, to, stack, state)
+            to = write_json(data, kind, at + 1, at + size, 0, style, out, to, stack, state)
             if to > MOST_TEXT:
                 to = _TOO_LARGE
             if to < 0:
@@ -275,19 +301,26 @@ class TextBuffers:
 
 
 def render_json(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], lengths: NDArray[np.int64], *, point_zero: bool = True
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    *,
+    point_zero: bool = True,
+    as_sql: bool = False,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """Arrow's offsets and bytes of the texts; a negative length (no value) gives an empty one.
 
     Without `point_zero` a double that is an integer is printed as one, as MySQL 5.7 does; later servers write 1.0.
+    With `as_sql` the texts are SQL expressions that make the same values (see `json_sql`).
     """
+    style = (POINT_ZERO if point_zero else 0) | (AS_SQL if as_sql else 0)
     buffers = TextBuffers(lengths.size, int(lengths.sum(where=lengths > 0) * 3 // 2))
     row = 0
     while True:
         fault: int
         where: int
         fault, row, where = _render(
-            data, offsets, lengths, point_zero, row, buffers.bounds, buffers.out, buffers.stack, buffers.state
+            data, offsets, lengths, style, row, buffers.bounds, buffers.out, buffers.stack, buffers.state
         )
         if not fault:
             return buffers.result()

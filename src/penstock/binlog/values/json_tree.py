@@ -123,7 +123,7 @@ def remove_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
 
 
 @shared
-def write_tree(data: Any, names: Any, nodes: Any, whole: Any, out: Any, to: Any, stack: Any, state: Any) -> Any:
+def write_tree(data: Any, names: Any, nodes: Any, style: Any, out: Any, to: Any, stack: Any, state: Any) -> Any:
     """The text of the root; as `write_json`."""
     node, depth = np.int64(ROOT), 0
     while True:
@@ -131,7 +131,7 @@ def write_tree(data: Any, names: Any, nodes: Any, whole: Any, out: Any, to: Any,
             return _NO_ROOM
         if nodes[node, CHILD] == BINARY:
             kind, at, end = nodes[node, KIND], nodes[node, AT], nodes[node, END]
-            to = write_json(data, kind, at, end, depth, whole, out, to, stack, state)
+            to = write_json(data, kind, at, end, depth, style, out, to, stack, state)
             if to < 0:
                 return to
         else:

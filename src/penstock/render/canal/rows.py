@@ -2,18 +2,26 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.binlog.arrays import flags
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.located import ABSENT
-from penstock.model import ChangeKind
+from penstock.model import ChangeKind, Column
 from penstock.render import text
 from penstock.render.canal import row_kernels
 from penstock.render.canal.tables import TablePlan
 from penstock.render.canal.values import Values, are_wide
+from penstock.render.operations import call_functions
+
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +66,11 @@ def _written(rows: Rows, plan: TablePlan, values: Values) -> WrittenRows:
     return WrittenRows(out, rows.events[event[starts]], edges[starts], edges[stops], stops - starts)
 
 
+def _expressions(operations: "JsonOperations", column: Column) -> pa.Array:
+    """What canal gives in place of a document that the log does not have: calls of functions, with values as JSON."""
+    return call_functions(operations, column.name, operations.paths, operations.values)
+
+
 def _texts(
     rows: Rows, plan: TablePlan, values: Values
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
@@ -70,6 +83,11 @@ def _texts(
     for line, column in enumerate(plan.columns):
         array = rows.columns[column.name]
         written = values.write(column, array)
+        is_partial = None
+        if column.name in rows.operations:
+            operations = rows.operations[column.name]
+            is_partial = operations.counts > 0
+            written = pc.if_else(flags(is_partial), _expressions(operations, column), text.plain(written))
         data, own = text.bytes_of(written)
         start, stop = int(own[0]), int(own[-1])
         np.add(own, done - start, out=bounds[line])
@@ -82,4 +100,6 @@ def _texts(
             cells[line, valid == 0] = row_kernels.NULL
         if not found.is_whole:
             cells[line, found.offsets(line) <= ABSENT] = row_kernels.ABSENT
+            if is_partial is not None:
+                cells[line, is_partial] = 0
     return np.concatenate(pieces) if pieces else np.empty(0, np.uint8), bounds, cells

@@ -1,0 +1,60 @@
+"""Operations on JSON documents that the log does not have, as text: calls of SQL functions, and lists.
+
+Each function writes all rows of a column at once; a row without operations has a text that nobody takes.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import numbers
+from penstock.render import text
+
+if TYPE_CHECKING:
+    from penstock.binlog.values.json_operations import JsonOperations
+
+_FUNCTIONS = ("", "JSON_REPLACE(", "JSON_INSERT(", "JSON_REMOVE(", "JSON_ARRAY_INSERT(")
+_EMPTY = text.constant("")
+
+
+def call_functions(operations: "JsonOperations", column: str, paths: pa.Array, values: pa.Array) -> pa.Array:
+    """Write calls around `column` that do the operations in their order: what stands innermost is done first.
+
+    Neighbours of one kind share a call, since a function applies its paths one after the other, from left to right:
+    JSON_REMOVE(JSON_REPLACE(`j`, '$.a', 1, '$.b', 2), '$.c').
+    """
+    codes, bounds = operations.codes, operations.bounds
+    row = np.repeat(np.arange(operations.counts.size), operations.counts)
+    begins = np.concatenate([np.ones(min(1, codes.size), np.bool_), (np.diff(codes) != 0) | (np.diff(row) != 0)])
+    ends = np.concatenate([begins[1:], np.ones(min(1, codes.size), np.bool_)])
+    outermost_first = bounds[row] + bounds[row + 1] - 1 - np.arange(codes.size)
+    heads = text.of_list(_FUNCTIONS).take(numbers(np.where(begins, codes + 1, 0)[outermost_first]))
+    given = pc.coalesce(text.join(", ", text.plain(values)), _EMPTY)
+    closing = text.of_list(["", ")"]).take(numbers(ends.astype(np.int64)))
+    tails = text.join(", '", text.plain(paths), "'", given, closing)
+    return text.join(_joined(heads, bounds, ""), column, _joined(tails, bounds, ""))
+
+
+def list_objects(operations: "JsonOperations", paths: pa.Array, before: str = "") -> pa.Array:
+    """Write the operations of each row as JSON objects with commas between them; `paths` are escaped.
+
+    `before` is put in front of the members of each.
+    """
+    value = pc.coalesce(text.join(',"value":', text.plain(operations.values)), _EMPTY)
+    names = text.plain(operations.names)
+    each = text.join(f'{{{before}"op":"', names, '","path":"', text.plain(paths), '"', value, "}")
+    return _joined(each, operations.bounds, ",")
+
+
+def list_words(operations: "JsonOperations", paths: pa.Array, values: pa.Array) -> pa.Array:
+    """Write the operations of each row for people: `replace $.a 4, remove $.b`."""
+    value = pc.coalesce(text.join(" ", values), _EMPTY)
+    each = text.join(text.plain(operations.names), " ", paths, value)
+    return _joined(each, operations.bounds, ", ")
+
+
+def _joined(texts: pa.Array, bounds: NDArray[np.int64], between: str) -> pa.Array:
+    return pc.binary_join(pa.LargeListArray.from_arrays(numbers(bounds), texts), text.constant(between))
