@@ -29,7 +29,7 @@ COMMON = {
     "m1": ("MEDIUMINT", ["-8388608", "8388607"]),
     "d1": ("DECIMAL(10,2)", ["-99999999.99", "0.01", "0"]),
     "d2": ("DECIMAL(65,30)", [f"-{'9' * 35}.{'9' * 30}", "0.000000000000000000000000000001"]),
-    "f1": ("FLOAT", ["0.1", "-1.5e-30", "3.4e38", "16777216"]),
+    "f1": ("FLOAT", ["0.1", "-1.5e-30", "3.4e38", "16777216", "3.4028234663852886e38", "-3.4028234663852886e38"]),
     "f2": ("DOUBLE", ["0.1", "1e300", "-0e0", "5e-324", "1.7976931348623157e308"]),
     "y1": ("YEAR", ["0", "1901", "2155", "2000"]),
     "bi": ("BIT(13)", ["b'1010101010101'", "b'0'"]),
@@ -254,6 +254,28 @@ def test_the_sql_does_the_same_again_and_the_way_back_leads_back(
     apply(server, redo)
     for table in TABLES:
         assert rows_of(server, f"{name}.{table}") == after[table], table
+
+
+def test_the_largest_float_is_written_as_servers_take_it(server: DatabaseServer, database: NewDatabase) -> None:
+    """Its fewest digits, 3.4028235e38, are beyond the range of FLOAT."""
+    table = f"{database(server)}.t"
+    execute(server, f"CREATE TABLE {table} (id INT PRIMARY KEY, f FLOAT)")
+    log = new_log(server)
+    execute(server, f"INSERT INTO {table} VALUES (1, 3.4028234663852886e38), (2, -3.4028234663852886e38), (3, 0.1)")
+    options, environment = live(server)
+    redo = lines_of(str(log), "--table", table, "--format", "sql", *options, **environment)
+    csv = lines_of(str(log), "--table", table, "--format", "csv", *options, **environment)
+    assert [line.split(",")[1] for line in csv.splitlines()[1:]] == [
+        "3.4028234663852886e+38",
+        "-3.4028234663852886e+38",
+        "0.1",
+    ]
+    execute(server, f"DELETE FROM {table}")
+    apply(server, redo)
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT f + 0e0 FROM {table} ORDER BY id")
+        found = [row[0] for row in cursor.fetchall()]
+    assert found == [3.4028234663852886e38, -3.4028234663852886e38, 0.10000000149011612]
 
 
 CLIENTS = {

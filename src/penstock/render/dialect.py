@@ -26,6 +26,7 @@ from penstock.render import text
 from penstock.render.weave import Written
 
 _FOUR = np.array([4], np.int64)
+_LARGEST_FLOAT = numbers(np.array([np.finfo(np.float32).max], np.float32))[0]
 MOMENTS = {
     WireType.DATE, WireType.TIME, WireType.TIME2, WireType.DATETIME, WireType.DATETIME2,
     WireType.TIMESTAMP, WireType.TIMESTAMP2,
@@ -42,7 +43,7 @@ class Dialect(ABC):
         return Written(text.decimals(array), self.null)
 
     def real(self, array: pa.Array) -> Written:
-        return Written(text.plain(array), self.null)
+        return Written(server_reals(array), self.null)
 
     def year(self, array: pa.Array) -> Written:
         return self.number(array)
@@ -86,6 +87,19 @@ class Dialect(ABC):
                 return self.year(array)
             case _:
                 return self.number(array) if pa.types.is_integer(kind) else self.text(array)
+
+
+def server_reals(array: pa.Array) -> pa.Array:
+    """Numbers with the fewest digits that read back as the same number, within the range that servers take.
+
+    They read a FLOAT as a double first, and the fewest digits of the largest float, 3.4028235e38, are a little larger
+    than it: the servers refuse them as out of range. It gets the digits of the double that it is exactly.
+    """
+    texts = text.plain(array)
+    if array.type != pa.float32():
+        return texts
+    is_largest = pc.equal(pc.abs(array), _LARGEST_FLOAT)
+    return pc.if_else(is_largest, text.plain(array.cast(pa.float64())), texts) if pc.any(is_largest).as_py() else texts
 
 
 def vector_bytes(array: pa.Array) -> pa.Array:

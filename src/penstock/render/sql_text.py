@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from penstock.model import Column, TableName, WireType
 from penstock.render import text
-from penstock.render.dialect import Dialect, vector_bytes
+from penstock.render.dialect import Dialect, server_reals, vector_bytes
 from penstock.render.operations import call_functions
 from penstock.render.weave import Written
 
@@ -44,7 +44,7 @@ class SqlValues(Dialect):
 
     def real(self, array: pa.Array) -> Written:
         """With an exponent, so that it is read as a float and not as a decimal: -0e0 keeps its sign."""
-        texts = text.plain(array)
+        texts = server_reals(array)
         has_exponent = pc.match_substring(texts, "e")
         return Written(pc.if_else(has_exponent, texts, text.join(texts, "e0")), self.null)
 

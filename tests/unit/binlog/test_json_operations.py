@@ -21,11 +21,15 @@ def kernel_operations(rows: list[bytes]) -> list[list[Operation]] | None:
     data = b"\xa5\x5a" + b"".join(rows)
     lengths = np.array([len(row) or -1 for row in rows], np.int64)
     offsets = 2 + np.cumsum([0, *map(len, rows)])[:-1].astype(np.int64)
+    row = where = 0
+    found = None
     try:
         found = read_operations(np.frombuffer(data, np.uint8), offsets, lengths)
     except JsonError as error:
-        assert 0 <= error.row < len(rows)
-        assert 0 <= error.where <= len(data)
+        row, where = error.row, error.where
+    if found is None:
+        assert 0 <= row < len(rows)
+        assert 0 <= where <= len(data)
         return None
     columns = [array.to_pylist() for array in (found.names, found.paths, found.values)]
     flat: list[Any] = list(zip(*columns, strict=True))
