@@ -27,7 +27,13 @@ TAIL = """
   shape, for example from the live server) completes all this.
 - **Absent is not null**: a minimal row image leaves columns out. They are null, and `_absent` lists them.
 - **Partial JSON updates** are applied to the before image. Where that does not carry the document
-  (`binlog_row_image=MINIMAL`), the new one cannot be known: it is listed in `_absent` and in `_changed`.
+  (`binlog_row_image=MINIMAL`), neither the old nor the new one is in the log, only what was changed. A typed reader
+  (`read_binlog`, Spark, Flight with one table) stops there with an error, because the value would be missing from it
+  silently. It goes on with other columns, or with `partial_json="operations"` (Spark: the option `partialJson`): then
+  the column is null, listed in `_absent` and `_changed`, and `_partial` has the operations, a list of `column`, `op`
+  (`replace`, `insert`, `array_insert`, `remove`), `path` and `value` (JSON text), in the order in which they apply.
+  Rows as JSON over Flight and all formats of `penstock binlog` have the operations anyway; canal's clients get the
+  expression that canal gives them, `JSON_REPLACE(j, '$.a', 4)`. Index sync reads documents back and needs none of it.
 - **UUID, INET4 and INET6 of MariaDB** lie in the log as BINARY(16) and BINARY(4) without a mark: they are text
   where the reader knows the declared type (Spark streams and `--host` do), else bytes.
 - **Times in the format of before 5.6** with fraction digits (`mysql56_temporal_format=OFF` of MariaDB) are refused
