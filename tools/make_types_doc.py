@@ -34,6 +34,8 @@ TAIL = """
   (`replace`, `insert`, `array_insert`, `remove`), `path` and `value` (JSON text), in the order in which they apply.
   Rows as JSON over Flight and all formats of `penstock binlog` have the operations anyway; canal's clients get the
   expression that canal gives them, `JSON_REPLACE(j, '$.a', 4)`. Index sync reads documents back and needs none of it.
+- **Hidden columns** in which MariaDB keeps the hashes of unique keys over a BLOB or TEXT (`DB_ROW_HASH_1` …) are in
+  the log's rows, and are given to nobody.
 - **UUID, INET4 and INET6 of MariaDB** lie in the log as BINARY(16) and BINARY(4) without a mark: they are text
   where the reader knows the declared type (Spark streams and `--host` do), else bytes.
 - **Times in the format of before 5.6** with fraction digits (`mysql56_temporal_format=OFF` of MariaDB) are refused

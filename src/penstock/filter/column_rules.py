@@ -37,13 +37,13 @@ class ColumnRules:
         """Those to show, in the table's order."""
         found = self.rule_of(table.name)
         if found is None:
-            return table.columns
+            return table.shown
         rule, chosen = found
         keep, drop = ({name.casefold() for name in names} for names in (chosen.keep, chosen.drop))
         shown = tuple(
-            one for one in table.columns if (one.name.casefold() in keep if keep else one.name.casefold() not in drop)
+            one for one in table.shown if (one.name.casefold() in keep if keep else one.name.casefold() not in drop)
         )
-        left_out = {one.name for one in table.columns} - {one.name for one in shown}
+        left_out = {one.name for one in table.shown} - {one.name for one in shown}
         if missing := [name for name in table.key if name in left_out]:
             raise ConfigurationError(
                 f"rule {rule.number} of the columns, for {rule.text}, leaves out {', '.join(missing)} of the key of"

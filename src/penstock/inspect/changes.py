@@ -47,7 +47,7 @@ class ColumnChoice:
     without: tuple[str, ...] = ()
 
     def names(self, table: TableSchema) -> list[str]:
-        known = [column.name for column in table.columns]
+        known = [column.name for column in table.shown]
         chosen = [name for name in known if (not self.only or name in self.only) and name not in self.without]
         if not chosen:
             raise SchemaError(
@@ -142,7 +142,7 @@ def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf, *, finds_r
     for number in _by_table(block, np.unique(ids).tolist()):
         table = shape_of(block, number)
         shown = choice.names(table)
-        others = table.key or [column.name for column in table.columns if finds_rows]
+        others = table.key or [column.name for column in table.shown if finds_rows]
         others = [name for name in others if table.key or name not in choice.without]
         wanted = [column for column in table.columns if column.name in shown or column.name in others]
         for rows in decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING):

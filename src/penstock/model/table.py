@@ -1,10 +1,12 @@
 """The shape of a table at one point of the log."""
 
+import re
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from penstock.errors import ConfigurationError, SchemaError
 
+_HASH_NAME = re.compile(r"DB_ROW_HASH_[0-9]+")  # as the server writes it: a name in other letters is a user's
 _WIDE = {"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"}  # charsets with characters beyond three bytes of UTF-8
 
 
@@ -77,6 +79,7 @@ class Column:
     geometry: int = 0  # which kind: 0 any, 1 point, 2 line, 3 polygon …
     dimension: int = 0  # of a vector
     is_visible: bool = True
+    is_hidden: bool = False  # a column of the server's own, which nobody declared and nobody is to see
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,23 @@ class TableSchema:
     key: tuple[str, ...] = ()
     has_signs: bool = True  # it is known which numbers are unsigned; a log without metadata does not say
     key_prefixes: tuple[int, ...] = ()  # characters of each key column that count, 0 for all; empty: all of all
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that somebody declared; those of the server's own are in the rows of the log too."""
+        return tuple(column for column in self.columns if not column.is_hidden)
+
+    def with_hashes_hidden(self) -> "TableSchema":
+        """Return this table of MariaDB with the columns hidden in which it keeps the hashes of long unique keys.
+
+        They come last, and are called DB_ROW_HASH_1 and so on; the log does not say that nobody declared them.
+        """
+        columns = list(self.columns)
+        for i in range(len(columns) - 1, -1, -1):
+            if not is_hash_column(columns[i]):
+                break
+            columns[i] = replace(columns[i], is_hidden=True)
+        return self if columns == list(self.columns) else replace(self, columns=tuple(columns))
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
@@ -111,6 +131,12 @@ class TableSchema:
         return replace(self, columns=columns, key=key, has_signs=self.has_signs or known.has_signs)
 
 
+def is_hash_column(column: Column) -> bool:
+    """Whether a column of MariaDB is one in which it keeps the hash of a unique key over a BLOB, a TEXT, or too much
+    else: "long unique"."""
+    return column.type is WireType.LONGLONG and column.unsigned and _HASH_NAME.fullmatch(column.name) is not None
+
+
 def is_nameless(table: TableSchema) -> bool:
     return bool(table.columns) and table.columns[0].name == "@1"
 
@@ -131,6 +157,7 @@ def _completed(logged: TableSchema, mine: Column, theirs: Column) -> Column:
         charset=mine.charset or theirs.charset,
         labels=mine.labels or (theirs.labels if are_exact_labels(theirs) else ()),
         declared=theirs.declared,
+        is_hidden=mine.is_hidden or theirs.is_hidden,
     )
 
 

@@ -6,12 +6,13 @@ unique one MariaDB turns into a hash: a column DB_ROW_HASH_n, last in the log's 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from penstock.schema.collation import widest
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.label import shown_label
-from penstock.schema.shape import Field, Index, Part, blob_bytes, fold
+from penstock.schema.shape import HASH_NAME, Field, Index, Part, blob_bytes, fold
 
 POINT_BYTES, _HASH_BYTES = 25, 8
 _LIMITS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
@@ -86,10 +87,11 @@ def hash_fields(indexes: Sequence[Index], fields: Sequence[Field]) -> tuple[Fiel
     """The hidden columns of unique indexes that MariaDB keeps as hashes."""
     by_name = {fold(field.name): field for field in fields}
     made: list[Field] = []
+    names = (name for number in count(1) if fold(name := f"{HASH_NAME}{number}") not in by_name)
     for index in indexes:
         if index.is_hash:
             is_nullable = any(by_name[fold(part.column)].is_nullable for part in index.parts)
-            made.append(Field(f"DB_ROW_HASH_{len(made) + 1}", _HASH, is_nullable=is_nullable, is_hidden=True))
+            made.append(Field(next(names), _HASH, is_nullable=is_nullable, is_hidden=True))
     return tuple(made)
 
 

@@ -6,6 +6,7 @@ never by this.
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from penstock.errors import SchemaError
@@ -45,7 +46,26 @@ def live_schema(cursor: Any, table: TableName) -> TableSchema:
         " WHERE table_schema = %s AND table_name = %s AND constraint_name = 'PRIMARY' ORDER BY ordinal_position",
         (table.schema, table.table),
     )
-    return TableSchema(table, columns, tuple(name for (name,) in cursor.fetchall()))
+    key = tuple(name for (name,) in cursor.fetchall())
+    return TableSchema(table, (*columns, *_hashes(cursor, table, columns)), key)
+
+
+def _hashes(cursor: Any, table: TableName, columns: Sequence[Column]) -> list[Column]:
+    """The hidden columns in which MariaDB keeps the hashes of long unique keys; they are in the rows of the log."""
+    cursor.execute(
+        "SELECT COUNT(DISTINCT s.index_name) FROM information_schema.statistics s"
+        " JOIN information_schema.tables t ON t.table_schema = s.table_schema AND t.table_name = s.table_name"
+        " WHERE s.table_schema = %s AND s.table_name = %s AND s.index_type = 'HASH' AND s.non_unique = 0"
+        " AND s.index_name <> 'PRIMARY' AND t.engine IN ('InnoDB', 'Aria', 'MyISAM') AND VERSION() LIKE '%%MariaDB%%'",
+        (table.schema, table.table),
+    )
+    ((count,),) = cursor.fetchall()
+    taken = {column.name.casefold() for column in columns}
+    names = (name for i in range(1, 1 + count + len(columns)) if (name := f"DB_ROW_HASH_{i}").casefold() not in taken)
+    return [
+        Column(name, WireType.LONGLONG, unsigned=True, is_visible=False, is_hidden=True)
+        for name in islice(names, count)
+    ]
 
 
 def check_cascades(cursor: Any, tables: Sequence[TableName]) -> None:

@@ -28,6 +28,7 @@ _DECLARED = {"uuid": 16, "inet4": 4, "inet6": 16}
 _COMPRESSED = {WireType.VARCHAR: WireType.VARCHAR_COMPRESSED, WireType.BLOB: WireType.BLOB_COMPRESSED}
 _WITH_BYTES = (WireType.STRING, WireType.VARCHAR, WireType.BLOB, *_COMPRESSED.values())
 _MOST_BYTES = 65535
+HASH_NAME = "DB_ROW_HASH_"
 
 
 def fold(name: str) -> str:
@@ -53,6 +54,11 @@ class Field:
     is_visible: bool = True
     is_row_end: bool = False  # until when a row counted, in MariaDB's system versioning
     is_hidden: bool = False  # in the log's rows, not in the catalogue
+
+    @property
+    def is_hash(self) -> bool:
+        """Whether MariaDB keeps the hash of a unique key in it."""
+        return self.is_hidden and self.name.startswith(HASH_NAME)
 
     @property
     def charset(self) -> str:
@@ -94,6 +100,7 @@ class Field:
             geometry=_GEOMETRIES.index(kind) if wire is WireType.GEOMETRY else 0,
             dimension=type_.length if kind == "vector" else 0,
             is_visible=self.is_visible and not self.is_hidden,
+            is_hidden=self.is_hash,
         )
 
     def _size(self, wire: WireType) -> int:  # noqa: PLR0911 - one per kind of type

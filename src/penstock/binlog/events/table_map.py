@@ -147,7 +147,8 @@ def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchem
         replace(_column(code, metadata, names[i], name), nullable=bool(nullable[i >> 3] >> (i & 7) & 1))
         for i, code in enumerate(types)
     ]
-    return _with_fields(name, columns, fields, server_version, first)
+    found = _with_fields(name, columns, fields, server_version, first)
+    return found.with_hashes_hidden() if "MariaDB" in server_version else found
 
 
 def _names(count: int, fields: _Fields) -> list[str]:

@@ -93,7 +93,7 @@ class TableShape(Shape):
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
         for events, table in versions_of(block, self._table):
-            if not self._known.issuperset(names := [column.name for column in table.columns]):
+            if not self._known.issuperset(names := [column.name for column in table.shown]):
                 self._look_again(names)
             try:
                 shape = self._declared(table)
