@@ -32,6 +32,12 @@ class Kept:
     is_whole: bool = False
 
 
+def ends_with_note(events: Sequence[Event]) -> bool:
+    """Its rows will come, and say what becomes of it."""
+    last = [event.role for event in events if event.role in ROWS | {"note", "map"}][-1:]
+    return last == ["note"]
+
+
 @dataclass
 class Filter:
     passes: Callable[[str], bool]
@@ -43,10 +49,12 @@ class Filter:
     def apply(self, events: Sequence[Event]) -> Kept:
         is_inside = bool(events) and events[0].transaction == self.transaction
         shown, held = (self.shown, self.held) if is_inside else (True, [])
+        events = [*held, *events]  # what was held is judged again, with what comes after it
         verdicts = dict(zip(events, self.verdicts(events), strict=True))
         self.transaction = -1 if not events or events[-1].is_boundary else events[-1].transaction
         self.shown, self.held = True, []
-        if shown and not held and not {HIDE, DROP} & {*verdicts.values()}:
+        is_left_open = self.transaction >= 0 and ends_with_note(events)
+        if shown and not held and not is_left_open and not {HIDE, DROP} & {*verdicts.values()}:
             return Kept([event.position for event in events], is_whole=True)
         shown = is_inside and shown
         kept, places = list[Event](), set[int]()
@@ -62,11 +70,11 @@ class Filter:
             if transaction == self.transaction:
                 # What only means something with what comes after it waits for that.
                 last = max((i for i, event in enumerate(stays, 1) if is_wanted and not event.is_loose), default=0)
-                self.shown, self.held = is_wanted, stays[last:] if last else held + stays
+                self.shown, self.held = is_wanted, stays[last:]
             if is_wanted and last:
-                kept += held + stays[:last]
+                kept += stays[:last]
             places |= {event.position for event in group if verdicts[event] in (HIDE, DROP) or not is_wanted}
-            shown, held = False, []
+            shown = False
         boundaries = [event for event in events if event.is_boundary]
         kept += [event for event in boundaries if event not in kept] if kept else boundaries[-1:]
         positions = sorted(event.position for event in kept)

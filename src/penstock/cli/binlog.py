@@ -49,6 +49,9 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
     statements: Annotated[
         bool, typer.Option("--statements", help="Also the statements behind rows, where the log has them; sql always.")
     ] = False,
+    passwords: Annotated[
+        bool, typer.Option("--passwords", help="Statements about accounts with the passwords in them; else masked.")
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Count instead: tables, largest transactions, rate.")] = False,
     flashback: Annotated[bool, typer.Option("--flashback", help="The SQL that undoes it, last change first.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Only check that files are whole and sound.")] = False,
@@ -95,6 +98,7 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         mode="stats" if stats else "flashback" if flashback else "verify" if verify else "show",
         has_checks=not no_verify,
         statements=statements,
+        passwords=passwords,
     )
     raise typer.Exit(run(request))
 

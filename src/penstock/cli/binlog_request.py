@@ -31,6 +31,7 @@ class Request:
     mode: Literal["show", "stats", "flashback", "verify"]
     has_checks: bool
     statements: bool = False
+    passwords: bool = False
 
     @property
     def is_terminal(self) -> bool:
@@ -80,7 +81,7 @@ def _without_effect(request: Request, chosen: str) -> list[str]:
     if request.mode in {"verify", "stats"}:
         ignored |= of_rows
     if request.mode != "show" or chosen in FILES:
-        ignored["--statements"] = request.statements
+        ignored |= {"--statements": request.statements, "--passwords": request.passwords}
     return [name for name, is_given in ignored.items() if is_given]
 
 

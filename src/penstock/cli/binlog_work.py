@@ -146,6 +146,7 @@ class _Work:
             self._show_tables(self._format)
             return
         language = self._language()
+        language.shows_passwords = self._request.passwords
         with self._opened() as out:
             out.write(language.begin().encode())
             for page in self._pages(language):

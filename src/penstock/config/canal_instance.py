@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from penstock.config.canal_rules import Taken, host_and_port, milliseconds, whole
-from penstock.config.filter_settings import KINDS
+from penstock.config.filter_settings import DEFAULT_KINDS
 from penstock.config.time_zone import LOCAL
 from penstock.errors import ConfigurationError
 
@@ -19,7 +19,7 @@ _TLS = {
     "VERIFY_IDENTITY": "verify-identity",
 }
 _DROPPED_BY = {
-    "filter.query.dcl": ("dcl",),
+    "filter.query.dcl": ("dcl",),  # nobody gets these in any case: canal's false asks for nothing
     "filter.query.dml": ("query",),
     "filter.query.ddl": ("ddl",),
     "filter.dml.insert": ("insert",),
@@ -114,7 +114,7 @@ def _filter(taken: Taken) -> None:
         taken.put("filter.columns", {name: text for name, text in columns.items() if text})
     dropped = {kind for key, kinds in _DROPPED_BY.items() if taken.flag(_I + key) for kind in kinds}
     if dropped:
-        taken.put("filter.kinds", [kind for kind in KINDS if kind not in dropped])
+        taken.put("filter.kinds", [kind for kind in DEFAULT_KINDS if kind not in dropped])
 
 
 def _store(taken: Taken) -> None:

@@ -13,6 +13,8 @@ from penstock.model.table_rules import read_rules, split_list
 
 FilterKind = Literal["insert", "update", "delete", "ddl", "dcl", "query", "transaction"]
 KINDS: tuple[FilterKind, ...] = get_args(FilterKind)
+# Statements about accounts hold names, privileges and hashes of passwords: only who asks for them gets them.
+DEFAULT_KINDS: tuple[FilterKind, ...] = tuple(kind for kind in KINDS if kind != "dcl")
 
 
 def _listed(value: object) -> object:
@@ -44,7 +46,10 @@ class FilterSettings(Section):
     deny: Texts = Field(default=(r"mysql\.slave_.*",), description="of these, tables that do not")
     columns: tuple[ColumnSettings, ...] = Field(default=(), description="the first that matches a table counts")
     kinds: tuple[FilterKind, ...] = Field(
-        default=KINDS, min_length=1, description="what passes; dcl is users and grants, query other statements as text"
+        default=DEFAULT_KINDS,
+        min_length=1,
+        description="what passes; query is other statements as text; dcl is users, roles, grants and passwords, which"
+        " nobody gets unless it is listed here, and then with passwords and their hashes masked",
     )
 
     @field_validator("columns", mode="before")

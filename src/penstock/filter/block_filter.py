@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.query import body_at
-from penstock.binlog.events.survey import survey
+from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, survey
 from penstock.config import FilterSettings
 from penstock.filter.kinds import are_loads, are_notes, are_statements, are_xa
 from penstock.filter.rules import FilterRules
+from penstock.filter.secrets import with_masked_secrets
 from penstock.model import Column, TableSchema
 
 Mask = NDArray[np.bool_]
@@ -44,6 +45,7 @@ class _Parts:
     wanted: Mask  # content that passes
     unwanted: Mask  # what goes, whatever else its transaction has
     hidden: Mask  # marks that go, or if they are boundaries are places only
+    statements: Mask  # that mean something by themselves
 
 
 class BlockFilter:
@@ -66,15 +68,18 @@ class BlockFilter:
         rules, before = self._rules, self._continued(block)
         if not len(block):
             return block
+        if before is not None and before.held is not None:
+            # What was held is judged again, with what comes after it: rows say whether their statement may be seen.
+            block = replace(block.after(before.held), executed=block.executed_before(0))
         is_open = not block.column("boundary")[-1]
-        is_plain = before is None or before.is_plain
+        is_plain = (before is None or before.is_plain) and not (is_open and _ends_with_note(block))
         if is_plain and _are_all_wanted(block, rules):
             self._open = _Open(_place(block, -1), True) if is_open else None
             return block
         parts = _parts(block, rules)
         if is_plain and not (parts.unwanted | parts.hidden).any():
             self._open = _Open(_place(block, -1), True) if is_open else None
-            return block
+            return with_masked_secrets(block, parts.statements)
         return self._filtered(block, parts, before, is_open=is_open)
 
     def _continued(self, block: Block) -> _Open | None:
@@ -102,13 +107,9 @@ class BlockFilter:
             last = block.boundaries[-1:]
             keep[last] = True
             executed = block.executed_before(int(last[0]) if last.size else 0)
-        has_first = bool(is_shown[0] and keep[group == 0].any())
         self._open = None
         if is_open:
-            held = block.take(waiting) if waiting.size else None
-            if before is not None and before.held is not None and starts.size == 1 and not has_first:
-                held = before.held if held is None else held.after(before.held)
-            self._open = _Open(_place(block, -1), bool(is_shown[-1]), held)
+            self._open = _Open(_place(block, -1), bool(is_shown[-1]), block.take(waiting) if waiting.size else None)
         events = np.flatnonzero(keep)
         if not events.size:
             return block.slice(0, 0).with_tables({})
@@ -116,16 +117,25 @@ class BlockFilter:
         places = (boundary & (~is_shown[group] | parts.unwanted | parts.hidden))[events]
         if places.any():
             kept = kept.with_columns(entry=np.where(places, np.uint8(Entry.OTHER), kept.column("entry")))
-        if before is not None and before.held is not None and has_first:
-            kept = kept.after(before.held)
+        kept = with_masked_secrets(kept, (parts.statements & ~parts.unwanted)[events])
         return replace(_with_used_tables(kept), executed=executed)
 
 
 def _are_all_wanted(block: Block, rules: FilterRules) -> bool:
     """As can be told without a look at each event: there are rows of wanted tables, and no statements."""
-    if rules.are_all or not rules.are_all_kinds or rules.unwanted_ids(block.tables):
-        return rules.are_all
-    return not survey(block)
+    if not rules.are_all_rows or rules.unwanted_ids(block.tables):
+        return False
+    return not survey(block) & (STATEMENTS if rules.are_all_tables else STATEMENTS | OTHER_MAPS)
+
+
+def _ends_with_note(block: Block) -> bool:
+    """Whether the last statement behind rows has none of them in this block: they decide what becomes of it."""
+    notes = np.flatnonzero(are_notes(block))
+    if not notes.size:
+        return False
+    behind = slice(int(notes[-1]) + 1, None)
+    tables = (block.column("entry")[behind] == Entry.ROWS) | (block.column("kind")[behind] == EventType.TABLE_MAP)
+    return not tables.any()
 
 
 def _place(block: Block, event: int) -> tuple[int, str, int]:
@@ -161,7 +171,7 @@ def _parts(block: Block, rules: FilterRules) -> _Parts:
         unwanted |= notes & ~_with_rows(block, notes, rows | (are_maps & ~unwanted), are_rows | are_maps, rules)
     marks = (entry == Entry.BEGIN) | (entry == Entry.END)
     hidden = marks & ~xa if "transaction" not in rules.kinds else np.zeros(len(block), np.bool_)
-    return _Parts(wanted, unwanted, hidden)
+    return _Parts(wanted, unwanted, hidden, statements)
 
 
 def _tables_of(block: Block, are_maps: Mask) -> dict[int, bytes]:

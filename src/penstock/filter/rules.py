@@ -10,12 +10,12 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.query import query_at
 from penstock.binlog.events.table_map import table_name
 from penstock.config import FilterSettings
-from penstock.config.filter_settings import KINDS
+from penstock.config.filter_settings import DEFAULT_KINDS
 from penstock.filter.column_rules import ColumnRules
 from penstock.filter.kinds import filter_kind, rows_of
 from penstock.model.table_rules import TableRules
 from penstock.schema.ddl import StatementKind, kind_of
-from penstock.schema.ddl.named import changed_tables
+from penstock.schema.ddl.subject import subject_of
 from penstock.schema.dialect import Dialect, Server, Session, SqlMode
 
 _REMEMBERED = 12_000  # table maps, statements
@@ -31,13 +31,13 @@ class FilterRules:
         self._wants = lru_cache(_REMEMBERED)(self._wanting)
 
     @property
-    def are_all(self) -> bool:
-        """Nothing is ever filtered."""
-        return not self.tables.allow and not self.tables.deny and self.are_all_kinds
+    def are_all_tables(self) -> bool:
+        return not self.tables.allow and not self.tables.deny
 
     @property
-    def are_all_kinds(self) -> bool:
-        return {*self.kinds} == {*KINDS}
+    def are_all_rows(self) -> bool:
+        """Rows of all kinds pass, and so does all that frames them; what statements do is left open."""
+        return {*self.kinds} >= {*DEFAULT_KINDS}
 
     def unwanted_ids(self, tables: Mapping[int, bytes]) -> list[int]:
         """Of table ids with their TABLE_MAP bodies."""
@@ -55,12 +55,12 @@ class FilterRules:
         return self.tables.passes(table_name(table_map))
 
     def _wanting(self, text: str, database: str, sql_mode: int, version: str) -> bool:
-        """A statement that changes tables passes with any of them, and where they cannot be told."""
+        """A statement passes with any of the tables that it changes, and where it changes none, or nobody can tell."""
         dialect = Dialect(Server.of(version), Session(SqlMode(sql_mode)))
         kind = kind_of(text, dialect)
         if kind is StatementKind.TRANSACTION:  # it may take back rows that are wanted
             return True
         if filter_kind(kind) not in self.kinds:
             return False
-        tables = changed_tables(text, kind, dialect, database)
+        tables = subject_of(text, kind, dialect, database).tables
         return not tables or any(map(self.tables.passes, tables))

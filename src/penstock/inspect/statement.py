@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntFlag
 
 import numpy as np
@@ -12,6 +12,9 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
 from penstock.binlog.events.query import begin_with, body_at, query_at
 from penstock.model import TableName
+from penstock.schema.ddl import kind_of
+from penstock.schema.ddl.secret import masked_statement
+from penstock.schema.dialect import Dialect, Server, Session, SqlMode
 
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
 _TABLE = re.compile(
@@ -29,6 +32,7 @@ _SUPPRESS_USE = 0x8  # in the flags of the header
 _TEXT_AT = 13  # the variables, the database and the text of a QUERY
 _FLAGS_CODE, _FLAGS_END = 0, _TEXT_AT + 5  # of the options of the session, the first of the variables
 _ROWS_FLAGS_AT, _ROWS_FLAGS, _ROWS_SHIFT = 6, 0b110, 25  # of rows events, and how far they are from Options
+_MAY_HAVE_SECRETS = re.compile(r"IDENTIFIED|PASSWORD", re.IGNORECASE)
 _COMMENTS = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
 
 
@@ -51,6 +55,7 @@ class Statement:
     needs_database: bool = True  # it must be the one in use
     options: Options = _NO_OPTIONS
     sql_mode: int | None = None
+    is_masked: bool = False  # a password in its text is not shown
 
     @property
     def goes_back(self) -> bool:
@@ -111,6 +116,15 @@ def statements_in(block: Block) -> Iterator[Statement]:
                 _options(body_at(block, i)),
                 query.sql_mode,
             )
+
+
+def without_secrets(statement: Statement, server_version: str) -> Statement:
+    """Return the statement with `'***'` for passwords and their hashes, if there are any in it."""
+    if not _MAY_HAVE_SECRETS.search(statement.text):
+        return statement
+    dialect = Dialect(Server.of(server_version), Session(SqlMode(statement.sql_mode or 0)))
+    masked = masked_statement(statement.text, kind_of(statement.text, dialect), dialect)
+    return statement if masked == statement.text else replace(statement, text=masked, is_masked=True)
 
 
 def _options(body: bytes) -> Options:

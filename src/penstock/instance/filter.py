@@ -13,7 +13,7 @@ from penstock.binlog.arrays import texts
 from penstock.errors import ConfigurationError
 from penstock.instance.linear_pattern import UnsupportedPatternError, linear_pattern
 from penstock.model import TableName
-from penstock.model.table_rules import check_dots, split_list
+from penstock.model.table_rules import check_dots, database_part, split_list
 from penstock.store.client import TableFilter
 
 MOST_BYTES = 4096
@@ -41,7 +41,10 @@ def table_filter(text: str) -> TableFilter | None:
 class _ClientFilter:
     def __init__(self, rules: list[str]) -> None:
         several = [_checked(rule) for rule in rules]
-        self._pattern = rf"\A(?:{'|'.join(f'(?:{one})' for one in several)})\z"
+        self._pattern = _whole(several)
+        # Of statements that belong to a database and to no table in it.
+        parts = [linear_pattern(part) for part in map(database_part, rules) if part is not None]
+        self._databases = _whole(parts) if parts else None
         self._known: dict[str, bool] = {}
         if len(several) > 1:
             _try(self._pattern, _where(", ".join(rules)))
@@ -52,8 +55,22 @@ class _ClientFilter:
         if found is None:
             if len(self._known) >= _MOST_TABLES:
                 self._known = {}
-            found = self._known[name] = _matches(self._pattern, name.encode(errors="replace").decode())
+            found = self._known[name] = self._passing(table)
         return found
+
+    def _passing(self, table: TableName) -> bool:
+        if _matches(self._pattern, _plain(str(table))):
+            return True
+        return not table.table and self._databases is not None and _matches(self._databases, _plain(table.schema))
+
+
+def _plain(name: str) -> str:
+    return name.encode(errors="replace").decode()
+
+
+def _whole(patterns: list[str]) -> str:
+    """A pattern for any of these, from its beginning to its end."""
+    return rf"\A(?:{'|'.join(f'(?:{one})' for one in patterns)})\z"
 
 
 def _checked(text: str) -> str:
@@ -64,7 +81,7 @@ def _checked(text: str) -> str:
     except UnsupportedPatternError as error:
         raise ConfigurationError(f"{where} has {error}: put it into the instance's filter") from None
     _try(pattern, where)
-    _try(rf"\A(?:{pattern})\z", where)
+    _try(_whole([pattern]), where)
     return pattern
 
 

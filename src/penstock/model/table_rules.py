@@ -1,7 +1,8 @@
 """Which tables are meant, as canal writes it: `shop\\..*,crm\\.orders` to allow, another such list to deny.
 
 A rule is a regular expression for `database.table`, the whole of it, in any case. A table passes when a rule allows it,
-or there is none to allow, and no rule denies it.
+or there is none to allow, and no rule denies it. A table without a name stands for its database, and without both for
+what belongs to none: it passes when a rule may allow some table of it, and none denies all of them.
 """
 
 import re
@@ -14,6 +15,8 @@ from penstock.model.table import TableName
 
 _CLOSED_BY = {"(": ")", "{": "}"}
 _TWO_BACKSLASHES = "\\\\."
+# Up to an escaped dot, or one in a class of its own, with no group or class before it that a cut could break.
+_DATABASE_PART = re.compile(r"(?P<part>(?:\\[^.]|[^\\\[\]()|])+)(?:\\\.|\[\.\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,13 @@ class Rule:
 
     def matches(self, table: TableName) -> bool:
         return self.pattern.fullmatch(str(table)) is not None
+
+    def allows(self, table: TableName) -> bool:
+        """Whether it matches a table, or for a table without a name some table of that database."""
+        if table.table or self.matches(table):
+            return self.matches(table)
+        part = database_part(self.text)
+        return part is not None and re.fullmatch(part, table.schema, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,7 @@ class TableRules:
         return self.decide(table).passes
 
     def decide(self, table: TableName) -> Decision:
-        allowed = next((rule for rule in self.allow if rule.matches(table)), None)
+        allowed = next((rule for rule in self.allow if rule.allows(table)), None)
         if self.allow and allowed is None:
             return Decision(False, "allow")
         denied = next((rule for rule in self.deny if rule.matches(table)), None)
@@ -89,6 +99,12 @@ def split_list(text: str) -> Iterator[str]:
             start = at + 1
     if part := text[start:].strip():
         yield part
+
+
+def database_part(text: str) -> str | None:
+    """Return the part of a rule that is for the database, before its first dot; None where it is not plain."""
+    found = _DATABASE_PART.match(text)
+    return found["part"] if found else None
 
 
 def check_dots(text: str, where: str) -> None:

@@ -18,7 +18,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.inspect.changes import Changes
 from penstock.inspect.note import are_notes, note_texts
-from penstock.inspect.statement import Statement, are_rolled_back, statements_in
+from penstock.inspect.statement import Statement, are_rolled_back, statements_in, without_secrets
 from penstock.inspect.xa import Outcome, XaTransactions, are_outcomes, prepared_at
 from penstock.model import Column
 from penstock.render import text
@@ -83,6 +83,7 @@ class LineFormat(RowFormat):
     """A language whose output is lines. One object writes one output, from `begin` to `end`."""
 
     finds_rows = False  # has to tell a row from all others, even if only some columns are to be shown
+    shows_passwords = False  # of statements about accounts; else they are masked
 
     def __init__(self, xa: XaTransactions) -> None:
         self.xa = xa  # of the block that is being written
@@ -175,6 +176,8 @@ def _between(block: Block, language: LineFormat) -> Sequence[_Part]:
     """Statements, and the ends of transactions, whose lines are empty."""
     parts: list[_Part] = []
     statements = list(statements_in(block))
+    if not language.shows_passwords:
+        statements = [without_secrets(statement, block.server_version) for statement in statements]
     if statements:
         roles = [Role.STATEMENT if statement.is_in_transaction else Role.ALONE for statement in statements]
         texts = [language.statement(block, statement) for statement in statements]

@@ -68,6 +68,8 @@ class SqlLines(LineFormat):
         lines: list[str] = []
         if not statement.is_in_transaction:
             lines.append(f"-- {heading(block, np.array([statement.event]))[0].as_py()}\n")
+        if statement.is_masked:  # it would set another password, or fail
+            return "".join([*lines, _commented(statement.text), "-- with --passwords it is a statement\n"])
         if statement.needs_database and statement.database and statement.database != self._database:
             self._database = statement.database
             lines.append(f"USE {name_text(statement.database)};\n")
@@ -124,6 +126,10 @@ class SqlLines(LineFormat):
             return "BEGIN;\n"
         xids = [self.xa.xids.get(begin) for begin in page.transaction[frame.starts].tolist()]
         return text.of_list(["BEGIN;\n" if xid is None else f"XA START {xid};\n" for xid in xids])
+
+
+def _commented(statement: str) -> str:
+    return "".join(f"-- {line}\n" for line in statement.splitlines())
 
 
 def _ends(page: Page, frame: Frame) -> Chosen:

@@ -230,7 +230,7 @@ def test_filters() -> None:
     assert [one.table for one in settings.filter.columns] == ["shop\\.a", "shop\\.b"]
     assert settings.filter.kinds == ("insert", "update", "ddl", "query", "transaction")
     assert settings.canal.transactions is False
-    assert instance({"filter.rows": "true"}).filter.kinds == ("ddl", "dcl", "query", "transaction")
+    assert instance({"filter.rows": "true"}).filter.kinds == ("ddl", "query", "transaction")
 
 
 def test_the_store() -> None:

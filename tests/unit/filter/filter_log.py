@@ -25,17 +25,23 @@ STATEMENTS: list[tuple[str, str, tuple[str, ...]]] = [
     ("RENAME TABLE a TO _a_del, _a_gho TO a", "ddl", ("shop.a", "shop._a_del", "shop._a_gho")),
     ("TRUNCATE b", "ddl", ("shop.b",)),
     ("CREATE UNIQUE INDEX k ON b (id)", "ddl", ("shop.b",)),
-    ("ALTER TABLE b FROBNICATE", "ddl", ()),
+    ("ALTER TABLE b FROBNICATE", "ddl", ("shop.b",)),
     ("CREATE DATABASE other", "ddl", ()),
     ("CREATE VIEW crm.v AS SELECT 1", "ddl", ("crm.v",)),
     ("GRANT SELECT ON shop.b TO somebody", "dcl", ()),
-    ("ANALYZE TABLE b", "query", ()),
+    ("ANALYZE TABLE b", "query", ("shop.b",)),
+    ("SET DEFAULT ROLE r FOR u", "dcl", ()),
+    ("CREATE PROCEDURE p() DELETE FROM b", "ddl", ()),
+    ("CREATE TRIGGER r AFTER INSERT ON b FOR EACH ROW SET @a = 1", "ddl", ("shop.b",)),
     ("XA COMMIT X'61',X'',1", "outcome", ()),
 ]
 _INSIDE: list[tuple[str, str, tuple[str, ...]]] = [
     ("SAVEPOINT `s`", "frame", ()),
     ("rollback to `s`", "frame", ()),
-    ("INSERT INTO b VALUES (1)", "query", ()),
+    ("INSERT INTO b VALUES (1)", "query", ("shop.b",)),
+    ("update b join crm.a x on x.id = b.id set x.id = 2", "query", ("crm.a",)),
+    ("DELETE FROM crm.a WHERE id IN (SELECT id FROM b)", "query", ("crm.a",)),
+    ("SELECT f(1)", "query", ()),
     ("CREATE TABLE b (id INT) START TRANSACTION", "ddl", ("shop.b",)),
 ]
 

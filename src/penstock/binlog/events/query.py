@@ -27,6 +27,15 @@ def body_at(block: Block, event: int) -> bytes:
     return data[starts[event] + HEADER : starts[event] + sizes[event] - block.column("checksum")[event]].tobytes()
 
 
+def text_span(block: Block, event: int) -> tuple[int, int]:
+    """Return where the text of a QUERY event begins and ends in the block's data."""
+    data, starts, sizes = block.raw
+    body = int(starts[event]) + HEADER
+    variables = int(data[body + 11]) | int(data[body + 12]) << 8
+    begin = body + _TEXT_AT + variables + int(data[body + 8]) + 1
+    return begin, int(starts[event] + sizes[event]) - int(block.column("checksum")[event])
+
+
 def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
     """Which of these QUERY events have a text that begins with a word, in any case."""
     data, starts, sizes = block.raw

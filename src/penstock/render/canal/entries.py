@@ -22,10 +22,11 @@ from penstock.binlog.events.query import begin_with
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.filter import ColumnRules
-from penstock.inspect.note import are_notes, note_texts
+from penstock.inspect.note import note_texts
 from penstock.model import TableSchema
 from penstock.render.canal import entry_kernels as kernels
 from penstock.render.canal.gtids import Clocks
+from penstock.render.canal.notes import WaitingNotes, are_shown
 from penstock.render.canal.rows import WrittenRows, write_rows
 from penstock.render.canal.statements import Said, Wanted, said_by, said_of_note
 from penstock.render.canal.tables import TablePlan, joined, names_of, plan_table
@@ -61,6 +62,7 @@ class Rendering:
     wants: Wanted | None = None  # statements about these tables; rows of others are hidden already
     transactions: bool = True
     gtids: bool = False
+    accounts: bool = False  # statements about users and privileges, with masked passwords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +82,11 @@ class Entries:
     def __init__(self, rendering: Rendering) -> None:
         self._rendering = rendering
         self._plans: dict[tuple[bytes, str, tuple[str, ...]], TablePlan] = {}
+        self._notes = WaitingNotes()
         self.clocks = Clocks()
 
     def of(self, block: Block) -> Written:
-        return _Page(self, block, self._rendering).written()
+        return _Page(self, self._notes.joined(block), self._rendering).written()
 
     def plan(self, block: Block, number: int) -> TablePlan:
         declared = tuple(self._rendering.declared(block, number))
@@ -176,7 +179,7 @@ class _Page:
         found = is_query & ((entry == _DDL) | ((entry == _OTHER) & (boundary == 0)))
         found |= begin_with(block, is_query & (entry == _BEGIN), "XA ")
         for event in np.flatnonzero(found).tolist():
-            said = said_by(block, event, self._rendering.wants)
+            said = said_by(block, event, self._rendering.wants, accounts=self._rendering.accounts)
             if said is not None:
                 self._say(event, said)
 
@@ -189,20 +192,14 @@ class _Page:
         facts[kernels.FIRST, event], facts[kernels.LAST, event] = self._store(said.store)
 
     def _add_notes(self) -> None:
-        """Those whose rows are shown, or come later. A statement has the values of all columns in it: where some are
-        not to be seen, it is not."""
+        """Those whose rows are shown. A statement has the values of all columns in it: where some are not to be seen,
+        it is not."""
         block = self._block
         if not self._rendering.columns.is_empty:
             return
-        notes = are_notes(block)
-        if not notes.any():
+        events = np.flatnonzero(are_shown(block))
+        if not events.size:
             return
-        events = np.flatnonzero(notes)
-        transaction = block.column("transaction")
-        part = np.cumsum(notes | np.concatenate([[False], transaction[1:] != transaction[:-1]]))
-        has_rows = np.bincount(part, block.column("entry") == _ANY_ROWS, part[-1] + 1)[part[events]] > 0
-        is_open = (part[events] == part[-1]) & (block.column("boundary")[-1] == 0)
-        events = events[has_rows | is_open]
         for event, text in zip(events.tolist(), note_texts(block, events).to_pylist(), strict=True):
             self._say(event, Said(EntryType.ROWDATA, EventType.QUERY, b"", said_of_note(text)))
 

@@ -1,4 +1,14 @@
-"""Events that are text in the log → their part of an entry: DDL, statements behind rows, marks of XA."""
+"""Events that are text in the log → their part of an entry: DDL, statements behind rows, marks of XA.
+
+A DDL has one type and one name, those of the first thing that it does, as in canal:
+
+    ALTER TABLE a ADD INDEX, ADD UNIQUE, ADD PRIMARY KEY     CINDEX a
+    ALTER TABLE a DROP INDEX, DROP CONSTRAINT                DINDEX a
+    ALTER TABLE a RENAME TO b                                RENAME b
+    RENAME TABLE a TO b, c TO d                              RENAME b
+    CREATE, ALTER and DROP VIEW                              no entry at all
+    accounts                                                 none unless they are asked for, then QUERY
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +19,12 @@ from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.model import TableName
 from penstock.render.canal.tables import names_of
-from penstock.schema.ddl import StatementKind, kind_of
-from penstock.schema.ddl.named import changed_tables, named_tables
+from penstock.schema.ddl import DdlError, StatementKind, kind_of, parse
+from penstock.schema.ddl.clause import AddKey, AlterTable, DropKey, RenameTo
+from penstock.schema.ddl.data_tables import data_verb
+from penstock.schema.ddl.secret import masked_statement
+from penstock.schema.ddl.statement import RenameTables
+from penstock.schema.ddl.subject import subject_of
 from penstock.schema.dialect import Dialect, Server, Session, SqlMode
 
 _DDL = {
@@ -26,7 +40,7 @@ _XA_ENTRIES = {
     "XA COMMIT": EntryType.ROWDATA, "XA ROLLBACK": EntryType.ROWDATA,
 }  # fmt: skip
 _XA_EVENTS = {"XA COMMIT": EventType.XACOMMIT, "XA ROLLBACK": EventType.XAROLLBACK}
-_NO_NAMES = TableName("", "")
+_VIEWS = {StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW}
 Wanted = Callable[[TableName], bool]
 
 
@@ -40,28 +54,50 @@ class Said:
     store: bytes
 
 
-def said_by(block: Block, event: int, wants: Wanted | None) -> Said | None:
-    """Of a QUERY that is a transaction of its own, or is inside of one; None where nobody is to hear of it."""
+def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = False) -> Said | None:
+    """Of a QUERY that is a transaction of its own, or is inside of one; None where nobody is to hear of it, as of
+    accounts without `accounts`."""
     query = query_at(block, event)
     for word, entry_type in _XA_ENTRIES.items():
         if query.text[: len(word)].upper() == word:
             return _said_of_xa(query.text, word, entry_type, query.thread)
     dialect = Dialect(Server.of(block.server_version), Session(SqlMode(query.sql_mode or 0)))
     kind = kind_of(query.text, dialect)
-    if kind is StatementKind.TRANSACTION or query.text.startswith("#"):
+    if kind is StatementKind.TRANSACTION or kind in _VIEWS or query.text.startswith("#"):
         return None
-    tables = named_tables(query.text, kind, dialect, query.database)
-    changed = changed_tables(query.text, kind, dialect, query.database) or frozenset(tables)
-    if wants is not None and changed and not any(map(wants, changed)):
+    if kind is StatementKind.ACCOUNT and not accounts:
         return None
-    first = _first_word(query.text)
-    is_data = kind is StatementKind.DATA and first in _DATA
-    event_type = _DATA[first] if is_data else _DDL.get(kind, EventType.QUERY)
-    name = tables[-1] if kind is StatementKind.RENAME_TABLE and tables else tables[0] if tables else _NO_NAMES
-    if kind in {StatementKind.CREATE_DATABASE, StatementKind.DROP_DATABASE, StatementKind.ALTER_DATABASE}:
-        name = TableName(query.database, "")
-    store = protobuf.flag(2, event_type) + protobuf.flag(10, not is_data) + protobuf.text(11, query.text)
+    names = subject_of(query.text, kind, dialect, query.database).names
+    if wants is not None and not any(map(wants, names)):
+        return None
+    verb = data_verb(query.text, dialect) if kind is StatementKind.DATA else ""
+    is_data = verb in _DATA
+    event_type, name = _DATA[verb] if is_data else _DDL.get(kind, EventType.QUERY), names[0]
+    if kind in {StatementKind.ALTER_TABLE, StatementKind.RENAME_TABLE}:
+        event_type, name = _first_change(query.text, kind, dialect, query.database) or (event_type, name)
+    text = masked_statement(query.text, kind, dialect).rstrip(" ")
+    store = protobuf.flag(2, event_type) + protobuf.flag(10, not is_data) + protobuf.text(11, text)
     return Said(EntryType.ROWDATA, event_type, names_of(name), store + protobuf.text(14, query.database))
+
+
+def _first_change(
+    text: str, kind: StatementKind, dialect: Dialect, database: str
+) -> tuple[EventType, TableName] | None:
+    """Of an ALTER TABLE or a RENAME TABLE: the type and the name of the first thing that it does; None where that is
+    nothing more special, or is not understood."""
+    try:
+        statement = parse(text, kind, dialect, database)
+    except DdlError:
+        return None
+    match statement:
+        case RenameTables(((_, name), *_)) | AlterTable(_, (RenameTo(name), *_)):
+            return EventType.RENAME, name
+        case AlterTable(name, (AddKey(key), *_)) if not key.is_implied:
+            return EventType.CINDEX, name
+        case AlterTable(name, (DropKey(key), *_)) if key != "PRIMARY":
+            return EventType.DINDEX, name
+        case _:
+            return None
 
 
 def said_of_note(text: str) -> bytes:
@@ -79,7 +115,3 @@ def _said_of_xa(text: str, word: str, entry_type: EntryType, thread: int) -> Sai
         store = protobuf.flag(2, _XA_EVENTS[word]) + protobuf.text(11, text)
         store += b"".join(protobuf.pair(13, *one) for one in about)
     return Said(entry_type, _XA_EVENTS.get(word, EventType.NONE), b"", store)
-
-
-def _first_word(text: str) -> str:
-    return text.split(None, 1)[0].upper() if text.split() else ""

@@ -93,9 +93,12 @@ def kind_of(text: str, dialect: Dialect) -> StatementKind:
 def _by_object(tokens: Iterator[Token]) -> StatementKind:
     words = (token.word for token in tokens)
     verb = next(words, "")
-    if verb == "SET":
+    while verb == "SET":
+        setting = next(words, "")
+        if setting in ("PASSWORD", "ROLE") or (setting == "DEFAULT" and next(words, "") == "ROLE"):
+            return StatementKind.ACCOUNT
         # MariaDB's SET STATEMENT variable = value FOR statement
-        if next(words, "") != "STATEMENT" or "FOR" not in words:
+        if setting != "STATEMENT" or "FOR" not in words:
             return StatementKind.OTHER
         verb = next(words, "")
     if verb in _BY_WORD:

@@ -11,7 +11,9 @@ from penstock.schema.ddl.reader import Reader
 from penstock.schema.ddl.statement import CreateView, DropTables, RenameTables, Statement, TruncateTable, parse
 from penstock.schema.dialect import Dialect
 
-_ONE = {StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE, StatementKind.CREATE_SEQUENCE}
+_ONE = {
+    StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE, StatementKind.CREATE_SEQUENCE, StatementKind.ALTER_SEQUENCE,
+}  # fmt: skip
 _SEVERAL = {StatementKind.DROP_TABLE, StatementKind.DROP_SEQUENCE, StatementKind.RENAME_TABLE}
 _INDEX = {StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
 
@@ -26,12 +28,17 @@ def named_tables(text: str, kind: StatementKind, dialect: Dialect, database: str
 
 def changed_tables(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> frozenset[TableName]:
     """All tables and views that a statement changes, by all their names; none where it is not wholly understood."""
+    return frozenset(changed_in_order(text, kind, dialect, database))
+
+
+def changed_in_order(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> tuple[TableName, ...]:
+    """Return the same as `changed_tables` in the order of the statement; a name that comes twice is there twice."""
     if not kind.changes_tables:
-        return frozenset()
+        return ()
     try:
-        return frozenset(_changed(parse(text, kind, dialect, database)))
+        return tuple(_changed(parse(text, kind, dialect, database)))
     except DdlError:
-        return frozenset()
+        return ()
 
 
 def _changed(statement: Statement) -> Iterator[TableName]:
@@ -52,10 +59,14 @@ def _changed(statement: Statement) -> Iterator[TableName]:
 
 def _names(reader: Reader, kind: StatementKind) -> Iterator[TableName]:
     if kind in _INDEX:
-        _go_behind(reader, "ON")
+        go_behind(reader, "ON")
+        yield reader.table()
+    elif kind is StatementKind.TRUNCATE_TABLE:
+        go_behind(reader, "TRUNCATE")
+        reader.accept("TABLE")
         yield reader.table()
     elif kind in _ONE or kind in _SEVERAL:
-        _go_behind(reader, "TABLE", "TABLES", "SEQUENCE")
+        go_behind(reader, "TABLE", "TABLES", "SEQUENCE")
         reader.accept("IF", "NOT", "EXISTS")
         reader.accept("IF", "EXISTS")
         yield reader.table()
@@ -66,7 +77,8 @@ def _names(reader: Reader, kind: StatementKind) -> Iterator[TableName]:
                 reader.next()
 
 
-def _go_behind(reader: Reader, *words: str) -> None:
+def go_behind(reader: Reader, *words: str) -> None:
+    """Take all up to one of these words, and that word; raises DdlError where there is none."""
     while not reader.accept_any(*words):
         if reader.is_done:
             reader.fail(f"{words[0]} is missing")

@@ -37,6 +37,11 @@ class Reader:
     def ahead(self, count: int) -> Token:
         return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
+    @property
+    def before(self) -> Token:
+        """The token that was taken last."""
+        return self._tokens[max(self._at - 1, 0)]
+
     def next(self) -> Token:
         token = self.token
         if self._at < len(self._tokens) - 1:

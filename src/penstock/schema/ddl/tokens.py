@@ -85,6 +85,13 @@ def scan(text: str, dialect: Dialect) -> Iterator[Token]:  # noqa: C901, PLR0912
     yield Token(TokenKind.END, "", "", size)
 
 
+def end_of(text: str, token: Token, dialect: Dialect) -> int:
+    """Return where a token of `scan` ends in its text."""
+    has_escapes = not dialect.has(SqlMode.NO_BACKSLASH_ESCAPES)
+    found = _pattern(dialect.has(SqlMode.ANSI_QUOTES), has_escapes).match(text, token.at)
+    return found.end() if found else token.at
+
+
 @cache
 def _pattern(has_ansi_quotes: bool, has_escapes: bool) -> re.Pattern[str]:
     def text(quote: str) -> str:

@@ -85,6 +85,7 @@ class ClientView:
             table_filter(text),
             transactions=shown.transactions,
             gtids=shown.gtids,
+            accounts="dcl" in instance.settings.filter.kinds,
         )
 
     @property

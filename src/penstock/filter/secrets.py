@@ -1,0 +1,43 @@
+"""Passwords in the statements of a block are overwritten before the block goes into a store.
+
+The events keep their size and their places, so that nothing else of the block changes but a checksum.
+"""
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import CHECKSUM
+from penstock.binlog.events.query import query_at, text_span
+from penstock.schema.ddl import kind_of
+from penstock.schema.ddl.secret import masked_in_place, may_have_secrets
+from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+
+_BYTES = "latin-1"  # each byte is one character: what is ASCII of a statement is where it was
+
+
+def with_masked_secrets(block: Block, statements: NDArray[np.bool_]) -> Block:
+    """Return the block with no password and no hash of one in these events; itself where there is none."""
+    data: NDArray[np.uint8] | None = None
+    _, starts, sizes = block.raw
+    for event in np.flatnonzero(statements).tolist():
+        query = query_at(block, event)
+        dialect = Dialect(Server.of(block.server_version), Session(SqlMode(query.sql_mode or 0)))
+        kind = kind_of(query.text, dialect)
+        if not may_have_secrets(kind):
+            continue
+        first, stop = text_span(block, event)
+        text = block.data[first:stop].tobytes().decode(_BYTES)
+        masked = masked_in_place(text, kind, dialect)
+        if masked == text:
+            continue
+        data = block.data.copy() if data is None else data
+        data[first:stop] = np.frombuffer(masked.encode(_BYTES), np.uint8)
+        if block.column("checksum")[event] == CHECKSUM:
+            end = int(starts[event] + sizes[event])
+            checksum = zlib.crc32(data[starts[event] : end - CHECKSUM].tobytes())
+            data[end - CHECKSUM : end] = np.frombuffer(checksum.to_bytes(CHECKSUM, "little"), np.uint8)
+    return block if data is None else replace(block, data=data, seal=None)

@@ -1,0 +1,87 @@
+"""The statements behind rows, which canal's clients get as entries of their own: only those of rows that they get.
+
+A note stands before the rows of its statement. When a block ends between the two, the note waits for the block that has
+the rows, and is an entry of that one, or of none. Blocks may come again after a rollback, also from the middle of a
+transaction on, so what waits is remembered by where its block ended.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry, EventType
+from penstock.inspect.note import are_notes
+
+_REMEMBERED = 1024  # blocks that ended inside of a transaction
+_ROWS_KINDS = np.zeros(256, np.bool_)
+_ROWS_KINDS[[int(kind) for kind in EventType if "_ROWS_" in kind.name or kind is EventType.PARTIAL_UPDATE_ROWS]] = True
+_Transaction = tuple[int, str, int]  # epoch, file, offset of its first event
+
+
+class WaitingNotes:
+    """Of one client, and one log."""
+
+    def __init__(self) -> None:
+        # By transaction and the place where a block of it ended: the note that waited there, if one did.
+        self._ended: OrderedDict[tuple[_Transaction, int], Block | None] = OrderedDict()
+
+    def joined(self, block: Block) -> Block:
+        """Return the block with the note before it that waits for its rows; itself where none does."""
+        if not len(block):
+            return block
+        note = self._waiting_before(block)
+        joined = block if note is None else replace(block.after(note), executed=block.executed_before(0))
+        self._remember(joined)
+        return joined
+
+    def _waiting_before(self, block: Block) -> Block | None:
+        first = int(block.column("position")[0])
+        if not self._ended or first == block.column("transaction")[0]:
+            return None
+        transaction = _transaction_at(block, 0)
+        ends = [end for known, end in self._ended if known == transaction and end <= first]
+        return self._ended[transaction, max(ends)] if ends else None
+
+    def _remember(self, block: Block) -> None:
+        if block.column("boundary")[-1]:
+            return
+        transaction = _transaction_at(block, -1)
+        waiting = np.flatnonzero(are_waiting(block))
+        self._ended[transaction, block.end.offset] = block.take(waiting[-1:]) if waiting.size else None
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+
+
+def _transaction_at(block: Block, event: int) -> _Transaction:
+    return block.epoch, block.file, int(block.column("transaction")[event])
+
+
+def are_shown(block: Block) -> NDArray[np.bool_]:
+    """Return which events are notes of rows that are shown."""
+    notes, part = _parts(block)
+    if part is None:
+        return notes
+    has_shown = np.bincount(part, block.column("entry") == Entry.ROWS, part[-1] + 1) > 0
+    return notes & has_shown[part]
+
+
+def are_waiting(block: Block) -> NDArray[np.bool_]:
+    """Return which event is a note of which all rows come in a later block: at most the last one is."""
+    notes, part = _parts(block)
+    if part is None or block.column("boundary")[-1]:
+        return np.zeros(len(block), np.bool_)
+    has_any = np.bincount(part, _ROWS_KINDS[block.column("kind")], part[-1] + 1) > 0
+    return notes & (part == part[-1]) & ~has_any[part]
+
+
+def _parts(block: Block) -> tuple[NDArray[np.bool_], NDArray[Any] | None]:
+    """Which events are notes, and by number the note or the transaction that each event belongs to."""
+    notes = are_notes(block)
+    if not notes.any():
+        return notes, None
+    transaction = block.column("transaction")
+    return notes, np.cumsum(notes | np.concatenate([[False], transaction[1:] != transaction[:-1]]))

@@ -1,0 +1,211 @@
+"""The tables that an INSERT, UPDATE, DELETE or LOAD DATA changes, from its text.
+
+Only as much of the text is read as names tables: the values of a long INSERT are not. A table that is only read, as in
+`UPDATE a JOIN b … SET a.x = b.y`, is not changed. Where an unqualified column leaves it open which of several tables is
+meant, all of them count.
+"""
+
+from collections.abc import Iterator
+
+from penstock.model import TableName
+from penstock.schema.ddl.problem import DdlError
+from penstock.schema.ddl.tokens import Token, TokenKind, scan
+from penstock.schema.dialect import Dialect
+
+_MODIFIERS = {"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"}
+_VERBS = {"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD"}
+_NO_ALIAS = {
+    "SET", "WHERE", "ORDER", "LIMIT", "USING", "FROM", "ON", "JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "OUTER",
+    "NATURAL", "STRAIGHT_JOIN", "FORCE", "USE", "IGNORE", "PARTITION", "RETURNING", "FOR",
+}  # fmt: skip
+_ENDS_OF_REFERENCES = {"SET", "WHERE", "ORDER", "LIMIT", "RETURNING", ";"}
+_NAMES = {TokenKind.WORD, TokenKind.NAME}
+_OPEN, _CLOSE = "(", ")"
+
+
+def data_tables(text: str, dialect: Dialect, database: str = "") -> tuple[TableName, ...]:
+    """Return the tables that a statement of kind DATA changes, in its order; empty where they cannot be told."""
+    try:
+        return tuple(dict.fromkeys(_Statement(text, dialect, database).changed()))
+    except DdlError:
+        return ()
+
+
+def data_verb(text: str, dialect: Dialect) -> str:
+    """Return the word that says what a statement of kind DATA does, as INSERT; empty where it cannot be told."""
+    try:
+        return _Statement(text, dialect, "").verb()
+    except DdlError:
+        return ""
+
+
+class _Statement:
+    """Walks over the tokens of one statement; `token` is the one that comes next."""
+
+    def __init__(self, text: str, dialect: Dialect, database: str) -> None:
+        self._text, self._database = text, database
+        self._tokens: Iterator[Token] = scan(text, dialect)
+        self.token = next(self._tokens)
+        # By alias, or by the table's own name where it has none: the tables that the statement refers to.
+        self._referred: dict[str, TableName] = {}
+
+    @property
+    def _word(self) -> str:
+        return self.token.word
+
+    @property
+    def _is_done(self) -> bool:
+        return self.token.kind is TokenKind.END
+
+    def _next(self) -> Token:
+        token = self.token
+        if not self._is_done:
+            self.token = next(self._tokens)
+        return token
+
+    def changed(self) -> list[TableName]:
+        verb = self.verb()
+        while self._word in _MODIFIERS:
+            self._next()
+        match verb:
+            case "INSERT" | "REPLACE":
+                return [self._table()]
+            case "LOAD":
+                return self._loaded()
+            case "UPDATE":
+                return self._updated()
+            case "DELETE":
+                return self._deleted()
+            case _:
+                return []
+
+    def verb(self) -> str:
+        """Behind comments, brackets, MariaDB's SET STATEMENT … FOR and common table expressions."""
+        if self._word == "SET":
+            while not self._is_done and self._next().word != "FOR":
+                pass
+        if self._word == "WITH":
+            while self._word not in _VERBS and not self._is_done:
+                self._skip_one()
+        return self._next().word
+
+    def _loaded(self) -> list[TableName]:
+        """`LOAD DATA … INTO TABLE name`."""
+        before = ""
+        while not self._is_done:
+            if before == "INTO" and self._word == "TABLE":
+                self._next()
+                return [self._table()]
+            before = self._next().word
+        return []
+
+    def _updated(self) -> list[TableName]:
+        self._read_references()
+        if self._word == "SET":
+            self._next()
+        everyone, found = list(self._referred.values()), list[TableName]()
+        while not self._is_done and self._word not in _ENDS_OF_REFERENCES and len(everyone) > 1:
+            column = self._name_parts()
+            found += [self._resolve(column[:-1])] if len(column) > 1 else everyone
+            while not self._is_done and self._word not in (",", *_ENDS_OF_REFERENCES):
+                self._skip_one()
+            if self._word == ",":
+                self._next()
+        return found or everyone
+
+    def _deleted(self) -> list[TableName]:
+        """`DELETE FROM t …`, `DELETE FROM a, b USING …`, `DELETE a, b FROM …`."""
+        is_after = self._word == "FROM"
+        if is_after:
+            self._next()
+        targets = [self._target()]
+        while self._word == ",":
+            self._next()
+            targets.append(self._target())
+        if self._word in ("USING", "FROM"):
+            self._next()
+            self._read_references()
+            return [self._resolve(target) for target in targets]
+        if not is_after:
+            self._fail("FROM is missing")
+        return [self._named(target) for target in targets]
+
+    def _target(self) -> list[str]:
+        """The name of a table to delete from, which may have `.*` behind it."""
+        parts = self._name_parts()
+        return parts[:-1] if parts[-1] == "*" else parts
+
+    def _resolve(self, parts: list[str]) -> TableName:
+        """What a name or an alias of a table stands for."""
+        if len(parts) == 1:
+            return self._referred.get(parts[0].lower(), self._named(parts))
+        return self._named(parts)
+
+    def _read_references(self) -> None:
+        """Table names stand first, and behind a comma, a JOIN and an opening bracket."""
+        depth, is_due = 0, True
+        while not self._is_done and not (depth == 0 and self._word in _ENDS_OF_REFERENCES):
+            word = self._word
+            if word == _OPEN and not is_due:
+                self._skip_one()  # a condition, a list of columns or of partitions
+            elif word == _OPEN:
+                self._next()
+                if self._word in ("SELECT", "WITH", "VALUES", "TABLE"):
+                    self._skip_to_close()
+                    is_due = False
+                else:
+                    depth += 1
+            elif word == _CLOSE:
+                self._next()
+                depth -= 1
+            elif word in (",", "JOIN", "STRAIGHT_JOIN"):
+                self._next()
+                is_due = True
+            elif is_due and self.token.kind in _NAMES:
+                self._refer()
+                is_due = False
+            else:
+                self._next()
+
+    def _refer(self) -> None:
+        table = self._table()
+        if self._word == "PARTITION":
+            self._next()
+            self._skip_one()
+        if self._word == "AS":
+            self._next()
+        alias = table.table
+        if self.token.kind in _NAMES and self._word not in _NO_ALIAS:
+            alias = self._next().value
+        self._referred[alias.lower()] = table
+
+    def _table(self) -> TableName:
+        return self._named(self._name_parts())
+
+    def _named(self, parts: list[str]) -> TableName:
+        return TableName(parts[-2] if len(parts) > 1 else self._database, parts[-1])
+
+    def _name_parts(self) -> list[str]:
+        parts = [self._name()]
+        while self._word == ".":
+            self._next()
+            parts.append(self._name())
+        return parts
+
+    def _name(self) -> str:
+        if self.token.kind not in {*_NAMES, TokenKind.NUMBER} and self._word != "*":
+            self._fail("a table's name is missing")
+        return self._next().value
+
+    def _skip_one(self) -> None:
+        """One token, or all up to the bracket that closes the one that opens here."""
+        if self._next().word == _OPEN:
+            self._skip_to_close()
+
+    def _skip_to_close(self) -> None:
+        depth = 1
+        while depth and not self._is_done:
+            depth += {_OPEN: 1, _CLOSE: -1}.get(self._next().word, 0)
+
+    def _fail(self, what: str) -> None:
+        raise DdlError(what, self._text, self.token.at)

@@ -1,0 +1,88 @@
+"""What a statement is about: the tables and views that it changes, or else the database that it belongs to.
+
+A filter of tables decides by it about every statement of a log, DDL or not:
+
+    tables       DDL, INSERT, UPDATE, DELETE, LOAD DATA, ANALYZE and its like, triggers
+    a database   CREATE, ALTER and DROP DATABASE; procedures, functions, events
+    nothing      accounts, tablespaces, servers, and what cannot be told
+"""
+
+from dataclasses import dataclass
+
+from penstock.model import TableName
+from penstock.schema.ddl.data_tables import data_tables
+from penstock.schema.ddl.kind import StatementKind
+from penstock.schema.ddl.named import changed_in_order, go_behind, named_tables
+from penstock.schema.ddl.problem import DdlError
+from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.statement import parse
+from penstock.schema.dialect import Dialect
+
+_DATABASES = {StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE, StatementKind.DROP_DATABASE}
+_VIEWS = {StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW}
+_ROUTINES = ("PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "LIBRARY")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`tables` in the order of the statement; `database` only where there are none."""
+
+    tables: tuple[TableName, ...] = ()
+    database: str = ""
+
+    @property
+    def names(self) -> tuple[TableName, ...]:
+        """What a filter of tables is asked for: a database is a table without a name, and so is nothing."""
+        return self.tables or (TableName(self.database, ""),)
+
+
+def subject_of(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> Subject:
+    """Say what a statement is about. Names without a database are of `database`, the one that was in use."""
+    try:
+        return _subject(text, kind, dialect, database)
+    except DdlError:
+        return Subject()
+
+
+def _subject(text: str, kind: StatementKind, dialect: Dialect, database: str) -> Subject:
+    if kind is StatementKind.DATA:
+        return Subject(data_tables(text, dialect, database))
+    if kind in _DATABASES:
+        name = getattr(parse(text, kind, dialect, database), "name", database)
+        return Subject(database=name)
+    if kind is StatementKind.MAINTENANCE:
+        return Subject(_listed(Reader(text, dialect, database), "TABLE", "TABLES"))
+    if kind is StatementKind.ROUTINE:
+        return _routine(Reader(text, dialect, database))
+    changed = changed_in_order(text, kind, dialect, database) or named_tables(text, kind, dialect, database)
+    if not changed and kind in _VIEWS:
+        changed = _listed(Reader(text, dialect, database), "VIEW")
+    return Subject(changed)
+
+
+def _listed(reader: Reader, *words: str) -> tuple[TableName, ...]:
+    """The names behind one of these words, as in `ANALYZE LOCAL TABLE a, b` and `DROP VIEW IF EXISTS a, b`."""
+    go_behind(reader, *words)
+    reader.accept("IF", "NOT", "EXISTS")
+    reader.accept("IF", "EXISTS")
+    tables = [reader.table()]
+    while reader.accept(","):
+        tables.append(reader.table())
+    return tuple(tables)
+
+
+def _routine(reader: Reader) -> Subject:
+    """A trigger is of the table that it watches; the others, and a trigger that is dropped, of their database."""
+    go_behind(reader, "TRIGGER", *_ROUTINES)
+    is_trigger = reader.before.word == "TRIGGER"
+    reader.accept("BODY")
+    reader.accept("IF", "NOT", "EXISTS")
+    reader.accept("IF", "EXISTS")
+    owner = reader.table()
+    if is_trigger:
+        while not reader.is_done:
+            if reader.accept("ON"):
+                table = reader.table()
+                return Subject((table if table.schema else TableName(owner.schema, table.table),))
+            reader.next()
+    return Subject(database=owner.schema)

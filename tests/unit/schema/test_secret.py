@@ -1,0 +1,59 @@
+"""Statements about accounts without the passwords in them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.schema.ddl import kind_of
+from penstock.schema.ddl.secret import masked_in_place, masked_statement
+from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from tests.twins.strategy import examples
+
+MARIADB = Dialect(Server(is_mariadb=True, version=101106))
+ANSI = Dialect(Server(version=80000), Session(SqlMode.ANSI_QUOTES))
+FORMS = (
+    "CREATE USER 'u'@'h' IDENTIFIED BY {}",
+    "CREATE USER 'u'@'h' IDENTIFIED WITH 'caching_sha2_password' AS {} REQUIRE NONE",
+    "GRANT ALL ON *.* TO 'u'@'h' IDENTIFIED BY PASSWORD {}",
+    "SET PASSWORD FOR 'u'@'h'={}",
+    "SET PASSWORD FOR 'u'@'h' = OLD_PASSWORD( {} )",
+    "ALTER USER 'u'@'h' IDENTIFIED VIA ed25519 USING PASSWORD({}) OR unix_socket",
+    "ALTER USER 'u'@'h' IDENTIFIED BY 'x' REPLACE {} RETAIN CURRENT PASSWORD, 'v'@'h' ACCOUNT LOCK",
+    "CREATE SERVER s FOREIGN DATA WRAPPER mysql OPTIONS (USER 'u', PASSWORD {}, HOST 'h')",
+    "SET STATEMENT max_statement_time = 1 FOR SET PASSWORD = {}",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("secret", ["'geheim'", '"geheim"', r"'ge\'geheim'", "'ge''geheim'", "0x67656865696D"])
+def test_a_password_is_masked_and_nothing_else(form: str, secret: str) -> None:
+    text = form.format(secret)
+    for dialect in (MARIADB, ANSI):
+        kind = kind_of(text, dialect)
+        masked = masked_statement(text, kind, dialect)
+        assert masked == form.format("'***'").replace("'x'", "'***'")
+        in_place = masked_in_place(text, kind, dialect)
+        assert len(in_place) == len(text)
+        assert masked_statement(in_place, kind, dialect).rstrip() == masked
+
+
+@pytest.mark.parametrize("text", ["INSERT INTO t VALUES ('geheim')", "CREATE TABLE t (password CHAR(9) DEFAULT 'x')"])
+def test_other_statements_stay_as_they_are(text: str) -> None:
+    assert masked_statement(text, kind_of(text, MARIADB), MARIADB) == text
+
+
+def test_a_statement_that_cannot_be_read_shows_nothing() -> None:
+    text = "CREATE USER u IDENTIFIED BY 'geheim"
+    kind = kind_of("CREATE USER u", MARIADB)
+    assert masked_statement(text, kind, MARIADB) == "CREATE ***"
+    assert masked_in_place(text, kind, MARIADB).rstrip() == "CREATE ***"
+
+
+@examples(200)
+@given(st.sampled_from(FORMS), st.text(st.characters(codec="utf-8", exclude_characters="'\"\\\0"), min_size=4))
+def test_no_password_is_left(form: str, secret: str) -> None:
+    raw = f"#{secret}#"
+    text = form.format(f"'{raw}'")
+    kind = kind_of(text, MARIADB)
+    assert raw not in masked_statement(text, kind, MARIADB)
+    assert raw not in masked_in_place(text, kind, MARIADB)
