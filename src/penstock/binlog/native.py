@@ -1,4 +1,4 @@
-"""Machine code of kernels: compiled by numba once, kept on disk, loaded by llvmlite alone, called through ctypes.
+"""Machine code of kernels: compiled by numba once, kept on disk, loaded without numba, called through ctypes.
 
 A file holds a checksum and the object code of one kernel for one processor. Its name ends in a digest of everything the
 code was made of: the Python of the kernel and of all it calls, the constants they use, the compiler's version, the
@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.binlog import object_code, processor
 from penstock.binlog.kernel import IS_CHECKED, Kernel, Shared, Signature, Type
+from penstock.binlog.object_code import EXTERNAL_NAMES
 
 _OPTIONS = {"nogil": True, "inline": "never", "_nrt": False}
-_HARMLESS = {"memcpy", "memset", "memmove"}  # of the C library
 _SUM_BYTES = 32
 _KEEP_S = 7 * 24 * 3600
 _INTRINSICS = Path(__file__).with_name("intrinsics.py")
@@ -100,10 +101,7 @@ def _sweep(path: Path) -> None:
 
 
 def _digest(kernel: Kernel) -> str:
-    from llvmlite import binding  # noqa: PLC0415 - takes its time
-
-    found = hashlib.sha256(f"{version('numba')} {binding.get_host_cpu_name()} {kernel.signature}".encode())
-    found.update(binding.get_host_cpu_features().flatten().encode())
+    found = hashlib.sha256(f"{_numba_version()} {processor.describe()} {kernel.signature}".encode())
     for part in sorted(_parts(kernel.function, set())):
         found.update(part.encode())
     return found.hexdigest()[:20]
@@ -129,9 +127,15 @@ def _parts(function: Any, seen: set[Any]) -> set[str]:
     return found
 
 
+@cache
 def _text(code: types.CodeType) -> str:
     constants = [_text(value) if isinstance(value, types.CodeType) else repr(value) for value in code.co_consts]
     return f"{code.co_name} {code.co_code.hex()} {constants} {code.co_names} {code.co_varnames}"
+
+
+@cache
+def _numba_version() -> str:
+    return version("numba")
 
 
 @cache
@@ -197,7 +201,7 @@ def _compile(kernel: Kernel) -> bytes | None:
     name = result.fndesc.llvm_func_name
     result.library.get_pointer_to_function(name)
     _, _, (code, _) = result.library.serialize_using_object_code()
-    if not code.startswith(b"\x7fELF\x02\x01") or missing_names(code) - _HARMLESS:
+    if not code.startswith(b"\x7fELF\x02\x01") or missing_names(code) - EXTERNAL_NAMES:
         return None
     return struct.pack("<I", len(name)) + name.encode() + code
 
@@ -242,11 +246,15 @@ _engines: list[_Engine] = []
 
 
 def _load(raw: bytes) -> tuple[Any, int]:
-    """The engine, which must live as long as the code, and the address."""
+    """Return what must live as long as the code, and the address of the code."""
+    (length,) = struct.unpack_from("<I", raw)
+    name, code = raw[4 : 4 + length].decode(), raw[4 + length :]
+    loaded = object_code.load(code, name)
+    if loaded is not None:
+        return loaded, loaded.address
     if not _engines:
         _engines.append(_Engine())
-    (length,) = struct.unpack_from("<I", raw)
-    return _engines[0], _engines[0].address(raw[4 : 4 + length].decode(), raw[4 + length :])
+    return _engines[0], _engines[0].address(name, code)
 
 
 _DATA_AT = 16  # in an array object of CPython's numpy: after its reference count and its type

@@ -1,55 +1,28 @@
-"""The `penstock` command. One module per command; each is imported when it runs, so that help is quick."""
+"""The `penstock` command: `main` runs it, `commands.py` lists what it can do."""
 
-import logging
+import os
 import signal
 import sys
 from types import FrameType
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-from pydantic import ValidationError
-
-from penstock import __version__
-from penstock.cli import binlog, check, config, demo, filter, position, serve, status, sync  # noqa: A004 - named as what people type
 from penstock.cli.heap import keep_freed_memory
 from penstock.errors import PenstockError
 
-app = typer.Typer(
-    help="Change data capture for MySQL and MariaDB: search indexes, queues and lake tables equal to the database.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-)
-app.command()(binlog.binlog)
-app.command()(check.check)
-app.command()(demo.demo)
-app.command()(serve.serve)
-app.command()(status.status)
-app.command()(sync.sync)
-app.add_typer(config.app, name="config")
-app.add_typer(filter.app, name="filter")
-app.add_typer(position.app, name="position")
+if TYPE_CHECKING:
+    import typer
+
+    app: typer.Typer
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"penstock {__version__}")
-        raise typer.Exit
+def __getattr__(name: str) -> Any:
+    """Make `app`, with all commands, when somebody asks for it: `main` needs only the one that is run."""
+    if name != "app":
+        raise AttributeError(f"module 'penstock.cli' has no attribute {name!r}")
+    from penstock.cli.commands import build_app  # noqa: PLC0415
 
-
-@app.callback()
-def options(
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens.")] = False,
-    version: Annotated[  # noqa: ARG001 - typer calls it
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    globals()["app"] = made = build_app()
+    return made
 
 
 def _stop(number: int, _: FrameType | None) -> None:
@@ -61,20 +34,41 @@ def _complain(text: str) -> NoReturn:
     sys.exit(1)
 
 
+def _complain_of_settings(error: Any) -> None:
+    """Print the first of pydantic's complaints as one line; return when the error is not pydantic's."""
+    pydantic = sys.modules.get("pydantic")  # who has not loaded it cannot have got an error from it
+    if pydantic is not None and isinstance(error, pydantic.ValidationError):
+        first = error.errors(include_input=False, include_url=False)[0]
+        _complain(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+
+
+def _run(arguments: list[str]) -> None:
+    """Run the command that the arguments name, and import no other."""
+    if arguments[:1] == ["binlog"]:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: do not start its threads
+        from penstock.cli.binlog import run_quickly  # noqa: PLC0415
+
+        run_quickly(arguments[1:])
+    from penstock.cli.commands import build_app, named_command  # noqa: PLC0415
+
+    name = named_command(arguments)
+    (build_app((name,)) if name else build_app())()
+
+
 def main() -> None:
-    """An error that we know is one line and exit code 1; Ctrl-C is 130 and says nothing."""
+    """Run the command that the arguments name. A known error is one line and exit code 1; Ctrl-C is 130, silently."""
     signal.signal(signal.SIGTERM, _stop)
     keep_freed_memory()
     # Shells start background jobs with SIGINT ignored; a SIGINT that is sent all the same is meant.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        app()
+        _run(sys.argv[1:])
     except PenstockError as error:
         _complain(str(error))
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        _complain(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
     except OSError as error:
         _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
     except KeyboardInterrupt:
         sys.exit(130)
+    except ValueError as error:  # pydantic's are
+        _complain_of_settings(error)
+        raise

@@ -1,10 +1,12 @@
 """penstock binlog"""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from penstock.cli.logs import set_up_logging
 from penstock.cli.source_options import Password, Port, source_settings
 from penstock.errors import ConfigurationError
 
@@ -101,6 +103,20 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         passwords=passwords,
     )
     raise typer.Exit(run(request))
+
+
+def run_quickly(arguments: list[str]) -> None:
+    """Run the command and exit, without what typer loads to check arguments; return when typer must look at them."""
+    from penstock.cli.quick_arguments import parse_quickly  # noqa: PLC0415
+
+    keywords = parse_quickly(binlog, arguments)
+    if keywords is None:
+        return
+    set_up_logging(is_verbose=False)
+    try:
+        binlog(**keywords)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

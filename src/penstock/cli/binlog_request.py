@@ -3,10 +3,12 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from penstock.config import SourceSettings
 
 LINES = ("table", "json", "sql")
 FILES = ("csv", "arrow", "parquet")
@@ -18,7 +20,7 @@ class Request:
     """The options, as they were typed."""
 
     files: tuple[Path, ...]
-    server: SourceSettings | None
+    server: "SourceSettings | None"
     since: str | None
     until: str | None
     follow: bool

@@ -1,41 +1,39 @@
-"""What `penstock binlog` does, once its options are read."""
+"""What `penstock binlog` does, once its options are read.
+
+What one format or mode needs is imported with it: a small log is read in less time than all of them take to load.
+"""
 
 import os
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from penstock.binlog.events.block import Block
 from penstock.cli.binlog_request import Request, checked_format
-from penstock.cli.binlog_tables import TableOutput, table_files
-from penstock.cli.binlog_verify import verify_files
-from penstock.cli.interrupt import undisturbed
 from penstock.cli.progress import Progress
-from penstock.config import SourceSettings
+from penstock.cli.read_ahead import read_ahead
 from penstock.errors import ConfigurationError
-from penstock.inspect.changes import ColumnChoice, changes_in
+from penstock.inspect.changes import Changes, ColumnChoice, changes_in
 from penstock.inspect.file_log import FileLog
 from penstock.inspect.log import Log
 from penstock.inspect.note import Notes
 from penstock.inspect.place import parse_place
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.shapes import Shapes
-from penstock.inspect.statistics import Statistics
-from penstock.inspect.unsettled import Unsettled
+from penstock.inspect.xa import XaTransactions
 from penstock.model import TableName, TableSchema
 from penstock.render import text
-from penstock.render.flashback import FlashbackLines, Spool
-from penstock.render.json_lines import JsonLines
-from penstock.render.page import LineFormat, Page, Role, compose
-from penstock.render.sql import SqlLines
-from penstock.render.statistics import statistics_json, statistics_text
-from penstock.render.table_files import Kind, Targets
-from penstock.render.terminal import TerminalLines
+from penstock.render.page import LineFormat, Page, Role, compose, write_values
+
+if TYPE_CHECKING:
+    from penstock.config import SourceSettings
+    from penstock.render.table_files import Kind
 
 
 def run(request: Request) -> int:
@@ -63,7 +61,7 @@ def _give_up_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _ask(server: SourceSettings) -> Callable[[TableName], TableSchema]:
+def _ask(server: "SourceSettings") -> Callable[[TableName], TableSchema]:
     from penstock.inspect.live_server import ask_server  # noqa: PLC0415 - files need no driver
 
     return ask_server(server)
@@ -90,6 +88,8 @@ class _Work:
 
     def run(self) -> int:
         if self._request.mode == "verify":
+            from penstock.cli.binlog_verify import verify_files  # noqa: PLC0415
+
             return 0 if verify_files(FileLog.checked(self._files), self._progress) else 1
         try:
             {"show": self._show, "stats": self._stats, "flashback": self._flashback}[self._request.mode]()
@@ -120,7 +120,7 @@ class _Work:
         self._progress.clear()
         _warn(what)
 
-    def _picked(self, *, for_counting: bool = False) -> Iterator[Block]:
+    def _picked(self, *, for_counting: bool = False) -> Generator[Block, None, None]:
         log = self._log()
         for block in log:
             part = self._selection.pick(block, for_counting=for_counting)
@@ -131,13 +131,26 @@ class _Work:
             self._progress.show(log.done, log.total)
 
     def _pages(self, language: LineFormat) -> Iterator[Page]:
+        with closing(read_ahead(self._decoded(language))) as decoded:
+            for block, changes, language.xa in decoded:
+                yield self._page(block, changes, language)
+                if self._left == 0:
+                    return
+
+    def _decoded(self, language: LineFormat) -> Generator[tuple[Block, list[Changes], XaTransactions], None, None]:
+        """Yield each picked block with its rows as columns, and what is known of XA transactions at that block."""
         for block in self._picked():
-            changes = changes_in(block, self._choice, self._shapes, finds_rows=language.finds_rows)
-            page = compose(block, changes, language)
-            if self._left is not None:
-                page = page.first_changes(self._left)
-                self._left -= int(np.count_nonzero(page.role == Role.CHANGE))
-            yield page
+            changes = list(changes_in(block, self._choice, self._shapes, finds_rows=language.finds_rows))
+            for some in changes:
+                write_values(some, language)
+            yield block, changes, copy(self._selection.xa)
+
+    def _page(self, block: Block, changes: list[Changes], language: LineFormat) -> Page:
+        page = compose(block, changes, language)
+        if self._left is not None:
+            page = page.first_changes(self._left)
+            self._left -= int(np.count_nonzero(page.role == Role.CHANGE))
+        return page
 
     # -- what to do
 
@@ -158,10 +171,16 @@ class _Work:
     def _language(self) -> LineFormat:
         match self._format:
             case "json":
+                from penstock.render.json_lines import JsonLines  # noqa: PLC0415
+
                 return JsonLines(self._selection.xa)
             case "sql":
+                from penstock.render.sql import SqlLines  # noqa: PLC0415
+
                 return SqlLines(self._selection.xa)
             case _:
+                from penstock.render.terminal import TerminalLines  # noqa: PLC0415
+
                 is_plain = not self._request.is_terminal or "NO_COLOR" in os.environ
                 return TerminalLines(self._selection.xa, colours=not is_plain)
 
@@ -176,7 +195,12 @@ class _Work:
         finally:
             sys.stdout.buffer.flush()
 
-    def _show_tables(self, kind: Kind) -> None:
+    def _show_tables(self, kind: "Kind") -> None:
+        from penstock.cli.binlog_tables import TableOutput, table_files  # noqa: PLC0415
+        from penstock.cli.interrupt import undisturbed  # noqa: PLC0415
+        from penstock.inspect.unsettled import Unsettled  # noqa: PLC0415
+        from penstock.render.table_files import Targets  # noqa: PLC0415
+
         targets = Targets(kind, self._request.output, sys.stdout.buffer)
         files = table_files(kind, targets)
         tables = TableOutput(files, self._choice, self._shapes, self._left)
@@ -195,6 +219,9 @@ class _Work:
             self._progress_safe_warn(f"there are rows of {unsettled}; --format json says which")
 
     def _stats(self) -> None:
+        from penstock.inspect.statistics import Statistics  # noqa: PLC0415
+        from penstock.render.statistics import statistics_json, statistics_text  # noqa: PLC0415
+
         found = Statistics()
         for block in self._picked(for_counting=True):
             found.add(block)
@@ -202,6 +229,8 @@ class _Work:
             out.write((statistics_json(found) if self._format == "json" else statistics_text(found)).encode())
 
     def _flashback(self) -> None:
+        from penstock.render.flashback import FlashbackLines, Spool  # noqa: PLC0415
+
         language = FlashbackLines(self._selection.xa)
         with Spool() as spool:
             for page in self._pages(language):

@@ -1,10 +1,11 @@
 """The options that name a source, shared by the commands that connect to one."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.config import SourceSettings
+if TYPE_CHECKING:
+    from penstock.config import SourceSettings
 
 Host = Annotated[str, typer.Option(help="Host of the MySQL or MariaDB server.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Its port.")]
@@ -14,5 +15,7 @@ Password = Annotated[
 ]
 
 
-def source_settings(host: str, port: int, user: str, password: str) -> SourceSettings:
+def source_settings(host: str, port: int, user: str, password: str) -> "SourceSettings":
+    from penstock.config import SourceSettings  # noqa: PLC0415 - files need no settings
+
     return SourceSettings.model_validate({"host": host, "port": port, "user": user, "password": password})

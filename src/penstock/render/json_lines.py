@@ -74,6 +74,9 @@ class JsonLines(LineFormat):
         self._block: Block | None = None
         self._abouts = Written(text.of_list([]))
 
+    def dialect_of(self, changes: Changes) -> Dialect:  # noqa: ARG002 - it writes all alike
+        return _VALUES
+
     def changes(self, changes: Changes) -> Line:
         return [
             f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":',

@@ -17,8 +17,7 @@ _BILLION = np.int64(1_000_000_000)
 
 @shared
 def _put(text: Any, out: Any, place: Any) -> Any:
-    for k in range(text.size):
-        out[np.uint64(place + k)] = text[k]
+    copy_bytes(out, place, text, 0, text.size)
     return place + text.size
 
 

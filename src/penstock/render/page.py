@@ -88,6 +88,10 @@ class LineFormat(RowFormat):
     def __init__(self, xa: XaTransactions) -> None:
         self.xa = xa  # of the block that is being written
 
+    def dialect_of(self, changes: Changes) -> Dialect | None:  # noqa: ARG002 - of those that override it
+        """Return how it writes all shown columns of these changes; None when it does not write all of them alike."""
+        return None
+
     def begin(self) -> str:
         return ""
 
@@ -127,6 +131,14 @@ def operations(
     if key not in made:
         made[key] = Written(write(changes.images.operations[column.name], column))
     return made[key].at(rows)
+
+
+def write_values(changes: Changes, language: LineFormat) -> None:
+    """Write the columns of these changes already, so that `compose`, in another thread, finds them written."""
+    dialect = language.dialect_of(changes)
+    if dialect is not None:
+        for column in dict.fromkeys([*changes.shown_of(changes.before), *changes.shown_of(changes.after)]):
+            values(changes, dialect, column, changes.last)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

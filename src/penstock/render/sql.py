@@ -14,6 +14,7 @@ from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
+from penstock.render.dialect import Dialect
 from penstock.render.frame import OUTSIDE, Frame, heading, placed
 from penstock.render.page import LineFormat, Page, Role, operations, values
 from penstock.render.sql_text import (
@@ -51,6 +52,9 @@ class SqlLines(LineFormat):
         xid = self.xa.xids.get(self._open)
         restored = _switched(self._options, Options(0))
         return restored + ("COMMIT;\n" if xid is None else _xa_end(Role.PREPARE, xid))
+
+    def dialect_of(self, changes: Changes) -> Dialect | None:
+        return None if changes.kind is Kind.DELETE else _VALUES
 
     def changes(self, changes: Changes) -> Line:
         check_names(changes.table)

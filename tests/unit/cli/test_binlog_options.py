@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks._orders_log import repeated, sample
 from penstock.errors import BinlogError, ConfigurationError
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
@@ -67,6 +68,38 @@ def test_files_need_neither_pandas_nor_a_driver(tmp_path: Path, options: list[st
     )
     done = subprocess.run([sys.executable, "-c", code, path, *options], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["json", "sql"])
+def test_a_small_log_is_read_without_what_takes_long_to_load(log: Path, kind: str) -> None:
+    """The command as a user starts it."""
+    run(log, "--format", kind)  # the kernels are compiled by now
+    heavy = {"numba", "llvmlite", "pydantic", "yaml", "pandas", "pymysql", "rich", "pyarrow.parquet", "http"}
+    code = (
+        "import atexit, sys\nfrom penstock.cli import main\n"
+        f"atexit.register(lambda: print(*sorted({heavy!r} & sys.modules.keys()), file=sys.stderr))\n"
+        "main()"
+    )
+    command = [sys.executable, "-c", code, "binlog", str(log), "--format", kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout
+    assert done.stderr.split() == []
+
+
+@pytest.mark.parametrize("kind", ["json", "sql"])
+def test_memory_does_not_grow_with_the_log(tmp_path: Path, kind: str) -> None:
+    """The log is many times as large as what is read at once."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + repeated(sample(), 60_000_000)[0].tobytes())
+    code = (
+        "import atexit, sys\nfrom penstock.cli import main\n"
+        "peak = lambda: next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]\n"
+        "atexit.register(lambda: print(peak(), file=sys.stderr))\nmain()"
+    )
+    command = [sys.executable, "-c", code, "binlog", str(path), "--format", kind]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    assert int(done.stderr) < 200_000, "KB"
 
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly(large: Path) -> None:

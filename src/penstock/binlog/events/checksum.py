@@ -7,13 +7,13 @@ everything on other processors, goes through sixteen tables.
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
 from numpy.typing import NDArray
 
 from penstock.binlog.events.layout import CHECKSUM
 from penstock.binlog.kernel import BYTES, I32S_IN, I64, IS_CHECKED, U32S_IN, kernel, lowered, shared, u32
+from penstock.binlog.processor import can_multiply_carryless
 
-IS_FOLDED = bool(not IS_CHECKED and binding.get_host_cpu_features().get("pclmul"))
+IS_FOLDED = not IS_CHECKED and can_multiply_carryless()
 _FOLD_FROM = 128  # bytes from which folding pays
 
 

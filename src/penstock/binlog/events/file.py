@@ -10,24 +10,26 @@ from penstock.errors import BinlogError
 from penstock.model import Position
 from penstock.model.position import numbered
 
-_PIECE_BYTES = 1 << 23
+_PIECE_BYTES = 8 << 20
 
 
 class LogFile:
     """Iterate for its blocks. Afterwards `rest` says how many bytes at the end are no whole event, and `end` where the
     whole ones end: a file that is being written, or was cut off, ends like that."""
 
-    def __init__(self, path: Path, *, verify: bool = True, lenient: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, verify: bool = True, lenient: bool = True, block_bytes: int = _PIECE_BYTES
+    ) -> None:
         self.path = path
         self.rest = 0
         self.end = Position(numbered(path.name), len(MAGIC))
-        self._verify, self._lenient = verify, lenient
+        self._verify, self._lenient, self._block_bytes = verify, lenient, block_bytes
 
     def __iter__(self) -> Iterator[Block]:
-        reader = BlockReader(self.end, verify=self._verify, lenient=self._lenient, block_bytes=_PIECE_BYTES)
+        reader = BlockReader(self.end, verify=self._verify, lenient=self._lenient, block_bytes=self._block_bytes)
         with self.path.open("rb", buffering=0) as file:
             check_magic(file.read(len(MAGIC)), str(self.path))
-            while size := file.readinto(reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data):
+            while size := file.readinto(reader.room(self._block_bytes)[: self._block_bytes].data):
                 reader.filled(size)
                 yield from reader.blocks(flush=False)
         yield from reader.blocks(flush=True)

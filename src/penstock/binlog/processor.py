@@ -1,0 +1,38 @@
+"""What the processor is: Linux says it in a file; elsewhere LLVM is asked, which takes its time to load."""
+
+from functools import cache
+from pathlib import Path
+
+_KNOWN = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implementer", "CPU part", "Features")
+
+
+@cache
+def _lines() -> tuple[str, ...]:
+    """Return what Linux says of the first processor; nothing where there is no such file."""
+    try:
+        text = Path("/proc/cpuinfo").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ()
+    return tuple(line for line in text.partition("\n\n")[0].splitlines() if line.startswith(_KNOWN))
+
+
+@cache
+def describe() -> str:
+    """Return the name and features by which a compiler chooses instructions."""
+    if _lines():
+        return "\n".join(_lines())
+    from llvmlite import binding  # noqa: PLC0415 - only where it must be
+
+    return f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
+
+
+def can_multiply_carryless() -> bool:
+    """Tell whether it has x86's PCLMULQDQ."""
+    flags = next((line for line in _lines() if line.startswith("flags")), None)
+    if flags is not None:
+        return "pclmulqdq" in flags.split()
+    if _lines():  # another kind of processor
+        return False
+    from llvmlite import binding  # noqa: PLC0415 - only where it must be
+
+    return bool(binding.get_host_cpu_features().get("pclmul"))
