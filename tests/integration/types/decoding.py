@@ -5,7 +5,7 @@ hexadecimal text, decimals by sign, digits and exponent.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,11 @@ def decoded(
     choice: Decoding = DEFAULT,
     catalogue: Callable[[TableName], TableSchema] | None = None,
 ) -> Mapping[str, Images]:
-    """Columns that an image does not carry are not among its values; an error ends the table it belongs to."""
+    """Columns that an image does not carry are not among its values; an error ends the table it belongs to.
+
+    What of a JSON document the log has only changes of counts as not carried.
+    """
+    choice = replace(choice, partial_json="operations")
     found = {table: Images() for table in tables}
     for block in LogFile(path):
         for number, body in block.tables.items():

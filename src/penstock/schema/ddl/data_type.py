@@ -156,7 +156,7 @@ def _read_oracle(reader: Reader, word: str) -> TypeSpec | None:  # noqa: PLR0911
 def _length(reader: Reader) -> int | None:
     if not reader.accept("("):
         return None
-    number = reader.number()
+    number = reader.length()
     reader.accept_any("CHAR", "BYTE")  # Oracle's
     reader.expect(")")
     return number
@@ -165,7 +165,7 @@ def _length(reader: Reader) -> int | None:
 def _pair(reader: Reader) -> tuple[int, int | None] | None:
     if not reader.accept("("):
         return None
-    first, second = reader.number(), None
+    first, second = reader.length(), None
     if reader.accept(","):
         second = reader.number()
     reader.expect(")")
@@ -189,13 +189,17 @@ def _floating(reader: Reader, word: str) -> DataType:
 
 
 def shown_width(type_: DataType, server: Server) -> DataType:
-    """Without a width that servers do not show: that of the type itself, and in MySQL 8 all but those of BOOL, and of
-    numbers that are filled with zeros."""
+    """Without a width that servers do not show: that of the type itself, and from MySQL 8.0.19 on all but that of BOOL,
+    tinyint(1), and of numbers that are filled with zeros."""
     if type_.kind not in WIDTHS:
         return type_
-    is_shown = server.has_widths or type_.is_zerofill or (type_.width == 1 and not type_.is_unsigned)
+    is_shown = server.has_widths or type_.is_zerofill or _is_bool(type_)
     is_own = type_.width == WIDTHS[type_.kind][type_.is_unsigned]
     return type_ if is_shown and not is_own else replace(type_, width=0)
+
+
+def _is_bool(type_: DataType) -> bool:
+    return type_.kind == "tinyint" and type_.width == 1 and not type_.is_unsigned
 
 
 def _labels(reader: Reader) -> tuple[str | bytes, ...]:

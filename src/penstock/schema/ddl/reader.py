@@ -120,6 +120,15 @@ class Reader:
             return int(self.next().value, 16)
         return self.fail("a number is missing")
 
+    def length(self) -> int:
+        """Return a number of which only the whole part counts: servers take DECIMAL(19.5) for DECIMAL(19)."""
+        token = self.token
+        whole, point, part = token.value.partition(".")
+        if token.kind is TokenKind.NUMBER and point and f"0{whole}{part}".isdigit():
+            self.next()
+            return int(whole or 0)
+        return self.number()
+
     def string(self) -> str:
         if self.token.kind is not TokenKind.STRING:
             self.fail("a text is missing")
