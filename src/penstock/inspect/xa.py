@@ -1,15 +1,5 @@
-"""XA transactions: prepared in one place of the log, committed or rolled back in another, or nowhere yet.
+"""XA transactions: prepared in one place of the log, committed or rolled back in another, or nowhere yet."""
 
-MySQL     GTID, QUERY "XA START …",            rows, QUERY "XA END …", XA_PREPARE     later GTID, QUERY "XA COMMIT …"
-MariaDB   GTID with the id (flag PREPARED_XA), rows, QUERY "XA END …", XA_PREPARE     later GTID, QUERY "XA COMMIT …"
-
-XA_PREPARE       is one phase 1 | format 4 | global size 4 | branch size 4 | global part, branch part
-GTID of MariaDB  number 8 | domain 4 | flags 1 | commit id 8 if flags & 2 | format 4 | sizes 1, 1 | the two parts
-
-An XA_PREPARE with one phase is the commit: nothing comes later.
-"""
-
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,13 +7,9 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry, EventType
-from penstock.binlog.events.problem import broken
-from penstock.binlog.events.query import begin_with, body_at, query_at
-from penstock.errors import BinlogError
+from penstock.binlog.events.query import begin_with
+from penstock.binlog.xa.xid import GTID_FLAGS, PREPARED_XA, parse_gtid, parse_prepare, parse_statement
 from penstock.model import Position
-
-_GTID_FLAGS, _HAS_COMMIT_ID, _PREPARED_XA = 12, 0x02, 0x40
-_WORDS = re.compile(r"XA\s+(\w+)\s+(.*)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +53,7 @@ class XaTransactions:
             begin = int(transaction[i])
             match block.column("kind")[i]:
                 case EventType.MARIADB_GTID:
-                    self.xids[begin] = _started(block, i)
+                    self.xids[begin] = parse_gtid(block, i)
                 case EventType.XA_PREPARE:
                     self._prepare(block, i, in_range=bool(in_range[i]), is_picked=begin in picked)
                 case _:
@@ -75,17 +61,14 @@ class XaTransactions:
         return wanted
 
     def _prepare(self, block: Block, event: int, *, in_range: bool, is_picked: bool) -> None:
-        xid, is_one_phase = prepared_at(block, event)
+        xid, is_one_phase = parse_prepare(block, event)
         if not is_one_phase:
             place = Position(block.file, int(block.column("transaction")[event]))
             self._prepared[xid] = _Prepared(place, is_picked, in_range)
 
     def _hear(self, block: Block, event: int, *, in_range: bool) -> bool:
         """A statement: XA START, XA END, or an outcome, of which it gives whether that is wanted."""
-        found = _WORDS.fullmatch(query_at(block, event).text.strip())
-        if found is None:
-            return False
-        word, xid = found[1].upper(), found[2].lower().replace("x'", "X'")
+        word, xid = parse_statement(block, event)
         begin = int(block.column("transaction")[event])
         if word in {"START", "BEGIN"}:
             self.xids[begin] = xid
@@ -103,16 +86,6 @@ def are_outcomes(block: Block) -> NDArray[np.bool_]:
     return begin_with(block, block.column("kind") == EventType.QUERY, "XA ")
 
 
-def prepared_at(block: Block, event: int) -> tuple[str, bool]:
-    """The id in an XA_PREPARE, and whether it commits in one phase."""
-    body = body_at(block, event)
-    sizes = [int.from_bytes(body[at : at + 4], "little") for at in (5, 9)]
-    if len(body) < 13 + sum(sizes):
-        raise _cut_short(block, event, body)
-    middle = 13 + sizes[0]
-    return _xid(body[1:5], body[13:middle], body[middle : middle + sizes[1]]), bool(body[0])
-
-
 def _are_marks(block: Block) -> NDArray[np.bool_]:
     """The events that begin an XA transaction, prepare it, or say what became of it."""
     kind = block.column("kind")
@@ -120,24 +93,5 @@ def _are_marks(block: Block) -> NDArray[np.bool_]:
     gtids = np.flatnonzero((kind == EventType.MARIADB_GTID) & (block.column("entry") == Entry.BEGIN))
     if gtids.size:
         data, starts, _ = block.raw
-        found[gtids] = data[starts[gtids] + HEADER + _GTID_FLAGS] & _PREPARED_XA != 0
+        found[gtids] = data[starts[gtids] + HEADER + GTID_FLAGS] & PREPARED_XA != 0
     return found
-
-
-def _started(block: Block, event: int) -> str:
-    """The id in a GTID of MariaDB."""
-    body = body_at(block, event)
-    at = _GTID_FLAGS + 1 + (8 if body[_GTID_FLAGS] & _HAS_COMMIT_ID else 0)
-    if len(body) < at + 6 or len(body) < at + 6 + body[at + 4] + body[at + 5]:
-        raise _cut_short(block, event, body)
-    middle = at + 6 + body[at + 4]
-    return _xid(body[at : at + 4], body[at + 6 : middle], body[middle : middle + body[at + 5]])
-
-
-def _cut_short(block: Block, event: int, body: bytes) -> BinlogError:
-    place = Position(block.file, int(block.column("position")[event]))
-    return broken(int(block.column("kind")[event]), "it ends inside the id of its XA transaction", body, place=place)
-
-
-def _xid(number: bytes, whole: bytes, branch: bytes) -> str:
-    return f"X'{whole.hex()}',X'{branch.hex()}',{int.from_bytes(number, 'little', signed=True)}"

@@ -9,6 +9,9 @@ from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
 from penstock.coordinate.canal import epoch_path
 from penstock.errors import PenstockError
+from penstock.instance.prepared import PreparedTransactions
+from penstock.instance.prepared_files import PreparedFiles
+from penstock.instance.source_log import SourceLog
 from penstock.meta import (
     CursorPositions,
     FailoverPositions,
@@ -117,6 +120,14 @@ def open_store(settings: InstanceSettings, start: Position, source_log: LogReade
     except PenstockError:
         shelf.close()
         raise
+
+
+def open_prepared(settings: InstanceSettings, source_log: SourceLog) -> PreparedTransactions:
+    """XA transactions that are prepared in the log; with a folder they are saved there."""
+    is_eager, files = settings.source.semi_sync, None
+    if settings.data_dir is not None:
+        files = PreparedFiles(settings.data_dir / settings.destination / "prepared", sync=is_eager)
+    return PreparedTransactions(source_log, files=files, is_eager=is_eager, on_lost=source_log.leave_out_lost)
 
 
 def _shelf(settings: InstanceSettings) -> Shelf:

@@ -12,12 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.xa.resolver import XaResolver
 from penstock.config import InstanceSettings
 from penstock.errors import LogHoleError, PenstockError, PositionLostError, SourceBehindError, SourceConnectionError
 from penstock.instance.counters import Counters
 from penstock.instance.gap import Gap, gap_of
 from penstock.instance.lineage import Kinship, Lineage
 from penstock.instance.place import Places
+from penstock.instance.prepared import PreparedTransactions
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import InstanceState, StateBook
 from penstock.model import GtidSet, Position
@@ -48,6 +50,7 @@ class Parts:
     store: EventStore
     states: StateBook
     counters: Counters
+    prepared: PreparedTransactions
     stages: tuple[tuple[str, Stage], ...] = ()
     on_jump: Callable[[Position | None, Position], None] = lambda _before, _place: None
     """What comes next, at a place, follows from all before another one, or from nothing that came."""
@@ -158,6 +161,8 @@ class Capture:
     def _follow(self) -> None:
         parts = self._parts
         start, by_gtids = self._found(parts.store.discard_incomplete())
+        parts.prepared.resume(start)
+        resolver = XaResolver(parts.prepared)
         with parts.log.followed(start, by_gtids=by_gtids) as stream:
             blocks, waited_s = iter(stream), 0.0
             while True:
@@ -176,10 +181,15 @@ class Capture:
                 if isinstance(block, Block):
                     parts.counters.saw(block)
                     # A server that is asked by GTIDs sends the head of the file that the place is in.
-                    if not self._put(block if block.start >= start else block.between(start, block.end)):
-                        return
+                    own = block if block.start >= start else block.between(start, block.end)
+                    for part in resolver.resolve(own):
+                        if not self._put(part):
+                            return
+                    if own.boundaries.size:
+                        parts.prepared.reach(own.end_of(int(own.boundaries[-1])))
                 else:
                     parts.counters.lived()
+                parts.prepared.tend(lambda: parts.store.acked)
                 self._acknowledge(stream)
 
     def _count_time(self, began: float, waited_s: float) -> None:

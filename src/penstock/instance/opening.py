@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Callable, Container
 from datetime import UTC, datetime
-from functools import partial
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.filter import BlockFilter
 from penstock.inspect.place import parse_place
-from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_store
+from penstock.instance.assembly import Bookkeeping, open_bookkeeping, open_prepared, open_store
 from penstock.instance.begin import Begin, judge_begin, log_begin
 from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
@@ -66,13 +65,18 @@ def open_parts(
         raise
     log_begin(settings, begin)
     source_log.complete = tables.complete
+    prepared = source_log.prepared = open_prepared(settings, source_log)
     stages = (("tables", tables.follow), ("filter", rules.apply))
-    on_jump = partial(_go_on_with, tables, source_log, verify=settings.verify_checksum)
-    parts = Parts(settings, source_log, opening.lineage, store, states, counters, stages, on_jump)
+
+    def on_jump(before: Position | None, place: Position) -> None:
+        _go_on_with(tables, source_log, before, place, verify=settings.verify_checksum)
+        prepared.switch_to(before, place if before is not None else None)
+
+    parts = Parts(settings, source_log, opening.lineage, store, states, counters, prepared, stages, on_jump)
     capture = Capture(parts, jitter=jitter, repair=repair)
     places = (lambda: store.acked), (lambda: store.latest)
     watchdog = Watchdog(settings, source_log, *places, capture.give_up_on, tables.compact)
-    return Running(books, source_log, store, clients, tables, rules, capture, watchdog, begin)
+    return Running(books, source_log, store, clients, tables, rules, prepared, capture, watchdog, begin)
 
 
 def check_settings(settings: InstanceSettings, *, can_repair: bool = False) -> set[str]:

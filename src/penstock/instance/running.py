@@ -9,6 +9,7 @@ from penstock.instance.assembly import Bookkeeping
 from penstock.instance.begin import Begin
 from penstock.instance.capture import Capture
 from penstock.instance.clients import Clients
+from penstock.instance.prepared import PreparedTransactions
 from penstock.instance.source_log import SourceLog
 from penstock.instance.tables import Tables
 from penstock.instance.watchdog import Watchdog
@@ -26,6 +27,7 @@ class Running:
     clients: Clients
     tables: Tables
     filter: BlockFilter
+    prepared: PreparedTransactions
     capture: Capture
     watchdog: Watchdog
     begin: Begin
@@ -36,7 +38,7 @@ class Running:
 
     def close(self) -> None:
         """Keep what is to be kept, and let go of files and connections."""
-        in_turn(self.save_place, self.books.close, self.store.stop, self.tables.close)
+        in_turn(self.save_place, self.prepared.save, self.books.close, self.store.stop, self.tables.close)
 
 
 def in_turn(*steps: Callable[[], None]) -> None:

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.xa.resolver import XaResolver
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PositionLostError, ServerIdTakenError, SourceConnectionError
 from penstock.filter import BlockFilter
 from penstock.instance.lineage import Lineage
 from penstock.instance.place import Places
+from penstock.instance.prepared import READER_BYTES, PreparedTransactions
 from penstock.model import Position
 from penstock.source import LogStream, Origin, Seen, origin_of
 from penstock.source.stream import draw_server_id
@@ -34,6 +36,7 @@ class SourceLog:
         self._reached = Position("none.0", 0)  # how far it is known to go
         self._server_id = settings.source.server_id or draw_server_id()  # of who follows the log; others draw their own
         self.complete: Callable[[Block], Block] = lambda block: block  # with what is known of its tables
+        self.prepared: PreparedTransactions | None = None  # of who follows the log
         self._translated = lru_cache(_TRANSLATIONS)(self._translate)
 
     def refilter(self, settings: InstanceSettings) -> None:
@@ -92,18 +95,40 @@ class SourceLog:
         if {start.epoch, end.epoch} != {epoch}:
             raise SourceConnectionError(f"the source of '{self._settings.destination}' is being switched")
         wanted = BlockFilter(self._settings.filter)
-        with self.opened(start) as stream:
+        prepared = PreparedTransactions(
+            self, memory_bytes=READER_BYTES, shared=self.prepared, on_lost=self.leave_out_lost
+        )
+        prepared.resume(start)
+        resolver = XaResolver(prepared)
+        for block in self.read_raw(start, end):
+            for part in resolver.resolve(block):
+                if kept := wanted.apply(self.complete(part)):
+                    yield kept
+
+    def read_raw(self, begin: Position, end: Position) -> Iterator[Block]:
+        """Read (begin, end] as the log has it: rows of XA transactions are where they were prepared."""
+        epoch = self.epoch
+        with self.opened(begin) as stream:
             for block in stream:
                 if block is not None and not self._lineage.is_known(stream.mark):
                     raise SourceConnectionError(f"{self.source.address} is another server than it was, or its log is")
-                part = wanted.apply(self.complete(block)).between(start, end) if block is not None else ()
-                if part:
+                if block is not None and (part := block.between(begin, end)):
                     yield part
                 if (block.end if block is not None else stream.position) >= end:
                     return
         if epoch != self.epoch:
             raise SourceConnectionError(f"the source of '{self._settings.destination}' was switched while it was read")
         raise SourceConnectionError(f"instance '{self._settings.destination}' was stopped")
+
+    def files(self) -> list[str]:
+        """Return the names of the log's files, in their order."""
+        return [*self.origin.sizes()]
+
+    def leave_out_lost(self, error: PositionLostError) -> None:
+        """Leave out the rows of a prepared transaction that the log no longer has, or raise, by `on_purged`."""
+        if self._settings.on_purged != "latest":
+            raise error
+        log.error("changes are skipped destination=%s: %s", self._settings.destination, error)
 
     @property
     def epoch(self) -> int:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
+from penstock.binlog.xa.xid import parse_prepare
 from penstock.inspect.changes import gtids
-from penstock.inspect.xa import prepared_at
 from penstock.render import text
 from penstock.render.page import ENDS, Page, Role
 from penstock.render.times import utc_text
@@ -38,7 +38,7 @@ class Frame:
         """Lines that end a transaction otherwise than by COMMIT, and the id of an XA transaction."""
         for i in np.flatnonzero(self.ends & (page.role != Role.COMMIT)).tolist():
             role, event = Role(int(page.role[i])), int(page.event[i])
-            yield i, role, "" if role is Role.ROLLBACK else prepared_at(page.block, event)[0]
+            yield i, role, "" if role is Role.ROLLBACK else parse_prepare(page.block, event)[0]
 
 
 def placed(texts: pa.Array, places: NDArray[np.bool_]) -> Chosen:

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.xa.xid import parse_prepare
 from penstock.inspect.changes import Changes
 from penstock.inspect.note import are_notes, note_texts
 from penstock.inspect.statement import Statement, are_rolled_back, statements_in, without_secrets
-from penstock.inspect.xa import Outcome, XaTransactions, are_outcomes, prepared_at
+from penstock.inspect.xa import Outcome, XaTransactions, are_outcomes
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect
@@ -218,5 +219,5 @@ def _part(roles: NDArray[Any], events: list[int], texts: list[str]) -> _Part:
 def _roles_of_ends(block: Block) -> NDArray[np.uint8]:
     roles = np.where(are_rolled_back(block), Role.ROLLBACK, Role.COMMIT).astype(np.uint8)
     for i in np.flatnonzero(block.column("kind") == EventType.XA_PREPARE).tolist():
-        roles[i] = Role.ONE_PHASE if prepared_at(block, i)[1] else Role.PREPARE
+        roles[i] = Role.ONE_PHASE if parse_prepare(block, i)[1] else Role.PREPARE
     return roles

@@ -9,7 +9,7 @@ such a table meets its problem.
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -170,6 +170,22 @@ class Block:
         raw = pa.concat_arrays([before.event_array, self.event_array])
         columns = {name: np.concatenate([before.column(name), self.column(name)]) for name in _NUMBERS}
         return self._with(raw, columns, np.concatenate([before.gtids, self.gtids]))
+
+    @staticmethod
+    def joined(parts: "Sequence[Block]") -> "Block":
+        """Return parts of one log file that follow one another as one block; several of them are copied. Where they
+        have the same table id, they have the same table map."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        raw = pa.concat_arrays([part.event_array for part in parts])
+        columns = {name: np.concatenate([part.column(name) for part in parts]) for name in _NUMBERS}
+        tables = {number: body for part in parts for number, body in part.tables.items()}
+        problems = {number: problem for part in parts for number, problem in part.problems.items()}
+        data, bounds = _bytes_of(raw)
+        cells = Cells.of(columns, bounds, np.concatenate([part.gtids for part in parts]))
+        about = {"tables": tables, "problems": problems, "executed": first.executed_before(0)}
+        return replace(first, data=data, cells=cells, seal=None, **about)
 
     def with_columns(self, **columns: NDArray[Any]) -> "Block":
         """These numbers instead; the events themselves are not copied."""

@@ -48,6 +48,7 @@ _BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
 )
 _TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(EntryType.TRANSACTIONEND)
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
+_XA_OUTCOMES = [int(EventType.XACOMMIT), int(EventType.XAROLLBACK)]
 _ZERO_END = protobuf.text(2, "0")  # of a transaction without a number
 DeclaredOf = Callable[[Block, int], Sequence[str]]  # the types of a table's columns, by its id in a block
 
@@ -214,12 +215,14 @@ class _Page:
         is_xa = self._is_entry & (entry == _BEGIN)
         starts = np.flatnonzero(np.concatenate([[True], transaction[1:] != transaction[:-1]]))
         group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(block))))
-        has_content = np.logical_or.reduceat(self._is_entry & ~is_xa, starts)
+        # An XA COMMIT comes with the rows that it commits, and is shown also where none of them is.
+        is_outcome = self._is_entry & np.isin(facts[kernels.EVENT_TYPE], _XA_OUTCOMES)
+        has_content = np.logical_or.reduceat(self._is_entry & ~is_xa & ~is_outcome, starts)
         # Of one that begins before the block, or ends after it, nobody knows.
         has_content[0] |= transaction[0] != block.column("position")[0]
         has_content[-1] |= not block.column("boundary")[-1]
         is_shown = has_content[group]
-        self._is_entry &= is_shown
+        self._is_entry &= is_shown | is_outcome
         if not self._rendering.transactions:
             self._is_entry &= ~is_xa
             return

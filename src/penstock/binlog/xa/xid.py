@@ -1,0 +1,66 @@
+"""The ids of XA transactions, as the log writes them.
+
+MySQL     GTID, QUERY "XA START …",            rows, QUERY "XA END …", XA_PREPARE     later GTID, QUERY "XA COMMIT …"
+MariaDB   GTID with the id (flag PREPARED_XA), rows, QUERY "XA END …", XA_PREPARE     later GTID, QUERY "XA COMMIT …"
+
+XA_PREPARE       is one phase 1 | format 4 | global size 4 | branch size 4 | global part, branch part
+GTID of MariaDB  number 8 | domain 4 | flags 1 | commit id 8 if flags & 2 | format 4 | sizes 1, 1 | the two parts
+
+An XA_PREPARE with one phase is the commit: nothing comes later. An id is the same text wherever it was read from.
+"""
+
+import re
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import EventType
+from penstock.binlog.events.problem import broken
+from penstock.binlog.events.query import body_at, query_at
+from penstock.errors import BinlogError
+from penstock.model import Position
+
+GTID_FLAGS, PREPARED_XA = 12, 0x40  # of MariaDB's GTID
+_HAS_COMMIT_ID = 0x02
+_WORDS = re.compile(r"XA\s+(\w+)\s+(.*)", re.IGNORECASE | re.DOTALL)
+
+
+def parse_prepare(block: Block, event: int) -> tuple[str, bool]:
+    """Return the id in an XA_PREPARE, and whether it commits in one phase."""
+    body = body_at(block, event)
+    sizes = [int.from_bytes(body[at : at + 4], "little") for at in (5, 9)]
+    if len(body) < 13 + sum(sizes):
+        raise _cut_short(block, event, body)
+    middle = 13 + sizes[0]
+    return _xid(body[1:5], body[13:middle], body[middle : middle + sizes[1]]), bool(body[0])
+
+
+def parse_gtid(block: Block, event: int) -> str:
+    """Return the id in a GTID of MariaDB that begins an XA transaction."""
+    body = body_at(block, event)
+    at = GTID_FLAGS + 1 + (8 if body[GTID_FLAGS] & _HAS_COMMIT_ID else 0)
+    if len(body) < at + 6 or len(body) < at + 6 + body[at + 4] + body[at + 5]:
+        raise _cut_short(block, event, body)
+    middle = at + 6 + body[at + 4]
+    return _xid(body[at : at + 4], body[at + 6 : middle], body[middle : middle + body[at + 5]])
+
+
+def parse_statement(block: Block, event: int) -> tuple[str, str]:
+    """Return the word after XA of a QUERY, in capitals, and the id; two empty texts for any other statement."""
+    found = _WORDS.fullmatch(query_at(block, event).text.strip())
+    return (found[1].upper(), found[2].lower().replace("x'", "X'")) if found is not None else ("", "")
+
+
+def has_prepared_flag(block: Block, event: int) -> bool:
+    """Return whether an event is a GTID of MariaDB that begins an XA transaction."""
+    if block.column("kind")[event] != EventType.MARIADB_GTID:
+        return False
+    body = body_at(block, event)
+    return len(body) > GTID_FLAGS and bool(body[GTID_FLAGS] & PREPARED_XA)
+
+
+def _cut_short(block: Block, event: int, body: bytes) -> BinlogError:
+    place = Position(block.file, int(block.column("position")[event]))
+    return broken(int(block.column("kind")[event]), "it ends inside the id of its XA transaction", body, place=place)
+
+
+def _xid(number: bytes, whole: bytes, branch: bytes) -> str:
+    return f"X'{whole.hex()}',X'{branch.hex()}',{int.from_bytes(number, 'little', signed=True)}"

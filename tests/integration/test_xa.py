@@ -1,0 +1,401 @@
+"""XA transactions of real servers: rows come with their XA COMMIT, at its position, and never when rolled back."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import table_fields
+from penstock.canal import messages
+from penstock.canal.types import EntryType, EventType
+from penstock.config import DirectorySettings, InstanceSettings
+from penstock.errors import PositionLostError
+from penstock.instance import Instance, InstanceState
+from penstock.instance.prepared import MEMORY_BYTES
+from penstock.instance.report import report
+from penstock.model import Position, TableName
+from penstock.testing import DatabaseServer
+from tests.capture import execute, poll
+from tests.integration.followed import following
+from tests.integration.replication import has, pair
+from tests.integration.test_canal_port import connected, listening
+
+SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+NewDatabase = Callable[[DatabaseServer], str]
+
+
+@pytest.fixture(params=SOURCES)
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+class Reader:
+    """Applies the changes of a table, as a consumer does, and remembers each of them."""
+
+    def __init__(self, instance: Instance, table: str) -> None:
+        self.table = TableName.parse(table)
+        self.at = instance.store.latest
+        self.changes: list[dict[str, Any]] = []
+        self.state: dict[int, Any] = {}
+
+    def drain(self, instance: Instance) -> None:
+        """All up to where the log ends now."""
+        end, deadline = instance.source_log.end(), time.monotonic() + 60
+        while self.at < end:
+            assert time.monotonic() < deadline, f"{self.at} of {end}; {instance.status()}"
+            after = instance.end_after(self.at, 1 << 26, 0.5)
+            if after > self.at:
+                self.changes += changes_between(instance, self.table, self.at, after)
+            self.at = after
+        self.state = applied(self.changes)
+
+
+def changes_between(instance: Instance, table: TableName, start: Position, end: Position) -> list[dict[str, Any]]:
+    (schema,) = instance.describe([table])
+    fields = table_fields(schema)
+    found = list[dict[str, Any]]()
+    for block in instance.read(start, end):
+        for batch in changes_of(block, table, fields):
+            batch.validate(full=True)
+            found += batch.to_pylist()
+    return found
+
+
+def applied(changes: list[dict[str, Any]]) -> dict[int, Any]:
+    state = dict[int, Any]()
+    for change in changes:
+        match change["_change_type"]:
+            case "insert" | "update_postimage":
+                state[change["id"]] = change["v"]
+            case "delete":
+                del state[change["id"]]
+            case _:
+                assert state[change["id"]] == change["v"], "an update of a row that is not as it was"
+    return state
+
+
+def rows_of(server: DatabaseServer, table: str) -> dict[int, Any]:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT id, v FROM {table}")
+        return dict(cursor.fetchall())
+
+
+def new_table(server: DatabaseServer, name: str) -> str:
+    execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(200)) DEFAULT CHARSET utf8mb4")
+    return f"{name}.t"
+
+
+def xa(cursor: Any, xid: str, *statements: str) -> None:
+    """Up to where it can be prepared."""
+    for statement in (f"XA START {xid}", *statements, f"XA END {xid}"):
+        cursor.execute(statement)
+
+
+@contextmanager
+def sessions(server: DatabaseServer, count: int) -> Iterator[list[Any]]:
+    with ExitStack() as stack:
+        connections = [stack.enter_context(server.connect(autocommit=True)) for _ in range(count)]
+        cursors = [stack.enter_context(connection.cursor()) for connection in connections]
+        for cursor in cursors:
+            # Without locks on gaps, which would make sessions wait for each other.
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        yield cursors
+
+
+def test_rows_come_with_the_commit_and_never_before_it(server: DatabaseServer, database: NewDatabase) -> None:
+    table = new_table(server, database(server))
+    with following(server) as instance, sessions(server, 2) as (one, other):
+        reader = Reader(instance, table)
+        begin = reader.at
+        xa(one, "'a'", f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')", f"UPDATE {table} SET v = 'x' WHERE id = 2")
+        one.execute("XA PREPARE 'a'")
+        xa(other, "'b'", f"INSERT INTO {table} VALUES (3, 'three')")
+        other.execute("XA COMMIT 'b' ONE PHASE")
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == [3], "what is prepared is not delivered"
+        assert poll(lambda: report(instance)["prepared"]["transactions"][0]["rows"] == 3)
+        told = report(instance)["prepared"]
+        assert (told["count"], told["transactions"][0]["xid"]) == (1, "X'61',X'',1")
+        assert abs(told["since"] - time.time()) < 600
+        xa(other, "'c'", f"INSERT INTO {table} VALUES (4, 'four')")
+        other.execute("XA PREPARE 'c'")
+        other.execute("XA ROLLBACK 'c'")
+        before = instance.source_log.end()
+        one.execute("XA COMMIT 'a'")
+        after = instance.source_log.end()
+        execute(server, f"INSERT INTO {table} VALUES (5, 'five')")
+        reader.drain(instance)
+        kinds = [(row["_change_type"], row["id"]) for row in reader.changes[1:]]
+        assert kinds == [("insert", 1), ("insert", 2), ("update_preimage", 2), ("update_postimage", 2), ("insert", 5)]
+        assert reader.state == rows_of(server, table) == {1: "one", 2: "x", 3: "three", 5: "five"}
+        for row in reader.changes[1:5]:
+            assert before.offset <= row["_offset"] < after.offset
+            assert row["_commit_version"] & ((1 << 34) - 1) == before.offset
+            assert row["_gtid"] == reader.changes[1]["_gtid"] != reader.changes[0]["_gtid"]
+        assert report(instance)["prepared"]["count"] == 0
+        orders = [(row["_seq"], row["_row"]) for row in reader.changes]
+        assert orders == sorted({*orders})
+        # The same from the source's log, from before the prepare and from between the prepare and the commit.
+        log = instance.source_log
+        again = [row for block in log.read_log(begin, reader.at) for row in in_table(block, instance, table)]
+        assert again == reader.changes
+        late = [row for block in log.read_log(before, reader.at) for row in in_table(block, instance, table)]
+        assert late == reader.changes[1:]
+
+
+def in_table(block: Any, instance: Instance, table: str) -> list[dict[str, Any]]:
+    (schema,) = instance.describe([TableName.parse(table)])
+    return [row for batch in changes_of(block, schema.name, table_fields(schema)) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("has_folder", [True, False], ids=["data_dir", "memory"])
+def test_random_transactions_leave_what_the_table_has(
+    server: DatabaseServer, database: NewDatabase, tmp_path: Path, has_folder: bool
+) -> None:
+    """Several sessions, rotations and restarts; the reader has at each look what others can see in the table."""
+    choice = random.Random(server.port)
+    table = new_table(server, database(server))
+    settings: dict[str, Any] = {"data_dir": tmp_path} if has_folder else {}
+    with ExitStack() as stack, sessions(server, 4) as cursors:
+        instance = stack.enter_context(following(server, **settings))
+        reader = Reader(instance, table)
+        begin, prepared, count = reader.at, dict[int, str](), 0
+        for step in range(120):
+            which = choice.randrange(len(cursors))
+            cursor = cursors[which]
+            if which in prepared:
+                outcome = choice.choice(["COMMIT", "COMMIT", "ROLLBACK"])
+                cursor.execute(f"XA {outcome} {prepared.pop(which)}")
+            else:
+                # Each session has rows of its own, so that none waits for another's locks.
+                ids = [which * 1000 + choice.randrange(20) for _ in range(3)]
+                several = [
+                    f"REPLACE INTO {table} VALUES ({ids[0]}, 'v{count}')",
+                    f"UPDATE {table} SET v = CONCAT('u{count} ', v) WHERE id = {ids[1]}",
+                    f"DELETE FROM {table} WHERE id = {ids[2]}",
+                ]
+                count += 1
+                # An id is used again once it is free.
+                xid = f"'{table}-{which}'"
+                way = choice.randrange(4)
+                if way == 0:
+                    cursor.execute(several[0])
+                else:
+                    xa(cursor, xid, *several)
+                    cursor.execute(f"XA COMMIT {xid} ONE PHASE" if way == 1 else f"XA PREPARE {xid}")
+                    if way > 1:
+                        prepared[which] = xid
+            if step % 17 == 5:
+                execute(server, "FLUSH BINARY LOGS")
+            if step % 23 == 7:
+                reader.drain(instance)
+                stack.close()
+                instance = stack.enter_context(following(server, start=str(reader.at), **settings))
+            if step % 5 == 0:
+                reader.drain(instance)
+                assert reader.state == rows_of(server, table)
+        for which, xid in prepared.items():
+            cursors[which].execute(f"XA COMMIT {xid}")
+        reader.drain(instance)
+        assert reader.state == rows_of(server, table)
+        assert changes_between(instance, reader.table, begin, reader.at) == reader.changes, "read again from the log"
+        assert [row["_seq"] for row in reader.changes] == sorted(row["_seq"] for row in reader.changes)
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql57", "mysql80", "mysql9"])
+@pytest.mark.parametrize("is_saved", [True, False], ids=["kept", "from the log"])
+def test_a_standby_goes_on_with_what_is_prepared(
+    private_server: Callable[..., Any], kind: str, tmp_path: Path, is_saved: bool
+) -> None:
+    """By GTIDs: with what was kept of it, or without, as after a start at the standby."""
+    first, second = pair(private_server, kind)
+    table = new_table(first, "replicated")
+    with following(first, second, data_dir=tmp_path) as instance:
+        reader = Reader(instance, table)
+        with sessions(first, 1) as (cursor,):
+            xa(cursor, "'a'", f"INSERT INTO {table} VALUES (1, 'one')")
+            cursor.execute("XA PREPARE 'a'")
+        execute(first, f"INSERT INTO {table} VALUES (2, 'two')")
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == [2]
+        assert poll(lambda: has(second, "XA RECOVER") and has(second, f"SELECT 1 FROM {table} WHERE id = 2"))
+        if not is_saved:
+            instance.parts.prepared.switch_to(None, None)  # as if nothing was known of it
+        first.kill()
+        assert poll(lambda: instance.store.latest.epoch == 1), instance.status()
+        stop = "STOP REPLICA" if kind == "mysql9" else "STOP SLAVE"
+        execute(second, stop)
+        assert poll(lambda: is_done(second, "XA COMMIT 'a'"))
+        execute(second, f"INSERT INTO {table} VALUES (3, 'three')")
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == [2, 1, 3]
+        assert rows_of(second, table) == reader.state
+
+
+def is_done(server: DatabaseServer, statement: str) -> bool:
+    """A session that has gone may still hold the transaction for a moment."""
+    try:
+        execute(server, statement)
+    except pymysql.MySQLError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql57", "mysql80", "mysql9"])
+def test_what_is_prepared_outlives_a_purged_log_and_a_crash_of_the_source(
+    private_server: Callable[..., Any], kind: str, tmp_path: Path
+) -> None:
+    """With a folder its rows are kept; without one that is an error which names them."""
+    source = private_server(kind)
+    execute(source, "CREATE DATABASE replicated")
+    table = new_table(source, "replicated")
+    with following(source, data_dir=tmp_path) as instance:
+        reader = Reader(instance, table)
+        with sessions(source, 1) as (cursor,):
+            xa(cursor, "'a'", f"INSERT INTO {table} VALUES (1, 'one')")
+            cursor.execute("XA PREPARE 'a'")
+        reader.drain(instance)
+    if kind == "mysql57":
+        source.stop()  # a crash may lose what it has prepared
+    else:
+        source.kill()
+    source.start()
+    execute(source, "FLUSH BINARY LOGS", f"INSERT INTO {table} VALUES (2, 'two')")
+    with following(source, data_dir=tmp_path, start=str(reader.at)) as instance:
+        reader.drain(instance)
+    assert poll(lambda: is_purged(source))
+    assert poll(lambda: is_done(source, "XA COMMIT 'a'"))
+    with following(source, data_dir=tmp_path, start=str(reader.at)) as instance:
+        assert report(instance)["prepared"]["count"] <= 1
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == [2, 1]
+    with following(source, start="first", on_purged="stop") as instance:
+        assert poll(lambda: instance.state is InstanceState.FAILED)
+        assert isinstance(instance.failure, PositionLostError)
+        assert "XA COMMIT X'61',X'',1" in str(instance.failure)
+    with following(source, start="first", on_purged="latest") as instance:
+        other = Reader(instance, table)
+        execute(source, f"INSERT INTO {table} VALUES (9, 'nine')")
+        other.drain(instance)
+        assert instance.state is InstanceState.FOLLOWING
+
+
+def is_purged(server: DatabaseServer) -> bool:
+    """Of all but the file that is written."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        files = [str(row[0]) for row in cursor.fetchall()]
+        cursor.execute(f"PURGE BINARY LOGS TO '{files[-1]}'")
+        cursor.execute("SHOW BINARY LOGS")
+        return len(cursor.fetchall()) == 1
+
+
+@pytest.mark.parametrize("has_folder", [True, False], ids=["data_dir", "memory"])
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_a_large_one_takes_no_memory_while_it_is_prepared(
+    kind: str, request: pytest.FixtureRequest, database: NewDatabase, tmp_path: Path, has_folder: bool
+) -> None:
+    server = request.getfixturevalue(kind)
+    name = database(server)
+    table, rows = f"{name}.t", 200
+    execute(server, f"CREATE TABLE {table} (id INT PRIMARY KEY, v LONGTEXT)")
+    with following(server, **({"data_dir": tmp_path} if has_folder else {})) as instance:
+        reader = Reader(instance, table)
+        with sessions(server, 1) as (cursor,):
+            text = "REPEAT('x', 100000)"
+            inserts = [
+                f"INSERT INTO {table} VALUES " + ",".join(f"({number}, {text})" for number in range(at, at + 20))
+                for at in range(0, rows, 20)
+            ]
+            xa(cursor, "'large'", *inserts)
+            cursor.execute("XA PREPARE 'large'")
+            reader.drain(instance)
+            prepared = instance.parts.prepared
+            assert prepared.report()["transactions"][0]["rows"] == rows
+            assert prepared.held_bytes < MEMORY_BYTES // 4
+            assert not reader.changes
+            cursor.execute("XA COMMIT 'large'")
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == list(range(rows))
+
+
+def test_canal_clients_get_the_rows_and_then_the_commit(server: DatabaseServer, database: NewDatabase) -> None:
+    """As canal frames them; of one that was rolled back the statement alone, and so of one with other tables only."""
+    name = database(server)
+    table = new_table(server, name)
+    execute(server, f"CREATE TABLE {name}.other (id INT PRIMARY KEY)")
+    with listening(server) as port, connected(port, rf"{name}\.t") as client, sessions(server, 1) as (cursor,):
+        xa(cursor, "'a'", f"INSERT INTO {table} VALUES (1, 'one')")
+        cursor.execute("XA PREPARE 'a'")
+        execute(server, f"INSERT INTO {table} VALUES (2, 'two')")
+        cursor.execute("XA COMMIT 'a'")
+        xa(cursor, "'a'", f"INSERT INTO {table} VALUES (3, 'three')")
+        cursor.execute("XA PREPARE 'a'")
+        cursor.execute("XA ROLLBACK 'a'")
+        xa(cursor, "'b'", f"INSERT INTO {name}.other VALUES (1)")
+        cursor.execute("XA PREPARE 'b'")
+        cursor.execute("XA COMMIT 'b'")
+        execute(server, f"INSERT INTO {table} VALUES (9, 'nine')")
+        found, deadline = list[str](), time.monotonic() + 60
+        while "9" not in found:
+            assert time.monotonic() < deadline, found
+            found += [word for entry in client.get(100, 1).entries for word in words_of(entry)]
+        begin, end = "TRANSACTIONBEGIN", "TRANSACTIONEND"
+        expected = [begin, "2", end, begin, "1", end, "XACOMMIT", "XAROLLBACK", "XACOMMIT", begin, "9"]
+        assert found[: len(expected)] == expected
+
+
+def words_of(entry: Any) -> list[str]:
+    """Its type, what a statement is, or the ids of its rows."""
+    kind = EntryType(entry.entryType)
+    if kind is not EntryType.ROWDATA:
+        return [kind.name]
+    change = messages.RowChange.FromString(entry.storeValue)
+    return [row.afterColumns[0].value for row in change.rowDatas] or [EventType(change.eventType).name]
+
+
+def test_a_folder_of_files_gives_the_same(
+    server: DatabaseServer, database: NewDatabase, request: pytest.FixtureRequest
+) -> None:
+    source = request.node.callspec.params["server"]
+    with following(server) as instance, sessions(server, 1) as (cursor,):
+        execute(server, "FLUSH BINARY LOGS")
+        begin = instance.source_log.end()
+        table = new_table(server, database(server))
+        reader = Reader(instance, table)
+        xa(cursor, "'f'", f"INSERT INTO {table} VALUES (1, 'one')")
+        cursor.execute("XA PREPARE 'f'")
+        between = instance.source_log.end()
+        execute(server, f"INSERT INTO {table} VALUES (2, 'two')", "FLUSH BINARY LOGS")
+        cursor.execute("XA COMMIT 'f'")
+        reader.drain(instance)
+        end = reader.at
+    files = DirectorySettings(path=str(server.data))
+    for start in (begin,) if source == "mysql57" else (begin, between):  # that one has names only with the DDL
+        folder = Instance(InstanceSettings(source=files, start=f"{start.file}:{start.offset}"))
+        folder.start()
+        try:
+            assert poll(lambda folder=folder: folder.store.latest >= end)
+            found = [row for block in folder.read(start, end) for row in in_files(block, table)]
+            assert [row["_seq"] for row in found] == [row["_seq"] for row in reader.changes]
+            assert [row["id"] for row in found] == [2, 1]
+        finally:
+            folder.stop()
+
+
+def in_files(block: Any, table: str) -> list[dict[str, Any]]:
+    name = TableName.parse(table)
+    schemas = [block.schema_of(number) for number in block.tables]
+    return [
+        row
+        for schema in schemas
+        if schema.name == name
+        for batch in changes_of(block, name, table_fields(schema))
+        for row in batch.to_pylist()
+    ]
