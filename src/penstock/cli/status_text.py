@@ -21,6 +21,7 @@ def status_text(status: Mapping[str, Any]) -> str:
     if clients:
         lines += ["", *_table([_CLIENT_HEAD, *(_client(name, client) for name, client in clients)])]
     lines += [f"{name} waits for {who}" for name, who in _blocked(status)]
+    lines += [line for one in status["instances"] for line in _prepared(one, status["time"])]
     return "\n".join(map(_plain, lines))
 
 
@@ -70,6 +71,19 @@ def _blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:
         if who := store.get("waits_for"):
             found.append((f"capture of {one['destination']}", f"client {', '.join(who)} to ack"))
     return found
+
+
+def _prepared(one: Mapping[str, Any], now: float) -> list[str]:
+    """XA transactions whose rows wait for their XA COMMIT."""
+    prepared: dict[str, Any] = one.get("prepared") or {}
+    if not prepared.get("count"):
+        return []
+    oldest = prepared["transactions"][0]
+    rows = "" if oldest["rows"] is None else f" with {oldest['rows']} rows"
+    several = "XA transaction is" if prepared["count"] == 1 else "XA transactions are"
+    what = f"{one['destination']}: {prepared['count']} {several} prepared, the oldest for"
+    since = _span(max(0.0, now - prepared["since"]))
+    return [f"{what} {since}: {oldest['xid']}{rows}, at {_place(oldest['position'])}"]
 
 
 def _role(one: Mapping[str, Any]) -> str:

@@ -28,13 +28,14 @@ def report(instance: Instance, now: float | None = None) -> dict[str, Any]:
         {"state": step.state.value, "reason": step.reason, "since": step.since}
         for step in instance.states.history[-_STEPS:]
     ]
-    about |= {"lag": None, "store": None, "clients": []}
+    about |= {"lag": None, "store": None, "prepared": None, "clients": []}
     if instance.state is InstanceState.STOPPED or "latest" not in about:
         return about
     parts, behind_s = instance.parts, about["behind_s"]
     census = parts.store.census()
     is_blocked = instance.state is InstanceState.BLOCKED
     about["lag"] = {"seconds": behind_s, "bytes": _capture_lag(parts, census.latest, behind_s)}
+    about["prepared"] = parts.prepared.report()
     about["store"] = _store(instance.settings.store, census, is_blocked=is_blocked)
     about["clients"] = _clients(parts, census, behind_s, now)
     return about

@@ -12,7 +12,14 @@ from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import Destination, ElectedDestination
 from penstock.server.readiness import Readiness, judge
 
-_NOTHING: dict[str, Any] = {"state": "stopped", "reason": "", "lag": None, "store": None, "clients": []}
+_NOTHING: dict[str, Any] = {
+    "state": "stopped",
+    "reason": "",
+    "lag": None,
+    "store": None,
+    "prepared": None,
+    "clients": [],
+}
 
 
 class Reported(Protocol):

@@ -79,6 +79,12 @@ def _capture(out: Exposition, name: str, one: Mapping[str, Any]) -> None:
     out.add("gauge", "canal_instance_traffic_delay", about, None if seconds is None else 1e3 * seconds, **where)
     out.add("gauge", "penstock_instance_lag_seconds", "The same in seconds.", seconds, **where)
     out.add("gauge", "penstock_instance_lag_bytes", "Of the source's log, as last seen.", lag.get("bytes"), **where)
+    prepared: dict[str, Any] = one.get("prepared") or {}
+    about = "XA transactions whose rows wait for their XA COMMIT."
+    out.add("gauge", "penstock_instance_prepared_transactions", about, prepared.get("count"), **where)
+    since, about = prepared.get("since"), "How long the oldest of them has been prepared."
+    age_s = (max(0.0, time.time() - since) if since else 0.0) if prepared else None
+    out.add("gauge", "penstock_instance_prepared_oldest_seconds", about, age_s, **where)
     hours = one.get("retention_hours_left")
     out.add("gauge", "penstock_instance_retention_hours", "The source keeps what is needed so long.", hours, **where)
     about = "Tables that are not captured any more, see /status."

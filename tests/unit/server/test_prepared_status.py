@@ -1,0 +1,39 @@
+"""XA transactions that are prepared are shown to who asks how a server is."""
+
+from pathlib import Path
+
+from penstock.cli.status_text import status_text
+from penstock.testing import poll_until
+from tests.twins.log import LogWriter
+from tests.twins.xa import XaLog, xid_text
+from tests.unit.render.shop_log import written
+from tests.unit.server.admin_support import asked, parse_metrics, sample, served, settings_with, status_of
+
+
+def test_prepared_transactions_are_in_the_status_and_the_metrics(tmp_path: Path) -> None:
+    log = XaLog(LogWriter().open())
+    log.plain()
+    log.prepare("b", 3)
+    log.prepare("a", 2)
+    place = log.boundaries[-2]
+    log.plain()
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    written(log.writer, folder)
+    with served(settings_with(folder)) as server:
+
+        def is_counted() -> bool:
+            (one,) = status_of(server)["instances"]
+            return bool(one["prepared"]) and [found["rows"] for found in one["prepared"]["transactions"]] == [3, 2]
+
+        assert poll_until(is_counted, 30)
+        status = status_of(server)
+        prepared = status["instances"][0]["prepared"]
+        assert (prepared["count"], prepared["since"]) == (2, 1_700_000_000)
+        assert [one["xid"] for one in prepared["transactions"]] == [xid_text("b"), xid_text("a")]
+        line = status_text(status).splitlines()[-1]
+        assert line.startswith("shop: 2 XA transactions are prepared, the oldest for ")
+        assert line.endswith(f" d: {xid_text('b')} with 3 rows, at {place[0]}:{place[1]}")
+        samples = parse_metrics(asked(server, "/metrics")[1])
+        assert sample(samples, "penstock_instance_prepared_transactions", destination="shop") == 2
+        assert sample(samples, "penstock_instance_prepared_oldest_seconds", destination="shop") > 86_400
