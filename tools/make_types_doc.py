@@ -25,7 +25,8 @@ TAIL = """
   and BLOB, and are bytes.
 - **Columns without names** are called `@1`, `@2` … Integers without signedness are signed. `known=` (a table's
   shape, for example from the live server) completes all this.
-- **Absent is not null**: a minimal row image leaves columns out. They are null, and `_absent` lists them.
+- **Absent is not null**: a minimal row image leaves columns out. They are null, and `_absent` lists them. MariaDB 11
+  leaves generated columns out of updates and deletes, also with `binlog_row_image=FULL`.
 - **Partial JSON updates** are applied to the before image. Where that does not carry the document
   (`binlog_row_image=MINIMAL`), neither the old nor the new one is in the log, only what was changed. A typed reader
   (`read_binlog`, Spark, Flight with one table) stops there with an error, because the value would be missing from it
@@ -37,7 +38,8 @@ TAIL = """
 - **Hidden columns** in which MariaDB keeps the hashes of unique keys over a BLOB or TEXT (`DB_ROW_HASH_1` …) are in
   the log's rows, and are given to nobody.
 - **UUID, INET4 and INET6 of MariaDB** lie in the log as BINARY(16) and BINARY(4) without a mark: they are text
-  where the reader knows the declared type (Spark streams and `--host` do), else bytes.
+  where the reader knows the declared type (Spark streams and `--host` do), else bytes. So do its vectors, as
+  VARBINARY: they are lists of numbers where the type is known.
 - **Times in the format of before 5.6** with fraction digits (`mysql56_temporal_format=OFF` of MariaDB) are refused
   where they can be noticed: the log does not say how wide they are.
 """

@@ -25,7 +25,7 @@ from tests.capture import poll, source_of
 from tests.e2e.shop import Shopkeeper, contents, drop_shop, truth
 
 SECONDS = 20.0
-SOURCES = ("mariadb", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
 
 @dataclass

@@ -87,7 +87,7 @@ class RandomDdl:
 
     @property
     def _is_mariadb(self) -> bool:
-        return self.release == "mariadb"
+        return self.release.startswith("mariadb")
 
     def _new_table(self) -> str:
         return _name(self._one_of("t1", "t2", "t3", "T1", "t 4", "t5", "t6", "t7", "t8"))

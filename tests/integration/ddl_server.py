@@ -149,8 +149,9 @@ class FollowedServer:
         )
         found = {TableName(schema, table): collation for schema, table, collation in self.cursor.fetchall()}
         columns, indexes, keys = self._columns(), self._indexes(), self._keys()
+        vector = WireType.VARCHAR if self.sent.server.is_mariadb else WireType.VECTOR
         return {
-            name: _shape(name, collation, columns[name], indexes.get(name, {}), keys.get(name, ()))
+            name: _shape(name, collation, columns[name], indexes.get(name, {}), keys.get(name, ()), vector)
             for name, collation in found.items()
         }
 
@@ -231,9 +232,14 @@ class FollowedServer:
 
 
 def _shape(
-    name: TableName, collation: str, rows: list[tuple[Any, ...]], indexes: Indexes, key: tuple[str, ...]
+    name: TableName,
+    collation: str,
+    rows: list[tuple[Any, ...]],
+    indexes: Indexes,
+    key: tuple[str, ...],
+    vector: WireType,
 ) -> Shape:
-    columns = tuple(_with_more(_column(*row[:9]), *row[:3], *row[9:]) for row in rows)
+    columns = tuple(_with_more(_column(*row[:9], vector=vector), *row[:3], *row[9:]) for row in rows)
     prefixes = tuple(prefix for _, prefix in indexes.get("PRIMARY", ()))
     prefixes += (0,) * (len(key) - len(prefixes))  # a hidden column
     schema = TableSchema(name, columns, key, key_prefixes=prefixes if any(prefixes) else ())
@@ -339,6 +345,8 @@ def _as_logged(ours: TableSchema, logged: TableSchema) -> TableSchema:
 
 
 def _column_as_logged(ours: Column, logged: Column, table: TableSchema) -> Column:
+    if ours.dimension and ours.type is WireType.VARCHAR:  # MariaDB's vectors, which the log does not tell from bytes
+        ours = replace(ours, dimension=0)
     # Logs do not tell an INET6 from bytes, nor MariaDB's which columns are invisible; some have a sign bit for YEAR.
     ours = replace(ours, declared="", is_visible=logged.is_visible)
     if ours.type is WireType.YEAR or not table.has_signs:

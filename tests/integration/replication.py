@@ -11,6 +11,7 @@ from tests.capture import execute, poll
 _REPLICA = ("SLAVE", "REPLICA")
 _KINDS: dict[str, dict[str, Any]] = {
     "mariadb": {"log_slave_updates": "ON"},
+    "mariadb11": {"log_slave_updates": "ON"},
     "mysql57": {"log_slave_updates": "ON"},
     "mysql80": {},
     "mysql9": {},
@@ -36,7 +37,7 @@ def pair(
 def replicate(primary: DatabaseServer, replica: DatabaseServer, kind: str, *, by_gtids: bool) -> None:
     place = f"MASTER_HOST='{primary.host}', MASTER_PORT={primary.port}, MASTER_USER='repl'"
     place += ", MASTER_PASSWORD='secret-of-a-test', MASTER_CONNECT_RETRY=1"
-    if kind == "mariadb":
+    if kind.startswith("mariadb"):
         place += f", MASTER_USE_GTID={'slave_pos' if by_gtids else 'no'}"
     elif by_gtids:
         place += ", MASTER_AUTO_POSITION=1"

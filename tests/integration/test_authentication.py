@@ -14,13 +14,14 @@ from tests.capture import execute, source_of
 WAYS = [
     ("mariadb", "VIA mysql_native_password USING PASSWORD('let-me-in')", "mysql_native_password"),
     ("mariadb", "VIA ed25519 USING PASSWORD('let-me-in')", "ed25519"),
+    ("mariadb11", "VIA ed25519 USING PASSWORD('let-me-in')", "ed25519"),
     ("mysql57", "WITH mysql_native_password BY 'let-me-in'", "mysql_native_password"),
     ("mysql80", "WITH mysql_native_password BY 'let-me-in'", "mysql_native_password"),
     ("mysql80", "WITH sha256_password BY 'let-me-in'", "sha256_password"),
     ("mysql80", "WITH caching_sha2_password BY 'let-me-in'", "caching_sha2_password"),
     ("mysql9", "WITH caching_sha2_password BY 'let-me-in'", "caching_sha2_password"),
 ]
-pytestmark = [getattr(pytest.mark, kind) for kind in ("mariadb", "mysql57", "mysql80", "mysql9")]
+pytestmark = [getattr(pytest.mark, kind) for kind in ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")]
 
 
 @pytest.mark.parametrize("tls", ["disabled", "preferred"])

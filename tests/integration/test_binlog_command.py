@@ -21,7 +21,7 @@ from tests.capture import execute, poll
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 NewDatabase = Callable[[DatabaseServer], str]
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
 COMMON = {
     "t1": ("TINYINT", ["-128", "127", "0"]),
@@ -63,6 +63,11 @@ OWN = {
         "js": ("JSON", ["'{\"a\": [1, null]}'"]),
         "uu": ("UUID", ["'123e4567-e89b-12d3-a456-426655440000'", "'00000000-0000-0000-0000-000000000000'"]),
         "i6": ("INET6", ["'2001:db8::1'", "'::'"]),
+        "vc": ("VARCHAR(500) COMPRESSED", ["REPEAT('compress me ', 30)", "'short'"]),
+    },
+    "mariadb11": {
+        "uu": ("UUID", ["'123e4567-e89b-12d3-a456-426655440000'", "'00000000-0000-0000-0000-000000000000'"]),
+        "ve": ("VECTOR(3)", ["VEC_FromText('[1,2.5,-3]')", "VEC_FromText('[0,0,0]')"]),
         "vc": ("VARCHAR(500) COMPRESSED", ["REPEAT('compress me ', 30)", "'short'"]),
     },
     "mysql57": {"js": ("JSON", ['\'{"a": [1, null, "x"]}\'', "'1.5'", "'\"it''s\"'", "'[]'"])},
@@ -280,11 +285,12 @@ def test_the_largest_float_is_written_as_servers_take_it(server: DatabaseServer,
 
 CLIENTS = {
     "mariadb": lambda server: [*server.installation.tool("mariadb"), "--no-defaults"],
+    "mariadb11": lambda server: [*server.installation.tool("mariadb"), "--no-defaults"],
     "mysql9": lambda server: [*server.tool("mysql"), "--no-defaults"],
 }
 
 
-@pytest.mark.parametrize("source", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("source", ["mariadb", "mariadb11", "mysql9"])
 def test_the_servers_own_client_runs_the_sql(
     source: str, database: NewDatabase, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -544,14 +550,14 @@ def is_done(server: DatabaseServer, statement: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("source", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("source", ["mariadb", "mariadb11", "mysql9"])
 def test_the_statements_behind_rows(source: str, database: NewDatabase, request: pytest.FixtureRequest) -> None:
     server = request.getfixturevalue(source)
     name = database(server)
     execute(server, f"CREATE TABLE {name}.t (id INT PRIMARY KEY, a VARCHAR(20)) DEFAULT CHARSET utf8mb4")
     log = new_log(server)
     statement = f"INSERT INTO {name}.t\nVALUES (1, 'ü'), (2, '')"
-    switch = "binlog_annotate_row_events" if source == "mariadb" else "binlog_rows_query_log_events"
+    switch = "binlog_annotate_row_events" if source.startswith("mariadb") else "binlog_rows_query_log_events"
     execute(server, f"SET SESSION {switch} = ON", statement)
     new_log(server)
     chosen = [str(log), "--table", rf"{name}\.t"]

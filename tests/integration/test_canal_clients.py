@@ -12,7 +12,7 @@ from tests.capture import execute, poll
 from tests.integration.test_canal_port import listening
 from tests.services.canal_client import JAVA_CLIENT, PYTHON_CLIENT, Driver
 
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 pytestmark = [pytest.mark.canal_java, pytest.mark.canal_python]
 
 

@@ -20,7 +20,7 @@ from penstock.server.canal.session import Access
 from penstock.testing import DatabaseServer
 from tests.capture import execute, instance_of, poll
 
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
 
 @pytest.fixture(params=SOURCES)

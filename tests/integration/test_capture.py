@@ -13,7 +13,7 @@ from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, instance_of, poll, source_of
 
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
 COLUMNS = """
     id BIGINT UNSIGNED PRIMARY KEY AUTO_INCREMENT,

@@ -20,7 +20,7 @@ from tests.integration.scenario.proxy import Network
 from tests.integration.scenario.server_log import copy_by_tool, keep_closed, log_files
 from tests.integration.scenario.workload import BIG_ROWS
 
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 WITH_PAYLOADS = ("mysql9",)  # from 8.0.20 on
 WITH_TLS = ("mysql80", "mysql9")  # by themselves
 QUICK = {"heartbeat_s": 0.25}  # after a second of silence a source is taken for dead
@@ -247,12 +247,12 @@ def test_connections_break_inside_of_transactions_of_which_a_part_was_acked(
         network.trouble = None
 
 
-@pytest.mark.parametrize("kind", ["mariadb", *WITH_PAYLOADS])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb11", *WITH_PAYLOADS])
 def test_the_log_is_compressed(
     request: pytest.FixtureRequest, sources: Callable[[str], DatabaseServer], captured: Begin, kind: str
 ) -> None:
     server = sources(kind)
-    name = "log_bin_compress" if kind == "mariadb" else "binlog_transaction_compression"
+    name = "log_bin_compress" if kind.startswith("mariadb") else "binlog_transaction_compression"
     execute(server, f"SET GLOBAL {name} = ON")
     try:
         with captured(server) as run:

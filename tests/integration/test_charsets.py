@@ -19,7 +19,7 @@ _CHARACTERS = [chr(code) for code in _PLANES if not 0xD800 <= code < 0xE000]
 _ENCODINGS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
 
 
-@pytest.fixture(params=("mariadb", "mysql57", "mysql80", "mysql9"))
+@pytest.fixture(params=("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"))
 def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
 

@@ -14,12 +14,12 @@ from pydantic import SecretStr
 from penstock.config import InstanceSettings
 from penstock.instance.examine import examine_instances
 from penstock.model import Position
-from penstock.source.checks import Finding, Verdict
 from penstock.source.examine import examine
+from penstock.source.finding import Finding, Verdict
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, instance_of, source_of
 
-SOURCES = ("mariadb", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
 
 @pytest.fixture(params=SOURCES)

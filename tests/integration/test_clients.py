@@ -28,7 +28,7 @@ from tests.capture import execute, instance_of, poll, source_of
 from tests.integration.client_process import CLIENT, ids_in
 from tests.services.zookeeper import ZooKeeper
 
-SOURCES = ("mariadb", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 STORES: dict[str, dict[str, Any]] = {
     "memory": {"kind": "memory"},
     "file": {"kind": "file", "segment": "64KiB"},

@@ -24,7 +24,7 @@ from tests.integration.replication import has, pair, start_applying, status, sto
 from tests.integration.scenario.captured import end_of
 from tests.integration.scenario.proxy import Network
 
-KINDS = ("mariadb", "mysql57", "mysql80", "mysql9")
+KINDS = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 pytestmark = [getattr(pytest.mark, kind) for kind in KINDS]
 
 
@@ -32,7 +32,7 @@ def entered(instance: Instance) -> list[InstanceState]:
     return [step.state for step in instance.states.history]
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "mysql80", "mysql9"])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql80", "mysql9"])
 def test_the_standby_is_followed_by_gtids_when_the_source_dies(private_server: Callable[..., Any], kind: str) -> None:
     first, second = pair(private_server, kind)
     table(first)
@@ -278,7 +278,7 @@ def test_an_address_that_moved_is_noticed(private_server: Callable[..., Any], ki
         execute(
             first,
             "CREATE USER mover IDENTIFIED BY 'let-me-in'",
-            "GRANT ALL ON *.* TO mover" if kind == "mariadb" else "GRANT ALL PRIVILEGES ON *.* TO mover",
+            "GRANT ALL ON *.* TO mover" if kind.startswith("mariadb") else "GRANT ALL PRIVILEGES ON *.* TO mover",
         )
         instance = Instance(InstanceSettings(source=behind, failover=QUICK))
         instance.start()

@@ -25,7 +25,7 @@ _ROWS = {"WRITE": "insert", "UPDATE": "update", "DELETE": "delete"}
 _STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|RENAME|TRUNCATE) TABLE (.*)", re.DOTALL)
 
 
-@pytest.fixture(params=("mariadb", "mysql80", "mysql9"))
+@pytest.fixture(params=("mariadb", "mariadb11", "mysql80", "mysql9"))
 def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
 

@@ -28,7 +28,7 @@ from penstock.testing import DatabaseServer, free_port
 from tests.capture import execute, poll, source_of
 from tests.integration.papers import Papers
 
-SOURCES = ("mariadb", "mysql57", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
 
 @pytest.fixture(params=SOURCES)

@@ -21,7 +21,7 @@ from tests.integration.scenario.captured import Reading, Taker, end_of
 from tests.integration.scenario.folder import copied, whole_copy, working
 from tests.integration.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
 
-KINDS = ("mariadb", "mysql9")
+KINDS = ("mariadb", "mariadb11", "mysql9")
 
 
 @pytest.fixture(params=KINDS)

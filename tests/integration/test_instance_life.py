@@ -20,7 +20,7 @@ from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
 from tests.capture import changes_until, execute, instance_of, poll, source_of
 
-SOURCES = ("mariadb", "mysql80", "mysql9")
+SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
 
 @pytest.fixture(params=SOURCES)

@@ -62,7 +62,7 @@ def taken(instance: Instance, client: int = 1) -> list[tuple[int, str, int, int]
     return found
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql9"])
 @pytest.mark.parametrize("where", [0, 1], ids=["before the end of a transaction", "after it"])
 def test_a_copy_that_is_not_complete_is_waited_for(
     private_server: Servers, kind: str, where: int, tmp_path: Path
@@ -293,7 +293,7 @@ def test_an_instance_that_runs_is_not_started_again(private_server: Servers, tmp
     instance.stop()
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "mysql57", "mysql80", "mysql9"])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"])
 def test_an_incident_stops_it_and_names_the_place_after_it(private_server: Servers, kind: str) -> None:
     """Rows of MyISAM that do not fit into the cache of the log are in the table, and not in the log."""
     server: DatabaseServer = private_server(kind, options={"max_binlog_stmt_cache_size": 4096})

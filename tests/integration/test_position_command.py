@@ -23,7 +23,7 @@ from tests.services.zookeeper import ZooKeeper
 PLACES = ("at", "first", "latest", "gtid", "time")
 
 
-@pytest.fixture(params=["mariadb", "mysql9"])
+@pytest.fixture(params=["mariadb", "mariadb11", "mysql9"])
 def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
 

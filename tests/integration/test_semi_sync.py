@@ -22,8 +22,12 @@ from tests.capture import execute, instance_of, poll, source_of
 from tests.integration.scenario.captured import end_of
 from tests.services import SERVICES
 
-KINDS = ("mariadb", "mysql9")
-PREFIX = {"mariadb": "rpl_semi_sync_master", "mysql9": "rpl_semi_sync_source"}
+KINDS = ("mariadb", "mariadb11", "mysql9")
+PREFIX = {
+    "mariadb": "rpl_semi_sync_master",
+    "mariadb11": "rpl_semi_sync_master",
+    "mysql9": "rpl_semi_sync_source",
+}
 PATIENCE_MS = 60_000
 
 

@@ -21,7 +21,7 @@ from tests.services.search import SearchServer
 
 StartServer = Callable[..., Any]
 
-DATABASES = ["mariadb", "mysql57", "mysql80", "mysql9"]
+DATABASES = ["mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"]
 SEARCH = ["opensearch", "elasticsearch"]
 
 
@@ -90,7 +90,7 @@ def test_the_log_holds_rows_with_all_columns(name: str, request: pytest.FixtureR
     assert query(server, "SELECT @@log_bin, @@binlog_format, @@binlog_row_image") == [(1, "ROW", "FULL")]
     if name != "mysql57":
         assert query(server, "SELECT @@binlog_row_metadata") == [("FULL",)]
-    if name != "mariadb":
+    if not name.startswith("mariadb"):
         assert query(server, "SELECT @@gtid_mode") == [("ON",)]
 
 
@@ -98,6 +98,7 @@ def test_the_log_holds_rows_with_all_columns(name: str, request: pytest.FixtureR
     ("name", "plugin"),
     [
         ("mariadb", "mysql_native_password"),
+        ("mariadb11", "mysql_native_password"),
         ("mysql57", "mysql_native_password"),
         ("mysql80", "caching_sha2_password"),
         ("mysql9", "caching_sha2_password"),

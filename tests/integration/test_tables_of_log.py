@@ -33,6 +33,7 @@ _SERVERS = {
     "mysql80": {"binlog_row_metadata": "MINIMAL"},
     "mysql9": {"binlog_row_metadata": "MINIMAL"},
     "mariadb": {"binlog_row_metadata": "NO_LOG"},
+    "mariadb11": {"binlog_row_metadata": "NO_LOG"},
 }
 _STEPS = [
     "CREATE TABLE {t} (id INT UNSIGNED PRIMARY KEY, name VARCHAR(20) CHARACTER SET latin1)",
@@ -267,7 +268,7 @@ def test_a_crash_before_the_tables_were_reached_forgets_none(
     tables.close()
 
 
-@pytest.mark.parametrize("server", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("server", ["mariadb", "mariadb11", "mysql9"])
 def test_full_metadata_wins_and_a_difference_is_reported(
     server: str,
     request: pytest.FixtureRequest,
@@ -297,7 +298,7 @@ def test_full_metadata_wins_and_a_difference_is_reported(
     tables.close()
 
 
-@pytest.mark.parametrize("server", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("server", ["mariadb", "mariadb11", "mysql9"])
 def test_full_metadata_needs_nothing_of_what_was_before(
     server: str, request: pytest.FixtureRequest, database: Callable[[DatabaseServer], str]
 ) -> None:

@@ -27,7 +27,7 @@ def encryption(server: DatabaseServer, **changes: Any) -> str | None:
     return found
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql9"])
 def test_every_mode(private_server: Callable[..., DatabaseServer], tmp_path: Path, kind: str) -> None:
     tmp_path.chmod(0o755)
     for parent in (tmp_path.parent, tmp_path.parent.parent):

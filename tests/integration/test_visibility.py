@@ -42,10 +42,10 @@ def silent_replica(server: Any) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def held(private_server: Callable[..., Any]) -> Iterator[Any]:
+@pytest.fixture(params=["mariadb", "mariadb11"])
+def held(request: pytest.FixtureRequest, private_server: Callable[..., Any]) -> Iterator[Any]:
     """A server with one row whose commits, from here on, are held back after they are in the log."""
-    server = private_server("mariadb")
+    server = private_server(request.param)
     execute(
         server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, a INT)", "INSERT INTO d.t VALUES (1, 1)"
     )
@@ -79,7 +79,6 @@ def update_in_the_gap(server: Any) -> Iterator[tuple[Instance, dict[str, Any]]]:
         instance.stop()
 
 
-@pytest.mark.mariadb
 def test_a_document_is_never_older_than_the_event_that_named_it(held: Any, tmp_path: Path) -> None:
     with update_in_the_gap(held) as (instance, event), closing(RowQuery(source_of(held))) as rows:
         plan = DocumentPlan.of(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
@@ -91,7 +90,6 @@ def test_a_document_is_never_older_than_the_event_that_named_it(held: Any, tmp_p
             assert index.get("1") == {"a": 2}
 
 
-@pytest.mark.mariadb
 def test_a_first_load_sees_all_that_was_in_the_log_when_it_began(held: Any, tmp_path: Path) -> None:
     with update_in_the_gap(held) as (instance, _), closing(RowQuery(source_of(held))) as rows:
         plan = DocumentPlan.of(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
@@ -101,7 +99,6 @@ def test_a_first_load_sees_all_that_was_in_the_log_when_it_began(held: Any, tmp_
             assert index.get("1") == {"a": 2}
 
 
-@pytest.mark.mariadb
 def test_waiting_for_a_row_outlasts_its_lock(mariadb: Any, database: Callable[[Any], str]) -> None:
     name = database(mariadb)
     execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)", f"INSERT INTO {name}.t VALUES (1)")

@@ -11,7 +11,7 @@ from tests.integration.json_support import new_file
 NewDatabase = Callable[[DatabaseServer], str]
 
 
-@pytest.mark.parametrize("release", ["mariadb", "mysql57", "mysql80", "mysql9"])
+@pytest.mark.parametrize("release", ["mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"])
 def test_a_row_of_nothing_but_defaults(release: str, request: pytest.FixtureRequest, database: NewDatabase) -> None:
     """Its minimal image carries no column: it has no bytes at all."""
     server: DatabaseServer = request.getfixturevalue(release)

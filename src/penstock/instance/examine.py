@@ -7,9 +7,9 @@ from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
 from penstock.instance.place import Places
 from penstock.source import origin_of
-from penstock.source.checks import Finding, Verdict
 from penstock.source.examine import examine
 from penstock.source.examine_folder import examine_folder
+from penstock.source.finding import Finding, Verdict
 
 
 def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[Finding]]:

@@ -157,7 +157,8 @@ def _check_images(changes: Changes) -> None:
         raise BinlogError(
             f"{changes.block.file}:{place} the {changes.kind.value} in {changes.table.name} does not carry column"
             f" {changes.absent[0]}: with binlog_row_image = MINIMAL or NOBLOB the log leaves out values, and what it"
-            " does not have cannot be put back"
+            " does not have cannot be put back; a generated column, which MariaDB 11 always leaves out, is none that"
+            " need be: name it with --without"
         )
 
 

@@ -37,13 +37,16 @@ def default_collation(charset: str, dialect: Dialect) -> str:
     for name, collation in server.default_collations:
         if name == charset:
             return collation
-    if charset == "binary":
-        return "binary"
     if charset == "utf8mb4" and not server.is_mariadb and server.version >= 80001:
         return session.utf8mb4_collation or "utf8mb4_0900_ai_ci"
     if server.is_mariadb and server.version >= 110500 and charset in _UCA_1400:
         return f"{charset}_uca1400_ai_ci"
-    return f"{charset}_{_USUAL.get(charset, _GENERAL)}"
+    return built_in_collation(charset)
+
+
+def built_in_collation(charset: str) -> str:
+    """The default of a charset in servers before MySQL 8.0 and MariaDB 11.5, and where nothing is configured."""
+    return "binary" if charset == "binary" else f"{charset}_{_USUAL.get(charset, _GENERAL)}"
 
 
 def bin_collation(charset: str) -> str:
@@ -73,8 +76,8 @@ def chosen(spec: CharsetSpec, default: str, dialect: Dialect, above: str = "") -
     """The collation that a spec asks for, where `default` counts without one; `above` is what DEFAULT stands for."""
     if spec.charset == "default":
         base = above or default
-        if dialect.server.is_mariadb:  # which takes the charset only
-            base = default_collation(charset_of_collation(base), dialect)
+        if dialect.server.is_mariadb:  # which takes the charset only, and what is built in whatever is configured
+            base = built_in_collation(charset_of_collation(base))
     elif spec.charset:
         base = default_collation(named_charset(spec.charset, dialect), dialect)
     else:

@@ -20,7 +20,7 @@ _TYPES = {
     "char": WireType.STRING, "binary": WireType.STRING, "varchar": WireType.VARCHAR, "varbinary": WireType.VARCHAR,
     "tinytext": WireType.BLOB, "text": WireType.BLOB, "mediumtext": WireType.BLOB, "longtext": WireType.BLOB,
     "tinyblob": WireType.BLOB, "blob": WireType.BLOB, "mediumblob": WireType.BLOB, "longblob": WireType.BLOB,
-    "vector": WireType.VECTOR, "uuid": WireType.STRING, "inet4": WireType.STRING, "inet6": WireType.STRING,
+    "uuid": WireType.STRING, "inet4": WireType.STRING, "inet6": WireType.STRING,
 }  # fmt: skip
 _BLOB_LENGTH_BYTES = {"tiny": 1, "text": 2, "blob": 2, "medi": 3, "long": 4}
 _DECLARED = {"uuid": 16, "inet4": 4, "inet6": 16}  # what the log does not tell from BINARY of that size
@@ -38,7 +38,11 @@ def live_schema(cursor: Any, table: TableName) -> TableSchema:
         " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
         (table.schema, table.table),
     )
-    columns = tuple(_column(*row) for row in cursor.fetchall())
+    rows = cursor.fetchall()
+    # To MariaDB a VECTOR is a VARBINARY, in the log too; MySQL has a type for it.
+    has_vectors = any(row[1].lower() == "vector" for row in rows)
+    vector = WireType.VARCHAR if has_vectors and _is_mariadb(cursor) else WireType.VECTOR
+    columns = tuple(_column(*row, vector=vector) for row in rows)
     if not columns:
         raise SchemaError(f"there is no table {table} that this user can see")
     cursor.execute(
@@ -68,6 +72,11 @@ def _hashes(cursor: Any, table: TableName, columns: Sequence[Column]) -> list[Co
     ]
 
 
+def _is_mariadb(cursor: Any) -> bool:
+    cursor.execute("SELECT VERSION()")
+    return "MariaDB" in str((cursor.fetchone() or ("",))[0])
+
+
 def check_cascades(cursor: Any, tables: Sequence[TableName]) -> None:
     """Refuse foreign keys by which the server changes rows without writing them to its log."""
     pairs = ", ".join(["(%s, %s)"] * len(tables))
@@ -94,9 +103,12 @@ def _column(
     fraction: int | None,
     charset: str | None,
     octets: int | None,
+    *,
+    vector: WireType,
 ) -> Column:
     kind = data_type.lower()
-    wire = _TYPES.get(kind, WireType.GEOMETRY)
+    wire = vector if kind == "vector" else _TYPES.get(kind, WireType.GEOMETRY)
+    is_declared = kind in _DECLARED or (kind == "vector" and wire is WireType.VARCHAR)
     text = column_type.decode() if isinstance(column_type, bytes) else str(column_type)
     if "COMPRESSED" in text:
         wire = _COMPRESSED.get(wire, wire)
@@ -112,7 +124,7 @@ def _column(
         nullable=is_nullable == "YES",
         charset=(charset or "binary") if is_text else charset or "" if labels else "",
         labels=labels,
-        declared=kind if kind in _DECLARED else "",
+        declared=kind if is_declared else "",
     )
 
 

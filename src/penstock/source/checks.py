@@ -1,16 +1,15 @@
 """What must hold on a source before its log is worth reading, each with what mends it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
 
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from penstock.config import SourceSettings
 from penstock.source.connection import translated
+from penstock.source.finding import Finding, Verdict
+from penstock.source.versions import check_version
 
-_OLDEST = {True: (10, 5), False: (5, 7)}
 _DAY_S = 86400
 _NAMES = (
     "version",
@@ -33,23 +32,6 @@ _NAMES = (
 _REPLICATED = ("log_replica_updates", "log_slave_updates")
 
 
-class Verdict(Enum):
-    OK = "ok"
-    WARN = "warn"  # capture works, but something that one may want does not
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    what: str
-    verdict: Verdict
-    found: str
-    mend: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.what} is {self.found}" + (f": {self.mend}" if self.mend else "")
-
-
 def variables_of(connection: "Connection[Cursor]", settings: SourceSettings) -> dict[str, str]:
     with translated(settings), connection.cursor() as cursor:
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({', '.join(['%s'] * len(_NAMES))})", _NAMES)
@@ -60,11 +42,7 @@ def findings(variables: Mapping[str, str], *, is_standby: bool = False) -> Itera
     """What the server's variables say, in the order in which one would mend it."""
     version = variables.get("version", "")
     is_mariadb = "mariadb" in version.lower()
-    oldest = _OLDEST[is_mariadb]
-    is_known = _numbers(version) >= oldest
-    name = "MariaDB" if is_mariadb else "MySQL"
-    mend = "" if is_known else f"needed is {name} {'.'.join(map(str, oldest))} or later"
-    yield Finding("version", _fail_unless(is_known), version, mend)
+    yield check_version(version)
     yield _needed(variables, "log_bin", "ON", "start the server with --log-bin")
     yield _needed(variables, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', then reconnect the writers")
     yield _needed(
@@ -131,9 +109,3 @@ def _retention(variables: Mapping[str, str]) -> Finding:
 
 def _fail_unless(is_right: bool) -> Verdict:
     return Verdict.OK if is_right else Verdict.FAIL
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """The first two."""
-    parts = version.split("-", maxsplit=1)[0].split(".")[:2]
-    return tuple(int(part) for part in parts if part.isdigit())

@@ -7,8 +7,9 @@ from typing import Any
 
 from penstock.config import SourceSettings
 from penstock.errors import PenstockError
-from penstock.source.checks import Finding, Verdict, findings, variables_of
+from penstock.source.checks import findings, variables_of
 from penstock.source.connection import connect, translated
+from penstock.source.finding import Finding, Verdict
 from penstock.source.preflight import current_position, oldest_position
 from penstock.source.stream import BinlogStream
 

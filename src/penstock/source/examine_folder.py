@@ -6,9 +6,10 @@ from itertools import pairwise
 from penstock.config import DirectorySettings
 from penstock.errors import PenstockError
 from penstock.model.position import file_number
-from penstock.source.checks import Finding, Verdict
+from penstock.source.finding import Finding, Verdict
 from penstock.source.folder import log_sizes, open_folder
 from penstock.source.folder_origin import FolderOrigin
+from penstock.source.versions import check_version
 
 
 def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
@@ -32,7 +33,7 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
     except PenstockError as error:
         yield Finding("reading the log", Verdict.FAIL, "refused", str(error))
         return
-    yield Finding("version", Verdict.OK, heads[-1].server_version)
+    yield check_version(heads[-1].server_version)
     if parts := [head.mark.file for head in heads[:-1] if head.is_open]:
         mend = "they were copied while their server wrote them: copy them again, now that there are later ones"
         yield Finding("whole files", Verdict.WARN, f"not {', '.join(parts)}", mend)

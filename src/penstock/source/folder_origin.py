@@ -3,12 +3,14 @@
 import threading
 
 from penstock.config import DirectorySettings
-from penstock.errors import BinlogError, PositionLostError, SourceConnectionError
+from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.model import FileMark, GtidSet, Position
 from penstock.source.directory import DirectoryStream, has_gtids
 from penstock.source.file_head import FileHead, read_head
+from penstock.source.finding import Verdict
 from penstock.source.folder import log_sizes, open_folder
 from penstock.source.origin import FIRST, Seen
+from penstock.source.versions import check_version
 
 _NEVER_US = (1 << 63) - 1
 
@@ -27,7 +29,9 @@ class FolderOrigin:
         self._has_gtids = True  # the last transaction before that
 
     def check(self, *, is_standby: bool = False) -> None:  # noqa: ARG002 - no folder is one
-        self.sizes()
+        found = check_version(self.head_of(list(self.sizes())[-1]).server_version)
+        if found.verdict is Verdict.FAIL:
+            raise ConfigurationError(f"the log in {self.address} cannot be captured: {found}")
 
     def answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
         self.check()

@@ -8,8 +8,9 @@ from pymysql.cursors import Cursor
 from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError, PositionLostError
 from penstock.model import GtidSet, Position
-from penstock.source.checks import Verdict, findings, variables_of
+from penstock.source.checks import findings, variables_of
 from penstock.source.connection import translated
+from penstock.source.finding import Verdict
 
 
 def check_source(connection: "Connection[Cursor]", settings: SourceSettings, *, is_standby: bool = False) -> None:

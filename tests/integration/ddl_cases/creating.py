@@ -77,13 +77,13 @@ ALTER TABLE `back``tick` DROP 3y, DROP `2x`, ADD `first` INT FIRST, ADD after_it
 CREATE TABLE 7up (a INT)
 CREATE TABLE {db}.8up (a INT, b INT)
 CREATE TABLE {db}.`t 1` (a INT, `A b` INT, status INT, date DATE, time TIME, text TEXT, enum ENUM('a'), bit BIT,
-    value INT, type INT, comment INT, period INT, vector INT, serial INT, json INT, start INT, engine INT,
+    value INT, type INT, comment INT, period INT, `vector` INT, serial INT, json INT, start INT, engine INT,
     visible INT, invisible INT, action INT, byte INT, ascii INT, unicode INT, uuid INT, checksum INT, `end` INT,
     first INT, after INT, algorithm INT, `offset` INT)
 ALTER TABLE `t 1` MODIFY Status BIGINT, CHANGE VALUE Value2 INT, DROP COLUMN type, DROP comment, DROP first,
     DROP `period`, MODIFY after INT UNSIGNED FIRST
 ALTER TABLE `t 1` ADD COLUMN period INT, ADD `system` INT AFTER period, ADD comment INT COMMENT 'comment',
-    ADD KEY `offset` (`offset`), DROP engine, DROP vector
+    ADD KEY `offset` (`offset`), DROP engine, DROP `vector`
 CREATE TABLE Cased (A INT, b INT, KEY K (a))
 CREATE TABLE cased (c INT)
 ALTER TABLE Cased DROP KEY k, ADD INDEX k2 (B), CHANGE a a INT

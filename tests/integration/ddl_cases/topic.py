@@ -1,13 +1,15 @@
 """How cases are written: a topic is a text of statements, one a line; a line that begins with spaces goes on.
 
-`mariadb mysql9: CREATE …` is for these servers only. `{db}` is the topic's own database, in use from the beginning.
+`mariadb mysql9: CREATE …` is for these servers only; `mariadb` counts for MariaDB 11 as well, `mariadb10` does not.
+`{db}` is the topic's own database, in use from the beginning.
 """
 
 import re
 from dataclasses import dataclass
 
-SERVERS = ("mariadb", "mysql57", "mysql80", "mysql9")
-_ONLY = re.compile(rf"((?:(?:{'|'.join(SERVERS)}) ?)+): (.*)", re.DOTALL)
+SERVERS = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
+_ONLY = re.compile(rf"((?:(?:{'|'.join((*SERVERS, 'mariadb10'))}) ?)+): (.*)", re.DOTALL)
+_ALSO = {"mariadb11": ("mariadb",), "mariadb": ("mariadb10",)}
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,6 @@ class Topic:
             only = _ONLY.fullmatch(statement)
             if only is None:
                 chosen.append(statement)
-            elif server in only[1].split():
+            elif not {server, *_ALSO.get(server, ())}.isdisjoint(only[1].split()):
                 chosen.append(only[2])
         return chosen

@@ -40,7 +40,7 @@ def binlog_tool_of(request: pytest.FixtureRequest) -> Callable[[str], list[str]]
     """How to run the program that prints a server's log. MySQL 9's reads those of 5.7 and 8.0, which have none here."""
 
     def command(name: str) -> list[str]:
-        if name == "mariadb":
+        if name.startswith("mariadb"):
             server: MariaDB = request.getfixturevalue(name)
             return server.installation.tool("mariadb-binlog")
         return MYSQL_9.server(Path()).tool("mysqlbinlog")

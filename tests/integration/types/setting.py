@@ -42,6 +42,7 @@ class Facts:
 
 FACTS: Mapping[str, Facts] = {
     "mariadb": Facts(("FULL", "MINIMAL", "NO_LOG"), can_compress=True),
+    "mariadb11": Facts(("FULL", "MINIMAL", "NO_LOG"), can_compress=True),
     "mysql57": Facts(("",)),
     "mysql80": Facts(has_partial_json=True),
     "mysql9": Facts(can_compress=True, has_partial_json=True),
@@ -91,7 +92,7 @@ def applied(cursor: Any, name: str, setting: Setting) -> Iterator[None]:
     wanted = {"binlog_checksum": setting.checksum}
     if setting.metadata:
         wanted["binlog_row_metadata"] = setting.metadata
-    if name == "mariadb":
+    if name.startswith("mariadb"):
         wanted["log_bin_compress"] = "ON" if setting.compressed else "OFF"
         wanted["log_bin_compress_min_len"] = "10"
     with ExitStack() as stack:

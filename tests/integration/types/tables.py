@@ -8,7 +8,7 @@ from tests.integration.types.column import Table
 
 def tables_of(name: str, charsets: Sequence[str]) -> list[Table]:
     """`charsets` are those of the server, without `binary`."""
-    is_mariadb = name == "mariadb"
+    is_mariadb = name.startswith("mariadb")
     tables = [
         number.integers(),
         number.bits(),
@@ -22,7 +22,7 @@ def tables_of(name: str, charsets: Sequence[str]) -> list[Table]:
         label.labels(),
         shape.shapes(columns_have_srid=name in {"mysql80", "mysql9"}),
         layout.nulls(),
-        layout.generated(has_invisible=name in {"mariadb", "mysql9"}),
+        layout.generated(has_invisible=name in {"mariadb", "mariadb11", "mysql9"}),
         *layout.keyed(),
     ]
     if is_mariadb:

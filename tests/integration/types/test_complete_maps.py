@@ -57,7 +57,7 @@ def _as_server(ours: Column, server: Column) -> Column:
     return ours if is_shown else replace(ours, labels=server.labels)
 
 
-@pytest.mark.parametrize("name", ["mariadb", "mysql80", "mysql9"])
+@pytest.mark.parametrize("name", ["mariadb", "mariadb11", "mysql80", "mysql9"])
 def test_completed_is_what_a_server_with_full_metadata_sends(
     name: str, request: pytest.FixtureRequest, recorder_of: Callable[[str], Recorder]
 ) -> None:
@@ -83,7 +83,7 @@ def _charsets(fields: list[int]) -> list[int]:
     return [field for field in fields if field in (MapField.DEFAULT_CHARSET, MapField.COLUMN_CHARSET)]
 
 
-@pytest.mark.parametrize("name", ["mariadb", "mysql9"])
+@pytest.mark.parametrize("name", ["mariadb", "mariadb11", "mysql9"])
 def test_keys_and_names(name: str, request: pytest.FixtureRequest, database: Callable[[DatabaseServer], str]) -> None:
     server: DatabaseServer = request.getfixturevalue(name)
     made = database(server)

@@ -21,6 +21,7 @@ servers = pytest.mark.parametrize("name", [pytest.param(name, marks=getattr(pyte
 # Columns; labels, and how much longer they are made. MariaDB and MySQL 5.7 have 64 KB for all that a table is.
 _LIMITS = {
     "mariadb": (2000, 2000, 0),
+    "mariadb11": (2000, 2000, 0),
     "mysql57": (2000, 2000, 0),
     "mysql80": (4000, 2000, 40),
     "mysql9": (4000, 2000, 40),

@@ -14,7 +14,14 @@ from tests.integration.types.decoding import decoded
 from tests.integration.types.setting import Setting
 from tests.integration.types.workload import Recorder
 
-_CASES = [("mariadb", "NO_LOG"), ("mariadb", "FULL"), ("mysql57", ""), ("mysql80", "FULL"), ("mysql9", "MINIMAL")]
+_CASES = [
+    ("mariadb", "NO_LOG"),
+    ("mariadb", "FULL"),
+    ("mariadb11", "NO_LOG"),
+    ("mysql57", ""),
+    ("mysql80", "FULL"),
+    ("mysql9", "MINIMAL"),
+]
 
 
 @pytest.mark.parametrize(("name", "metadata"), _CASES)

@@ -1,0 +1,44 @@
+"""Which releases of MySQL and MariaDB are supported, and what is said of the others.
+
+| server  | supported | older                                          | newer                       |
+| ------- | --------- | ---------------------------------------------- | --------------------------- |
+| MySQL   | 5.7 – 9.x | refused: logs say less, and nothing tries them | captured, with a warning    |
+| MariaDB | 10.5 – 12 | refused: likewise, no column names in the log  | captured, with a warning    |
+"""
+
+from dataclasses import dataclass
+
+from penstock.source.finding import Finding, Verdict
+
+SUPPORTED = "MySQL 5.7 to 9 and MariaDB 10.5 to 12"
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    name: str
+    oldest: tuple[int, int]
+    newest: int  # major version
+
+
+_MARIADB, _MYSQL = _Range("MariaDB", (10, 5), 12), _Range("MySQL", (5, 7), 9)
+
+
+def check_version(version: str) -> Finding:
+    """Return what is to be said of a server that calls itself `version`: supported, too old, or not known yet."""
+    known = _MARIADB if "mariadb" in version.lower() else _MYSQL
+    numbers = _numbers(version)
+    if numbers < known.oldest:
+        mend = (
+            f"supported are {SUPPORTED}; files of its log can still be read with `penstock binlog`, from MySQL 5.5 on"
+        )
+        return Finding("version", Verdict.FAIL, version or "not known", mend)
+    if numbers[0] > known.newest:
+        mend = f"later than all that was tried ({SUPPORTED}): compare what is captured before you rely on it"
+        return Finding("version", Verdict.WARN, version, mend)
+    return Finding("version", Verdict.OK, f"{version} (supported are {SUPPORTED})")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version."""
+    parts = version.split("-", maxsplit=1)[0].split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
