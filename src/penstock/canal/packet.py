@@ -19,6 +19,8 @@ from penstock.errors import ProtocolError
 
 _LENGTH = struct.Struct(">i")
 _QUICKACK = getattr(socket, "TCP_QUICKACK", None)
+_KEEPALIVE_S = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+_KEEPALIVE = {getattr(socket, name): value for name, value in _KEEPALIVE_S.items() if hasattr(socket, name)}
 _PIECE = 1 << 16
 VERSION = 1
 
@@ -143,6 +145,9 @@ class Wire:
         self.write_s: float = frame_s
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # A machine that was switched off says nothing: its client is not to count as connected for hours.
+        for option, value in _KEEPALIVE.items():
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def receive(self) -> bytes | None:
         """None when the peer has closed, or says nothing for too long."""

@@ -40,7 +40,7 @@ def _instance(one: Mapping[str, Any], now: float) -> list[str]:
     ]
 
 
-_CLIENT_HEAD = ["client", "of", "state", "cursor", "lag", "waiting", "batches", ""]
+_CLIENT_HEAD = ["client", "of", "state", "connected", "cursor", "lag", "waiting", "batches", ""]
 
 
 def _client(destination: str, client: Mapping[str, Any]) -> list[str]:
@@ -48,11 +48,12 @@ def _client(destination: str, client: Mapping[str, Any]) -> list[str]:
         client["client"],
         destination,
         client["state"],
+        _connected(client),
         _place(client["cursor"]),
         _lag(client["lag"]),
         f"{client['waiting_entries']} entries, {_size(client['waiting_bytes'])}",
         str(client["outstanding"]),
-        client["lost"] or ("holds the oldest entries" if client["holds_oldest"] else ""),
+        _remark(client),
     ]
 
 
@@ -62,6 +63,19 @@ def _began(one: Mapping[str, Any]) -> str:
     if began.get("kind") != "end":
         return ""
     return f"began at the end of the log, {_place(began['position'])}: {began['reason']}"
+
+
+def _connected(client: Mapping[str, Any]) -> str:
+    """From where; a client may have several connections."""
+    return ", ".join(client.get("addresses", ())) or ("yes" if client.get("connected") else "no")
+
+
+def _remark(client: Mapping[str, Any]) -> str:
+    if client["lost"]:
+        return client["lost"]
+    if client.get("from_log"):
+        return "catching up from the source's log"
+    return "holds the oldest entries" if client["holds_oldest"] else ""
 
 
 def _blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:

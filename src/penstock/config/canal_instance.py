@@ -10,6 +10,7 @@ from penstock.config.time_zone import LOCAL
 from penstock.errors import ConfigurationError
 
 _I = "canal.instance."
+_OWN = "penstock."
 _META = {"memory-instance.xml": "memory", "file-instance.xml": "file", "default-instance.xml": "period-mixed"}
 _TLS = {
     "DISABLED": "disabled",
@@ -123,11 +124,16 @@ def _store(taken: Taken) -> None:
     mode = (taken.text(f"{_I}memory.batch.mode") or "MEMSIZE").upper()
     if mode not in {"MEMSIZE", "ITEMSIZE"}:
         raise ConfigurationError(f"{_I}memory.batch.mode: it is MEMSIZE or ITEMSIZE")
-    taken.put("store.slots", slots)
+    kind = taken.text(f"{_OWN}store.kind") or "memory"
+    if kind == "memory":
+        taken.put("store.slots", slots)
     taken.put("canal.unit", "memory" if mode == "MEMSIZE" else "items")
     taken.put("canal.unit_bytes", unit)
-    if mode == "MEMSIZE":
+    if mode == "MEMSIZE" and kind != "file" and taken.text(f"{_OWN}store.memory") is None:
         taken.put("store.memory", max(slots * unit, _LEAST_MEMORY))
+    if taken.text(f"{_OWN}store.slow_clients") is None:
+        # Clients of canal do not expect to wait for one another, and its store is small.
+        taken.put("store.slow_clients", "catch_up")
 
 
 def _meta(taken: Taken, folder: Path) -> None:

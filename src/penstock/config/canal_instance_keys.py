@@ -140,6 +140,13 @@ _OWN: dict[str, Rule] = {
     f"penstock.{name}": Honoured(name, convert)
     for name, convert in {
         "canal.time_zone": str,
+        "store.kind": str,
+        "store.memory": str,
+        "store.segment": str,
+        "store.limit": str,
+        "store.limit_s": seconds,
+        "store.slow_clients": str,
+        "store.absent_after_s": seconds,
     }.items()
 }
 

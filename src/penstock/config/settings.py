@@ -38,6 +38,18 @@ class StoreSettings(Section):
         default=None, ge=1 << 20, description="beyond it the oldest files go, and clients that need them are lost"
     )
     limit_s: float | None = Field(default=None, gt=0, description="the same for what is older")
+    slow_clients: Literal["backpressure", "catch_up"] = Field(
+        default="backpressure",
+        description="when the store is full, and a connected client has not acked: backpressure makes capture wait for"
+        " it; catch_up evicts it from the store while another client has acked everything, and serves it from the"
+        " source's log",
+    )
+    absent_after_s: float = Field(
+        default=5,
+        ge=0,
+        description="a client that has not been connected for so long is evicted from a full store while others are"
+        " connected; when it returns it is served from the source's log, after its cursor",
+    )
 
     @field_validator("slots")
     @classmethod

@@ -30,7 +30,7 @@ from penstock.meta import (
     ZooKeeperRecords,
 )
 from penstock.model import Position
-from penstock.store import EventStore, FileShelf, MemoryShelf, MixedShelf, Retention
+from penstock.store import EventStore, EvictionPolicy, FileShelf, MemoryShelf, MixedShelf, Retention
 from penstock.store.catch_up import LogReader
 from penstock.store.shelf import Shelf
 
@@ -115,8 +115,9 @@ def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) ->
 
 def open_store(settings: InstanceSettings, start: Position, source_log: LogReader) -> EventStore:
     shelf = _shelf(settings)
+    policy = EvictionPolicy(settings.store.absent_after_s, settings.store.slow_clients == "catch_up")
     try:
-        return EventStore(shelf, start, source_log=source_log)
+        return EventStore(shelf, start, source_log=source_log, policy=policy)
     except PenstockError:
         shelf.close()
         raise

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, StoreError
+from penstock.instance.connections import Connections
 from penstock.instance.filter import table_filter
 from penstock.meta import BatchRange, Cursor, MemoryMeta
 from penstock.model import Position
@@ -35,6 +36,7 @@ class Clients:
         self._store, self._meta, self._check_cursor = store, meta, check_cursor
         self._source = source
         meta.on_kept = lambda client_id, cursor: store.keep(str(client_id), cursor.position)
+        self._connections = Connections(self._note_connected)
         self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
         self._lock = threading.Lock()  # of _sessions
 
@@ -42,8 +44,28 @@ class Clients:
         """Every client that has subscribed goes on from its cursor."""
         for client_id, text in self._meta.subscriptions().items():
             self._join(client_id, _usable(client_id, text), None)
+            self.mark_absent(client_id)
             if self._meta.batches(client_id):
                 self._meta.clear_batches(client_id)
+
+    # -- who is connected
+
+    def connect(self, client_id: int, address: str) -> Callable[[], None]:
+        """Note that a client is connected, until the function that it returns is called. What a client that is not
+        connected has not acked may be evicted from a full store; it is served from the source's log then."""
+        return self._connections.open(client_id, address)
+
+    def mark_absent(self, client_id: int) -> None:
+        """Note that a client that was subscribed for is not there itself, unless it is connected."""
+        if not self._connections.is_connected(client_id):
+            self._note_connected(client_id, False)
+
+    def addresses(self) -> dict[int, list[str]]:
+        """Where the clients that are connected now are connected from."""
+        return self._connections.addresses()
+
+    def _note_connected(self, client_id: int, is_connected: bool) -> None:
+        self._store.set_connected(str(client_id), is_connected=is_connected)
 
     def subscribe(self, client_id: int, text: str = "", start: Start | None = None) -> Position:
         """Gives where it goes on: at its cursor, and for a new client where it wants, by default with all that the
@@ -61,6 +83,7 @@ class Clients:
                 if state is None:
                     self._store.forget_client(str(client_id))
                 raise
+            self._note_connected(client_id, True)
             return place
 
     def _join(self, client_id: int, text: str, start: Start | None) -> Position:

@@ -153,6 +153,16 @@ class Group:
             member.clients.forget(client_id)
         self._forget_session(client_id)
 
+    def connect(self, client_id: int, address: str) -> Callable[[], None]:
+        """Note in each member that a client is connected, until the function that it returns is called."""
+        closings = [member.clients.connect(client_id, address) for member in self.members.values()]
+
+        def close() -> None:
+            for closing in closings:
+                closing()
+
+        return close
+
     def get(
         self, client_id: int, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
     ) -> tuple[int, GroupBatch] | None:

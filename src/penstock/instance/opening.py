@@ -14,10 +14,11 @@ from penstock.instance.begin import Begin, judge_begin, log_begin
 from penstock.instance.capture import Capture, Parts, Repair
 from penstock.instance.clients import Clients
 from penstock.instance.counters import Counters
+from penstock.instance.cursors import Extent
 from penstock.instance.gap import gap_of
 from penstock.instance.lineage import Kinship, Lineage
 from penstock.instance.running import Running, in_turn
-from penstock.instance.schema_import import import_patiently, open_tables, record_between
+from penstock.instance.schema_import import has_history, import_patiently, open_tables, record_between
 from penstock.instance.source_log import SourceLog
 from penstock.instance.state import StateBook
 from penstock.instance.tables import Tables
@@ -133,6 +134,7 @@ class _Opening:
             self.lineage.rise(self.log.source.address, self._seen.server, by_gtids=False)
             self._kinship = Kinship.SAME
         start = self._place or self.log.places.configured(settings.start, datetime.now(UTC))
+        start = self._without_stragglers(start)
         self._is_here = self._kinship is Kinship.SAME and start.epoch == self.lineage.epoch
         self.start = self._settled(start) if self._is_here else start
 
@@ -141,6 +143,17 @@ class _Opening:
             self._check_epoch(client_id, cursor.position)
         found = self._books.positions.load()
         return found.position if found is not None and found.position.epoch <= self.log.epoch else None
+
+    def _without_stragglers(self, start: Position) -> Position:
+        """Where an empty store begins: not at the cursor of a client that is farther behind the others than the store
+        holds, who would wait until all of that was read again. Such a client is served from the source's log."""
+        cursors = [cursor.position for cursor in self._books.meta.cursors().values()]
+        latest, log = max(cursors, default=start), Extent(self._seen.oldest, self._seen.end, self._seen.sizes)
+        if latest.epoch != start.epoch or not has_history(self._settings):
+            return start  # the tables of the log are known only from where it is read
+        known = [one for one in cursors if one.epoch == latest.epoch and one.file in log.sizes]
+        near = [one for one in known if log.bytes_between(one, latest) <= self._settings.store.memory]
+        return max(start, min(near, default=start))
 
     def _settled(self, start: Position) -> Position:
         """Between two transactions, and with its GTIDs; what the log lacks is refused later, with the reason."""

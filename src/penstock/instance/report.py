@@ -65,6 +65,7 @@ def _store(settings: StoreSettings, census: Census, *, is_blocked: bool) -> dict
 
 def _clients(parts: Running, census: Census, behind_s: float | None, now: float) -> list[dict[str, Any]]:
     filters, cursors = parts.clients.subscriptions(), parts.clients.cursors()
+    addresses = parts.clients.addresses()
     found: list[dict[str, Any]] = []
     for counted in census.clients:
         number = int(counted.name) if counted.name.isdecimal() else None
@@ -74,6 +75,8 @@ def _clients(parts: Running, census: Census, behind_s: float | None, now: float)
                 "client": counted.name,
                 "filter": None if number is None else filters.get(number),
                 "state": counted.state.value,
+                "connected": counted.is_connected,
+                "addresses": [] if number is None else addresses.get(number, []),
                 "cursor": _place(cursor),
                 "got": _place(counted.got),
                 "lag": _client_lag(parts, cursor, census.latest, behind_s, now),

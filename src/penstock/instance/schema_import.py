@@ -62,8 +62,8 @@ def open_tables(settings: InstanceSettings, source: SourceSettings | DirectorySe
     The log will be followed from `start`, or later if the history says so.
     """
     hint = _FOLDER_HINT if isinstance(source, DirectorySettings) else ""
-    if settings.data_dir is not None:
-        history, later = _opened(settings.data_dir / settings.destination / "schema", settings, source, start)
+    if (folder_of_history := _folder(settings)) is not None:
+        history, later = _opened(folder_of_history, settings, source, start)
         return Tables(history, later, hint=hint)
     folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
     try:
@@ -72,6 +72,16 @@ def open_tables(settings: InstanceSettings, source: SourceSettings | DirectorySe
         folder.cleanup()
         raise
     return Tables(history, later, folder.cleanup, hint=hint)
+
+
+def has_history(settings: InstanceSettings) -> bool:
+    """Whether the instance has kept what its tables were before it was started."""
+    folder = _folder(settings)
+    return folder is not None and folder.is_dir() and any(folder.iterdir())
+
+
+def _folder(settings: InstanceSettings) -> Path | None:
+    return None if settings.data_dir is None else settings.data_dir / settings.destination / "schema"
 
 
 def _opened(

@@ -286,3 +286,4 @@ class _Clients:
             return
         for client_id, position in self._cursors.items():
             instance.clients.subscribe(client_id, self._filters.get(client_id, ""), Start.cursor(position))
+            instance.clients.mark_absent(client_id)

@@ -107,6 +107,12 @@ class Port(ABC):
                 self._open.pop(connection, None)
 
 
+def peer_address(connection: socket.socket) -> str:
+    """Where a connection comes from, as host:port."""
+    host, port = connection.getpeername()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def _close(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -5,6 +5,7 @@ from penstock.store.client import ClientState
 from penstock.store.file import FileShelf, Retention
 from penstock.store.memory import MemoryShelf
 from penstock.store.mixed import MixedShelf
+from penstock.store.roster import EvictionPolicy
 from penstock.store.start import Start
 from penstock.store.store import EventStore
 
@@ -13,6 +14,7 @@ __all__ = [
     "BatchSize",
     "ClientState",
     "EventStore",
+    "EvictionPolicy",
     "FileShelf",
     "MemoryShelf",
     "MixedShelf",

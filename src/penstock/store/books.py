@@ -24,7 +24,7 @@ class Books:
         self.origin = Place(-1, start, 0)  # the first place from which one can read: everything before it is gone
         self.boundary = self.origin  # the last place between two transactions
         self.put = self.origin
-        self._is_origin_open = False  # it lies inside a transaction whose end has not come
+        self.is_origin_open = False  # it lies inside a transaction whose end has not come
         if len(shelf.held):
             oldest, newest = shelf.held[shelf.held.head], shelf.held[shelf.held.tail - 1]
             self.origin = self.boundary = Place(oldest.first - 1, oldest.after, oldest.base)
@@ -74,9 +74,9 @@ class Books:
         self.put = _end(held)
         if held.boundary >= 0:
             self.boundary = _boundary_in(held, entries, held.boundary)
-            if self._is_origin_open:
-                self.origin, self._is_origin_open = _first_boundary(held, entries), False
-        elif self._is_origin_open:
+            if self.is_origin_open:
+                self.origin, self.is_origin_open = _first_boundary(held, entries), False
+        elif self.is_origin_open:
             self.origin = self.put
 
     def discard_incomplete(self) -> None:
@@ -97,7 +97,7 @@ class Books:
                 break
         self.put = self.boundary
         if self.origin.sequence > self.put.sequence:
-            self.origin, self._is_origin_open = self.put, False
+            self.origin, self.is_origin_open = self.put, False
 
     def _step_back(self, dropped: Held, error: StoreFullError) -> None:
         """A block could not be put back: to the boundary before it, from where capture reads it again."""
@@ -126,7 +126,7 @@ class Books:
         dropped = self.shelf.free(sequence)
         if dropped is None:
             return None
-        self._is_origin_open = False
+        self.is_origin_open = False
         if dropped.last == self.boundary.sequence:
             self.origin = self.boundary
         elif dropped.boundary == dropped.last:
@@ -141,7 +141,7 @@ class Books:
             if held.boundary >= 0:
                 self.origin = _first_boundary(held, self.shelf.entries(held))
                 return
-        self.origin, self._is_origin_open = self.put, True
+        self.origin, self.is_origin_open = self.put, True
 
     def parts(self, client: Client, size: BatchSize) -> list[Held]:
         """Blocks with the entries that the client's next batch can have."""

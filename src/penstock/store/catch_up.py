@@ -1,7 +1,7 @@
 """A client that begins before the store does: the source's own log is read for it up to where the store begins.
 
 It holds nothing in the store while it is far behind. When it comes near, the store keeps what it needs next, so that it
-joins without a gap and without a duplicate.
+joins without a gap and without a duplicate. A client that is evicted from a full store resumes the same way.
 """
 
 from collections import deque
@@ -67,6 +67,19 @@ def begin(
     return Client(name, place, place, place, ahead=start.position if is_ahead else None)
 
 
+def evict(client: Client, log: LogReader) -> bool:
+    """Keep nothing in the store for a client any more: it resumes after what it got, from the source's log, and what it
+    got can still be acked. Return False while a batch is read from the log for it, which must end first."""
+    if client.is_reading_log:
+        return False
+    if not client.is_behind:
+        client.catch_up = CatchUp.resumed(log, client)
+    client.is_far, client.rounds = True, 0
+    client.delivered.clear()
+    client.rewinds += 1  # what it is just getting from the store comes from the log
+    return True
+
+
 class CatchUp:
     """Of one client; used by one thread at a time.
 
@@ -87,6 +100,31 @@ class CatchUp:
         self._parts: deque[tuple[Held, Entries]] = deque()  # read, and not all of it got
         self._place = self._read = Place(NOT_IN_STORE, self.acked, 0)  # after what was got, and after the last part
 
+    @classmethod
+    def resumed(cls, log: LogReader, client: Client) -> "CatchUp":
+        """Of a client that got its last batches from the store, and maybe some before them from the log."""
+        before = client.catch_up
+        boundary, acked = (client.safe.position, client.ack.position)
+        if before is not None:
+            boundary, acked = before.boundary, before.acked
+        resumed = cls(log, boundary, acked)
+        resumed._waiting.extend(before.outstanding if before is not None else ())
+        resumed._waiting.extend((end.position, last) for end, last in client.delivered)
+        resumed.got = client.get.position
+        resumed._target = resumed._reached = client.last_boundary
+        resumed._place = resumed._read = Place(NOT_IN_STORE, resumed.got, 0)
+        return resumed
+
+    @property
+    def outstanding(self) -> tuple[tuple[Position, Position], ...]:
+        """Ends of the batches that are not acked, and the last boundary that is acked with each."""
+        return tuple(self._waiting)
+
+    @property
+    def last_boundary(self) -> Position:
+        """The last transaction boundary up to which its client got everything."""
+        return self._waiting[-1][1] if self._waiting else self.boundary
+
     def get(self, client: Client, target: Position, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         """The next batch before `target`; None when that is reached."""
         while not self._is_full(client, size) and self._pull(target):
@@ -102,8 +140,7 @@ class CatchUp:
         )  # fmt: skip
         while self._parts and self._parts[0][0].last <= self._place.sequence:
             self._parts.popleft()
-        before = self._waiting[-1][1] if self._waiting else self.boundary
-        self._waiting.append((self._place.position, batch.ack or before))
+        self._waiting.append((self._place.position, batch.ack or self.last_boundary))
         self.got = self._place.position  # last: an ack of the batch before may come at any moment
         return replace(batch, first_sequence=NOT_IN_STORE, end_sequence=NOT_IN_STORE)
 

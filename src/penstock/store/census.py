@@ -21,6 +21,7 @@ class CountedClient:
     from_log: bool  # it gets what lies before the store, from the source's log
     idle_s: float  # since it asked last
     lost: str  # why
+    is_connected: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def take_census(shelf: Shelf, books: Books, roster: Roster, now_s: float) -> Cen
             client.is_behind,
             now_s - client.seen_s,
             client.lost,
+            client.absent_since_s is None,
         )
 
     clients = tuple(counted(client) for client in roster.clients.values())

@@ -1,6 +1,7 @@
 """One consumer of a store: how far it got, how far it acked, and what it wants to see."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,6 +24,7 @@ class ClientState(Enum):
     LIVE = "live"
     LAGGING = "lagging"  # the next entries it gets are no longer in memory
     IDLE = "idle"  # it has not asked for a while
+    ABSENT = "absent"  # it is not connected, and has not been for longer than a reconnect takes
     LOST = "lost"  # entries that it had not acked were removed
 
 
@@ -49,10 +51,14 @@ class Client:
     reads_log: bool = False  # and what has no room in memory it reads from the source's log by itself
     gives_way_s: float | None = None  # silent so long, or while others have nothing left, capture does not wait for it
     seen_s: float = 0
+    absent_since_s: float | None = None  # when its last connection ended; None while it is connected
+    # What it got from the store and has not acked: the end of each batch, and the last boundary up to there.
+    delivered: deque[tuple[Place, Position]] = field(default_factory=deque["tuple[Place, Position]"])
     lost: str = ""  # why
     rewinds: int = 0
     catch_up: "CatchUp | None" = None  # while it gets, or has not acked, what lies before the store
-    is_far: bool = False  # nothing is kept for it yet
+    is_far: bool = False  # nothing is kept for it yet, or any more
+    is_reading_log: bool = False  # a batch is read from the source's log for it
     ahead: Position | None = None  # it has acked up to there, and the store has not come there again
     rounds: int = 0  # how often it came to where the store began
     busy: threading.Lock = field(default_factory=threading.Lock)
@@ -65,12 +71,27 @@ class Client:
             self.kept = self.ack
         if self.get.sequence < self.ack.sequence:
             self.get = self.ack
+        while self.delivered and self.delivered[0][0].sequence <= self.ack.sequence:
+            self.delivered.popleft()
+        while self.delivered and self.delivered[-1][0].sequence > self.get.sequence:
+            self.delivered.pop()
+
+    def deliver(self, end: Place, boundary: Position | None) -> None:
+        """Move behind a batch from the store; `boundary` is the last one in it, if it has one."""
+        self.delivered.append((end, boundary or self.last_boundary))
+        self.move(get=end)
 
     def rewind(self) -> None:
         self.get = self.ack
+        self.delivered.clear()
         self.rewinds += 1
         if self.catch_up is not None:
             self.catch_up = self.catch_up.rewound()
+
+    @property
+    def last_boundary(self) -> Position:
+        """The last transaction boundary up to which it got everything from the store."""
+        return self.delivered[-1][1] if self.delivered else self.safe.position
 
     @property
     def done(self) -> Place:

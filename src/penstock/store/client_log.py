@@ -5,6 +5,7 @@ A client that is behind what the store has is served from the source's log until
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from penstock.errors import StoreError
 from penstock.model import Position
@@ -13,7 +14,7 @@ from penstock.store.catch_up import CatchUp, LogReader
 from penstock.store.client import Client
 from penstock.store.cut import cut
 from penstock.store.gate import Gate
-from penstock.store.roster import Roster
+from penstock.store.roster import EvictionPolicy, Roster
 from penstock.store.shelf import BlockGoneError, Shelf
 from penstock.store.stored_log import TRIES, StoredLog
 
@@ -30,10 +31,11 @@ class ClientLog(StoredLog):
         *,
         source_log: LogReader | None = None,
         clock: Callable[[], float] = time.monotonic,
+        policy: EvictionPolicy | None = None,
     ) -> None:
         super().__init__(shelf, start, Gate(clock))
         self._log = source_log
-        self._roster = Roster(shelf, self._books, clock)  # as all below protected by the gate
+        self._roster = Roster(shelf, self._books, clock, source_log, policy)  # as all below protected by the gate
 
     def get(
         self, name: str, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
@@ -73,7 +75,7 @@ class ClientLog(StoredLog):
                     self._check_live(client)
                     if client.rewinds == rewinds:
                         batch, place = found
-                        client.move(get=place)
+                        client.deliver(place, batch.ack)
                         return batch
 
     def wait(self, name: str, size: BatchSize, timeout_s: float | None) -> bool:
@@ -84,6 +86,15 @@ class ClientLog(StoredLog):
 
     def _get_from_log(self, client: Client, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         """The next batch of a client that is behind the store; None when it has caught up, or was rolled back."""
+        with self._gate:
+            client.is_reading_log = True
+        try:
+            return self._catch_up(client, size, is_ddl_alone=is_ddl_alone)
+        finally:
+            with self._gate:
+                client.is_reading_log = False
+
+    def _catch_up(self, client: Client, size: BatchSize, *, is_ddl_alone: bool) -> Batch | None:
         with self._gate:
             self._check_live(client)
             catch_up = client.catch_up
@@ -111,11 +122,16 @@ class ClientLog(StoredLog):
 
     def _approach(self, client: Client, catch_up: CatchUp) -> None:
         """It has reached where the store began. If that has moved on too often, the store waits for it now."""
-        origin = self._books.origin_for(catch_up.got)
+        place, is_boundary = self._books.origin_for(catch_up.got), not self._books.is_origin_open
+        if client.get.position <= catch_up.got and client.get.sequence > place.sequence:
+            # As after an eviction: it got this from the store, which still has what follows.
+            place, is_boundary = client.get, False
         client.rounds += 1
-        if catch_up.got >= origin.position or client.rounds == _ROUNDS:
-            client.move(get=origin, ack=origin)
-            client.is_far, client.safe = False, origin
+        if catch_up.got >= place.position or client.rounds == _ROUNDS:
+            client.move(get=place, ack=place)
+            client.safe = place if is_boundary else replace(place, position=catch_up.last_boundary)
+            client.kept = client.safe if client.kept is not None else None
+            client.is_far = False
 
     def ack(self, name: str, end: Position, sequence: int | None = None) -> None:
         """Everything up to the entry that ends at `end` is done. It must be one that was got and is not acked yet."""

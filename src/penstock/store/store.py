@@ -21,6 +21,7 @@ from penstock.store.client import Client, ClientState, TableFilter
 from penstock.store.client_log import ClientLog
 from penstock.store.held import Entries
 from penstock.store.index import Snapshot
+from penstock.store.roster import EvictionPolicy
 from penstock.store.shelf import BlockGoneError, Shelf
 from penstock.store.start import Start
 from penstock.store.stored_log import TRIES
@@ -41,8 +42,9 @@ class EventStore(ClientLog):
         *,
         source_log: LogReader | None = None,
         clock: Callable[[], float] = time.monotonic,
+        policy: EvictionPolicy | None = None,
     ) -> None:
-        super().__init__(shelf, start, source_log=source_log, clock=clock)
+        super().__init__(shelf, start, source_log=source_log, clock=clock, policy=policy)
         self._is_disk_full = False
 
     # -- capture's side
@@ -216,6 +218,14 @@ class EventStore(ClientLog):
                 return start
         return replace(start, position=self._log.translated(start.position))
 
+    def set_connected(self, name: str, *, is_connected: bool) -> None:
+        """Note that a client is connected, or that its last connection has ended. Until one of the two is said of it,
+        it counts as connected; so does one that calls all the same."""
+        with self._gate:
+            client = self._roster.clients.get(name)
+            if client is not None:
+                client.absent_since_s = None if is_connected else self._gate.clock()
+
     def forget_client(self, name: str) -> None:
         with self._gate:
             self._roster.clients.pop(name, None)
@@ -246,7 +256,13 @@ class EventStore(ClientLog):
                 return self._shelf.problem
             holding = self._roster.holding
             lowest = min((client.ack.sequence for client in holding), default=0)
-            names = ", ".join(sorted(client.name for client in holding if client.ack.sequence == lowest))
+            now_s, slowest = self._gate.clock(), [client for client in holding if client.ack.sequence == lowest]
+            names = ", ".join(
+                sorted(
+                    f"{client.name} (not connected)" if self._roster.is_absent(client, now_s) else client.name
+                    for client in slowest
+                )
+            )
             return f"the store is full until {names or 'a client'} acks"
 
     def census(self) -> Census:
@@ -265,6 +281,8 @@ class EventStore(ClientLog):
             if not self._is_disk_full:
                 log.warning("puts wait reason=%s", error)
             self._is_disk_full = True
+            while self._roster.make_room():
+                pass  # what only absent clients need
             self._roster.free()  # also what was acked while the write failed
             self._roster.is_full = True
             self._gate.notify()  # who waits for a full batch gets what there is

@@ -144,6 +144,14 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
     place = {"file": "binlog.000001", "offset": 4, "epoch": 2}
     client: dict[str, Any] = {"client": "readers", "state": "lost", "cursor": place, "lag": lag, "outstanding": 0}
     client |= {"waiting_entries": 3, "waiting_bytes": 2e6, "holds_oldest": False, "lost": "it was too slow"}
+    absent = client | {"client": "1002", "state": "absent", "lost": "", "connected": False, "from_log": True}
+    present = client | {
+        "client": "1001",
+        "state": "live",
+        "lost": "",
+        "connected": True,
+        "addresses": ["10.0.0.7:51234"],
+    }
     store = {"bytes": 5, "limit_bytes": None, "fill": None, "waits_for": ["7"]}
     election = {"is_held": False, "owner": "db2:11111", "epoch": None}
     found = status_text(
@@ -156,10 +164,11 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
             "instances": [
                 {"destination": "a", "state": "stopped", "role": "stands by", "election": election},
                 {"destination": "b", "state": "blocked", "since": 199_990.5, "role": "runs", "latest": place}
-                | {"lag": lag, "store": store, "clients": [client]},
+                | {"lag": lag, "store": store, "clients": [client, absent, present]},
             ],
         }
     )
+    where = "binlog.000001:4 (epoch 2)  not known  3 entries, 2.0 MB  0"
     assert found.splitlines() == [
         "penstock 1, up 2 d, ",
         "NOT READY",
@@ -170,8 +179,10 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
         "a         stopped  -      -                          -          -      stands by: db2:11111 runs it",
         "b         blocked  9.5 s  binlog.000001:4 (epoch 2)  not known  5 B    runs",
         "",
-        "client   of  state  cursor                     lag        waiting            batches",
-        "readers  b   lost   binlog.000001:4 (epoch 2)  not known  3 entries, 2.0 MB  0        it was too slow",
+        "client   of  state   connected       cursor                     lag        waiting            batches",
+        f"readers  b   lost    no              {where}        it was too slow",
+        f"1002     b   absent  no              {where}        catching up from the source's log",
+        f"1001     b   live    10.0.0.7:51234  {where}",
         "capture of b waits for client 7 to ack",
     ]
 

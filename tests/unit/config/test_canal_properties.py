@@ -429,6 +429,18 @@ def test_where_cursors_of_one_destination_are_kept() -> None:
     assert kinds == ["memory", "file"]
 
 
+def test_the_store_has_keys_of_its_own() -> None:
+    """Without them it is canal's: memory, and no client waits for another."""
+    own = {"canal.instance.master.address": "db", "penstock.store.kind": "mixed", "penstock.store.memory": "64MiB"}
+    own |= {"penstock.store.limit": "2GiB", "penstock.store.slow_clients": "backpressure"}
+    shared = {"penstock.store.slow_clients": "catch_up", "penstock.store.absent_after_s": "30"}
+    store = InstanceSettings.model_validate(read_canal_instance("shop", own, shared, FOLDER, {}).settings).store
+    assert (store.kind, store.memory, store.limit, store.slots) == ("mixed", 64 << 20, 2 << 30, None)
+    assert (store.slow_clients, store.absent_after_s) == ("backpressure", 30)
+    canal = read_canal_instance("shop", {"canal.instance.master.address": "db"}, {}, FOLDER, {}).settings["store"]
+    assert canal == {"slots": 16384, "memory": 16 << 20, "slow_clients": "catch_up"}
+
+
 TABLE: list[tuple[str, Any]] = [*SERVER_KEYS.keys.items(), *INSTANCE_KEYS.keys.items()]
 
 

@@ -140,6 +140,10 @@ def _client(out: Exposition, name: str, client: Mapping[str, Any]) -> None:
     out.add("gauge", "penstock_client_outstanding_batches", about, client["outstanding"], **where)
     about = "1 when the store's oldest entries are kept for it."
     out.add("gauge", "penstock_client_holds_oldest", about, int(client["holds_oldest"]), **where)
+    about = "1 when it is connected."
+    out.add("gauge", "penstock_client_connected", about, int(client["connected"]), **where)
+    about = "1 while it is served from the source's log, and the store keeps nothing for it."
+    out.add("gauge", "penstock_client_catching_up", about, int(client["from_log"]), **where)
     out.add("gauge", "penstock_client_idle_seconds", "Since it asked for something.", client["idle_s"], **where)
     for state in ClientState:
         value = int(client["state"] == state.value)

@@ -28,6 +28,10 @@ class CanalClients:
         with self._lock:
             self._views.setdefault(instance, {}).setdefault(client_id, made)
 
+    def connected(self, address: str) -> "ConnectedClients":
+        """The clients of one connection, which has just begun."""
+        return ConnectedClients(self._instance_of, address)
+
     def unsubscribe(self, destination: str, client_id: int) -> None:
         instance = self._instance_of(destination)
         instance.clients.unsubscribe(client_id)
@@ -78,3 +82,34 @@ class CanalClients:
             raise MetaError(f"clientId {client_id} has not subscribed to {destination}: subscribe first")
         self.subscribe(destination, client_id, subscriptions[client_id])
         return self._view(destination, client_id)
+
+
+class ConnectedClients:
+    """Clients that one connection speaks for, usually one; used by its thread alone. They count as connected until
+    `close`."""
+
+    def __init__(self, instance_of: Callable[[str], Served], address: str) -> None:
+        self._instance_of, self._address = instance_of, address
+        self._open: dict[tuple[str, int], tuple[Served, Callable[[], None]]] = {}
+
+    def note(self, destination: str, client_id: int) -> None:
+        """Count a client that has subscribed as connected, also after its instance was restarted."""
+        try:
+            instance = self._instance_of(destination)
+            known = self._open.get((destination, client_id))
+            if known is not None and known[0] is instance:
+                return
+            self.forget(destination, client_id)
+            if client_id in instance.clients.subscriptions():
+                self._open[destination, client_id] = instance, instance.clients.connect(client_id, self._address)
+        except PenstockError:
+            self.forget(destination, client_id)  # there is no such instance now: the call itself says so
+
+    def forget(self, destination: str, client_id: int) -> None:
+        known = self._open.pop((destination, client_id), None)
+        if known is not None:
+            known[1]()
+
+    def close(self) -> None:
+        for key in list(self._open):
+            self.forget(*key)

@@ -9,7 +9,7 @@ from penstock.server.canal.clients import CanalClients
 from penstock.server.canal.session import GENERAL, Access, Session
 from penstock.server.canal.traffic import Traffic
 from penstock.server.canal.view import Served
-from penstock.server.port import Port
+from penstock.server.port import Port, peer_address
 
 
 class CanalListener(Port):
@@ -35,7 +35,8 @@ class CanalListener(Port):
 
     def _talk(self, connection: socket.socket) -> None:
         wire = Wire(connection, self._limit, self._handshake_s)
-        Session(wire, self.clients, self._access, self._idle_s, self.traffic).run()
+        address = peer_address(connection)
+        Session(wire, self.clients, self._access, self._idle_s, self.traffic, address=address).run()
 
     def _refusal(self) -> bytes:
         return packet.ack(GENERAL, f"the server has {self._most} connections: try again later")

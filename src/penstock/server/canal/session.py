@@ -47,8 +47,17 @@ class RefusedError(PenstockError):
 
 class Session:
     def __init__(
-        self, wire: Wire, clients: CanalClients, access: Access, idle_s: float, traffic: Traffic | None = None
+        self,
+        wire: Wire,
+        clients: CanalClients,
+        access: Access,
+        idle_s: float,
+        traffic: Traffic | None = None,
+        *,
+        address: str = "",
     ) -> None:
+        """`address` is where the client is."""
+        self._connected = clients.connected(address)
         self._wire, self._clients, self._access, self._idle_s = wire, clients, access, idle_s
         self._traffic = traffic or Traffic()
         self._calls: Mapping[int, Callable[[Fields], bytes | None]] = {
@@ -67,6 +76,8 @@ class Session:
                     self._answer(raw)
         except ProtocolError as error:
             self._wire.send(packet.ack(GENERAL, _short(error)))
+        finally:
+            self._connected.close()
 
     # -- logging in
 
@@ -94,6 +105,7 @@ class Session:
                     client_id = _client_id(fields.text(6))
                     self._clients.subscribe(fields.text(5), client_id, fields.text(7))
                     self._traffic.knows(fields.text(5))
+                    self._connected.note(fields.text(5), client_id)
             except PenstockError as error:
                 self._wire.send(packet.ack(GENERAL, _short(error)))
                 continue
@@ -137,14 +149,18 @@ class Session:
         destination, client_id = _of_client(fields)
         self._clients.subscribe(destination, client_id, fields.text(7))
         self._traffic.knows(destination)
+        self._connected.note(destination, client_id)
         return packet.ack()
 
     def _unsubscribe(self, fields: Fields) -> bytes:
-        self._clients.unsubscribe(*_of_client(fields))
+        destination, client_id = _of_client(fields)
+        self._clients.unsubscribe(destination, client_id)
+        self._connected.forget(destination, client_id)
         return packet.ack()
 
     def _get(self, fields: Fields) -> None:
         destination, client_id = _of_client(fields)
+        self._connected.note(destination, client_id)
         timeout = fields.number(4)
         seconds = timeout * _UNITS_S.get(fields.number(5), _OTHER_UNIT_S)
         answer = self._clients.get(

@@ -62,7 +62,9 @@ def _subscribe(instance: Instance, given: Given) -> Answers:
     start = start_of(given["start"], instance) if given.get("start") is not None else None
     if start is not None and start.position is not None:
         instance.source_log.check_reached(start.position, instance.store.latest)
-    place = instance.clients.subscribe(client_of(given), text_of(given, "filter", ""), start)
+    client = client_of(given)
+    place = instance.clients.subscribe(client, text_of(given, "filter", ""), start)
+    instance.clients.mark_absent(client)  # until it opens a stream
     yield _json({"position": place.to_json()})
 
 

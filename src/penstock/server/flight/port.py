@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.flight as fl
@@ -125,7 +126,8 @@ class FlightPort(fl.FlightServerBase):
             live = Live.of(name, self._destinations.instance, context.is_cancelled)
             with live.translating():
                 if request.client is not None:
-                    schema, pieces = client_stream(request, request.client, live, self._turns.of(name, request.client))
+                    turn = self._turns.of(name, request.client)
+                    schema, pieces = client_stream(request, request.client, live, turn, _address(context.peer()))
                 elif request.end is None:
                     schema, pieces = live_stream(request, live)
                 else:
@@ -155,6 +157,11 @@ class FlightPort(fl.FlightServerBase):
         finally:
             with self._lock:
                 self._running -= 1
+
+
+def _address(peer: str) -> str:
+    """As host:port, of what gRPC says: ipv4:10.0.0.1:5000, or ipv6:%5B::1%5D:5000."""
+    return unquote(peer.partition(":")[2])
 
 
 def _flights_of(name: str, instance: Instance) -> Iterator[Any]:

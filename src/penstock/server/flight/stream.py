@@ -164,7 +164,9 @@ class _Teller:
         return _piece(self._shape.nothing, None, {"position": place.to_json()})
 
 
-def client_stream(request: Request, client: int, live: Live, turn: Turn) -> tuple[pa.Schema, Iterator[Piece]]:
+def client_stream(
+    request: Request, client: int, live: Live, turn: Turn, address: str = ""
+) -> tuple[pa.Schema, Iterator[Piece]]:
     """What a client has subscribed to, from its last ack on. A new stream of a client ends the one before."""
     instance, mine = live.instance, object()
     clients = instance.clients
@@ -174,6 +176,13 @@ def client_stream(request: Request, client: int, live: Live, turn: Turn) -> tupl
     shape = shape_of(request, instance, request.wanted or table_filter(subscriptions[client]))
 
     def pieces() -> Iterator[Piece]:
+        disconnect = clients.connect(client, address)
+        try:
+            yield from connected_pieces()
+        finally:
+            disconnect()
+
+    def connected_pieces() -> Iterator[Piece]:
         with turn.lock:
             turn.holder = mine
             clients.rollback(client)

@@ -1,0 +1,119 @@
+"""Clients of a small store that are gone, or slow: they hold up nobody, and miss nothing when they return."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+from penstock.client.canal import CanalConnector
+from penstock.config import ServerSettings
+from penstock.config.canal_properties import read_canal_instance
+from penstock.model import Position
+from penstock.server import Server
+from penstock.testing import DatabaseServer, poll_until
+from tests.capture import execute
+from tests.unit.server.admin_support import served, status_of
+
+ROWS, STEP = 60_000, 1000
+Database = Callable[[DatabaseServer], str]
+
+
+@pytest.fixture
+def table(mariadb: DatabaseServer, database: Database) -> str:
+    name = f"{database(mariadb)}.t"
+    execute(mariadb, f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(1000))")
+    return name
+
+
+def settings_of(mariadb: DatabaseServer, folder: Path, table: str, **own: str) -> ServerSettings:
+    """As canal's files say it: a store of 16 MiB of memory."""
+    properties = {
+        "canal.instance.master.address": f"{mariadb.host}:{mariadb.port}",
+        "canal.instance.dbUsername": mariadb.user,
+        "canal.instance.dbPassword": mariadb.password,
+        "canal.instance.filter.regex": table.replace(".", "\\."),
+        "canal.file.data.dir": str(folder),
+    }
+    found = read_canal_instance("shop", properties | own, {}, folder, {}).settings
+    ports = {name: {"port": 0} for name in ("flight", "canal", "admin")}
+    return ServerSettings.model_validate(ports | {"instances": [found]})
+
+
+@contextmanager
+def client_of(server: Server, client_id: int) -> Iterator[CanalConnector]:
+    assert server.canal is not None
+    with CanalConnector("127.0.0.1", server.canal.port, "shop", client_id=client_id) as connector:
+        connector.subscribe("")
+        yield connector
+
+
+def insert(mariadb: DatabaseServer, table: str, first: int, count: int) -> None:
+    numbers = f"{table.partition('.')[0]}.seq"  # MariaDB's table of numbers
+    for low in range(first, first + count, STEP):
+        execute(mariadb, f"INSERT INTO {table} SELECT seq, REPEAT('x', 900) FROM {numbers}_{low}_to_{low + STEP - 1}")
+
+
+def ids_until(connector: CanalConnector, count: int, seconds: float = 150) -> list[int]:
+    """Of the rows that come, until there are so many; acked."""
+    found, deadline = list[int](), time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < deadline:
+        message = connector.get_without_ack(1000, timeout_s=0.5)
+        if not message.is_empty:
+            for _, change in message.row_changes():
+                found += [int(row.afterColumns[0].value) for row in change.rowDatas]
+            connector.ack(message.id)
+    return found
+
+
+def clients_of(server: Server) -> dict[str, dict[str, Any]]:
+    (one,) = status_of(server)["instances"]
+    return {client["client"]: client for client in one["clients"]}
+
+
+def first_of(server: Server) -> Position:
+    (one,) = status_of(server)["instances"]
+    return Position.from_json(one["first"])
+
+
+def cursor_of(server: Server, client_id: str) -> Position:
+    return Position.from_json(clients_of(server)[client_id]["cursor"])
+
+
+def test_a_client_that_is_gone_holds_up_nobody_and_gets_every_row_when_it_returns(
+    mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    settings = settings_of(mariadb, tmp_path, table)
+    assert (settings.instances[0].store.memory, settings.instances[0].store.kind) == (16 << 20, "memory")
+    with served(settings) as server:
+        with client_of(server, 1002):
+            assert clients_of(server)["1002"]["connected"]
+        with client_of(server, 1001) as present:
+            insert(mariadb, table, 1, ROWS)
+            assert ids_until(present, ROWS) == list(range(1, ROWS + 1))
+            found = clients_of(server)
+            assert (found["1002"]["state"], found["1002"]["connected"], found["1002"]["from_log"]) == (
+                "absent",
+                False,
+                True,
+            )
+            assert found["1001"]["connected"]
+            (address,) = found["1001"]["addresses"]
+            assert address.startswith("127.0.0.1:")
+            url = f"http://127.0.0.1:{server.admin.port}"  # type: ignore[union-attr]
+            shown = CliRunner().invoke(app, ["status", "--url", url]).stdout
+            assert address in shown
+            assert "catching up from the source's log" in shown
+    with served(settings) as server, client_of(server, 1001) as present:
+        assert first_of(server) >= cursor_of(server, "1001") > cursor_of(server, "1002"), "nothing is read again"
+        execute(mariadb, f"INSERT INTO {table} VALUES ({ROWS + 1}, 'last')")
+        assert ids_until(present, 1) == [ROWS + 1]
+        with client_of(server, 1002) as back:
+            assert ids_until(back, ROWS + 1) == list(range(1, ROWS + 2))
+            assert poll_until(lambda: not clients_of(server)["1002"]["from_log"], 20)
+            execute(mariadb, f"INSERT INTO {table} VALUES ({ROWS + 2}, 'both')")
+            assert ids_until(back, 1) == ids_until(present, 1) == [ROWS + 2]
