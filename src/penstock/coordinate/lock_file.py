@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
+from penstock.disk import make_private_folder
 from penstock.errors import ConfigurationError
 
 _NAME = "server.lock"
@@ -27,8 +28,8 @@ class LockFile:
 
     def take(self) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            make_private_folder(self.path.parent)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ConfigurationError(f"{self.path.parent} cannot be written: {error.strerror}") from None
         try:

@@ -11,6 +11,7 @@ from typing import Any
 from penstock.binlog.events.block import Block
 from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
 from penstock.coordinate import Fence
+from penstock.disk import WriteWarnings
 from penstock.errors import (
     FencedError,
     PenstockError,
@@ -255,7 +256,8 @@ class Instance:
             self._parts.capture.stop()
 
     def _keep_place(self) -> None:
-        kept, parts = None, self.parts
+        kept, parts, name = None, self.parts, self.settings.destination
+        warnings = WriteWarnings(log, f"place not kept destination={name}", f"place kept again destination={name}")
         while not self._stopping.wait(_KEEP_S):
             place = parts.store.acked
             if place == kept:
@@ -263,8 +265,9 @@ class Instance:
             try:
                 parts.save_place()
                 kept = place
+                warnings.succeeded()
             except FencedError as error:
                 self._replaced(error)
                 return
             except PenstockError as error:
-                log.warning("place not kept destination=%s reason=%s", self.settings.destination, error)
+                warnings.failed(error)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence
+from penstock.disk import make_tree_private
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.filter import BlockFilter
 from penstock.inspect.place import parse_place
@@ -43,6 +44,8 @@ def open_parts(
 ) -> Running:
     """Nothing runs yet but what keeps cursors. What is open when one of them cannot be opened is closed again."""
     alive = check_settings(settings, can_repair=repair is not None)
+    if settings.data_dir is not None:
+        make_tree_private(settings.data_dir / settings.destination)
     books = open_bookkeeping(settings, fence)
     opened: list[Callable[[], None]] = [books.close]
     try:
@@ -197,9 +200,16 @@ class _Opening:
     def _check_purged(self, store: EventStore, meta: MemoryMeta) -> None:
         """What the source no longer has stops the clients that need it, and nobody else."""
         oldest = self.log.places.placed(self._seen.oldest)
-        if store.latest >= oldest:
-            return
         cursors = meta.cursors()
+        if store.latest >= oldest:
+            far = {name: one.position for name, one in cursors.items() if one.position < min(oldest, store.first)}
+            if lost := ", ".join(str(name) for name, one in far.items() if one.epoch == oldest.epoch):
+                log.error(
+                    "the source no longer has what a client needs: its log begins at %s: lost client(s)=%s"
+                    " destination=%s: say with `penstock position set` where it resumes, or forget it with `reset`",
+                    oldest, lost, self._settings.destination,
+                )  # fmt: skip
+            return
         later = [cursor.position for cursor in cursors.values() if cursor.position >= oldest]
         lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
         problem = gap_of(self.log.origin, store.latest, self._seen)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from penstock.disk import sync_folder
+from penstock.disk import make_private_folder, sync_folder, write_private
 from penstock.errors import FencedError, MetaError, PenstockError
 from penstock.meta.cursor import Cursor
 from penstock.meta.record import ClientRecord
@@ -47,7 +47,7 @@ class FileKeeper:
         if self._lock >= 0:
             return
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path.parent)
             self._lock = os.open(self.path.with_name("meta.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise MetaError(f"{self.path.parent} cannot be written: {error.strerror}") from None
@@ -76,12 +76,9 @@ class FileKeeper:
             self._lock = -1
 
     def _replace(self, raw: bytes) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self.path.parent)
         new = self.path.with_name("meta.dat.new")
-        with new.open("wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
+        write_private(new, raw)
         if self._is_present_whole:
             self._copied().replace(self.previous)
         new.replace(self.path)

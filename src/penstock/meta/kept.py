@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from penstock.disk import WriteWarnings
 from penstock.errors import CoordinationError, FencedError, MetaError
 from penstock.meta.cursor import Cursor
 from penstock.meta.memory import MemoryMeta
@@ -46,6 +47,9 @@ class KeptMeta(MemoryMeta):
         self._fenced: FencedError | None = None  # another server has taken over: nothing counts any more
         self.on_fenced: Callable[[FencedError], None] = lambda _: None  # called once, without any lock
         self._thread: threading.Thread | None = None
+        self._warnings = WriteWarnings(
+            log, f"cursors not kept destination={destination}", f"cursors kept again destination={destination}"
+        )
 
     def start(self) -> None:
         for record in self._keeper.load():
@@ -136,7 +140,7 @@ class KeptMeta(MemoryMeta):
                 self.on_fenced(error)
                 return
             except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
-                log.warning("cursors not kept destination=%s reason=%s", self.destination, error)
+                self._warnings.failed(error)
                 with self._lock:
                     self._wakes.wait_for(lambda: self._is_stopping, _LOOK_AGAIN_S)
 
@@ -150,6 +154,7 @@ class KeptMeta(MemoryMeta):
             try:
                 self._keeper.save(dirty.values())
                 self.problem = ""
+                self._warnings.succeeded()
                 for record in dirty.values():
                     if record.cursor is not None and self.on_kept is not None:
                         self.on_kept(record.client_id, record.cursor)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
-from penstock.disk import sync_folder
+from penstock.disk import make_private_folder, sync_folder
 from penstock.errors import SchemaError
 from penstock.model import Position
 from penstock.schema.catalogue import Applied, Catalogue
@@ -247,7 +247,7 @@ def _steps(content: Content) -> tuple[list[Position], list[Catalogue]]:
 
 
 def _claim(folder: Path) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private_folder(folder)
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

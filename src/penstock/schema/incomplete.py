@@ -21,7 +21,7 @@ def mark_incomplete(folder: Path, *, is_so: bool) -> None:
         return
     try:
         if is_so:
-            (folder / _FILE).touch()
+            (folder / _FILE).touch(mode=0o600)
         else:
             (folder / _FILE).unlink()
         sync_folder(folder)

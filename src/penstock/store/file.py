@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from penstock.disk import sync_folder
+from penstock.disk import WriteWarnings, make_private_folder, sync_folder
 from penstock.errors import StoreError, StoreFullError
 from penstock.store.frame import encode
 from penstock.store.held import Entries, Held
@@ -73,9 +73,10 @@ class FileShelf:
         self._state = threading.Lock()  # of _segments, while one thread writes and another frees
         self._writes_from: int | None = None  # sequence of the first entry that is being written
         self._is_dirty = False  # something was written and not synced
+        self._warnings = WriteWarnings(log, "not synced", f"synced again folder={folder}")
         self._synced_s = clock()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(folder)
             self._lock = self._claim()
         except OSError as error:
             raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
@@ -128,7 +129,9 @@ class FileShelf:
             names = ", ".join(path.name for path in [segment.path, *later])
             self.recovered = f"{segment.path.name} is damaged at byte {end}; what follows is kept aside ({names})"
             # Whatever a crash leaves of this, the next start does the rest.
-            shutil.copyfile(segment.path, segment.path.with_name(f"{segment.path.name}{_ASIDE}"))
+            aside = segment.path.with_name(f"{segment.path.name}{_ASIDE}")
+            aside.touch(mode=0o600)
+            shutil.copyfile(segment.path, aside)
             for path in reversed(later):
                 path.rename(path.with_name(f"{path.name}{_ASIDE}"))
         elif size:
@@ -214,7 +217,9 @@ class FileShelf:
                 except OSError as error:
                     self._is_dirty = True
                     self.problem = f"{self.folder} cannot be synced: {error.strerror}"
-                    log.warning("not synced reason=%s", self.problem)
+                    self._warnings.failed(self.problem)
+                else:
+                    self._warnings.succeeded()
 
     def add(self, held: Held, entries: Entries) -> None:
         self._remember(held, entries)

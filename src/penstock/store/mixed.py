@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
+from penstock.disk import WriteWarnings
 from penstock.errors import StoreError, StoreFullError
 from penstock.store.file import FileShelf
 from penstock.store.held import Entries, Held
@@ -42,6 +43,7 @@ class MixedShelf:
         self._wanted = 0  # by the next put
         self._is_closing = False
         self._failure: StoreError | None = None
+        self._warnings = WriteWarnings(log, "blocks stay in memory", "blocks move again")
         self._mover = threading.Thread(target=self._move_all, name="penstock-store-mover", daemon=True)
         self._mover.start()
 
@@ -57,12 +59,10 @@ class MixedShelf:
                 oldest = next(iter(self._memory.values()))
             try:
                 self._move(*oldest)
-                if self.problem:
-                    log.warning("blocks move again")
+                self._warnings.succeeded()
                 self.problem = ""
             except StoreFullError as error:
-                if not self.problem:
-                    log.warning("blocks stay in memory reason=%s", error)
+                self._warnings.failed(error)
                 self.problem = str(error)
                 self.wake()
                 with self._lock:

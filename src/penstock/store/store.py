@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from penstock.binlog.events.block import Block
+from penstock.disk import WriteWarnings
 from penstock.errors import PenstockError, StoreError, StoreFullError
 from penstock.model import Position
 from penstock.store.catch_up import LogReader, begin
@@ -45,7 +46,7 @@ class EventStore(ClientLog):
         policy: EvictionPolicy | None = None,
     ) -> None:
         super().__init__(shelf, start, source_log=source_log, clock=clock, policy=policy)
-        self._is_disk_full = False
+        self._warnings = WriteWarnings(log, "puts wait", "puts go on")
 
     # -- capture's side
 
@@ -67,9 +68,7 @@ class EventStore(ClientLog):
                     return False
                 continue
             with self._gate:
-                if self._is_disk_full:
-                    log.warning("puts go on")
-                    self._is_disk_full = False
+                self._warnings.succeeded()
                 for held, one in numbered:
                     self._books.add(held, one)
                 self._roster.pass_by()
@@ -278,9 +277,7 @@ class EventStore(ClientLog):
     def _wait_for_disk(self, error: StoreFullError, deadline: float | None) -> bool:
         """A moment, or until acks have made room; False when the time is over."""
         with self._gate:
-            if not self._is_disk_full:
-                log.warning("puts wait reason=%s", error)
-            self._is_disk_full = True
+            self._warnings.failed(error)
             while self._roster.make_room():
                 pass  # what only absent clients need
             self._roster.free()  # also what was acked while the write failed

@@ -1,0 +1,114 @@
+"""What a full disk writes into the log: one warning when it begins, one when it ends, however often one tries."""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock.meta.kept
+import penstock.store.mixed
+from penstock.disk import WriteWarnings
+from penstock.errors import MetaError
+from penstock.meta import FileKeeper, KeptMeta
+from penstock.store import EventStore, FileShelf, MixedShelf
+from tests.unit.store.test_store import START, blocks_of, transaction
+
+_TRIES = 20
+_DEADLINE_S = 30.0
+
+
+class FullDisk:
+    """Counts what is tried, and refuses it while it is full."""
+
+    def __init__(self, real: Callable[..., Any]) -> None:
+        self._real, self.is_full, self.tries = real, True, 0
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.tries += 1
+        if self.is_full:
+            raise OSError(28, os.strerror(28))
+        return self._real(*arguments)
+
+
+def poll(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + _DEADLINE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    caplog.set_level(logging.WARNING)
+    return lambda: [record.getMessage().split(" reason")[0] for record in caplog.records]
+
+
+def test_a_mixed_store_that_has_room_in_memory_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    monkeypatch.setattr(penstock.store.mixed, "_LOOK_AGAIN_S", 0.001)
+    disk = FullDisk(os.pwritev)
+    monkeypatch.setattr(os, "pwritev", disk)
+    store = EventStore(MixedShelf(1 << 20, FileShelf(tmp_path, sync="none")), START)
+    store.add_client("slow")
+    store.add_client("other")
+    blocks = iter(blocks_of(*[transaction(3)] * 400))
+    # Over the half of the memory, so that the oldest is to move, and every put still has room there.
+    while not disk.tries:
+        assert store.put(next(blocks), 0)
+    for wanted in range(2, _TRIES):
+        assert poll(lambda wanted=wanted: disk.tries >= wanted)
+        assert store.put(next(blocks), 0)
+    disk.is_full = False
+    assert poll(lambda: len(lines()) > 1)
+    assert lines() == ["blocks stay in memory", "blocks move again"]
+    store.stop()
+
+
+def test_a_file_that_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    disk = FullDisk(os.fdatasync)
+    monkeypatch.setattr(os, "fdatasync", disk)
+    shelf = FileShelf(tmp_path, sync="interval", interval_s=0.001)
+    shelf._synced_s = time.time() + 1000  # the thread is to sync, not the put
+    store = EventStore(shelf, START)
+    store.add_client("one")
+    store.put(blocks_of(transaction()))
+    assert poll(lambda: disk.tries >= _TRIES)
+    disk.is_full = False
+    assert poll(lambda: len(lines()) > 1)
+    assert lines() == ["not synced", f"synced again folder={tmp_path}"]
+    store.stop()
+
+
+def test_cursors_that_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
+) -> None:
+    monkeypatch.setattr(penstock.meta.kept, "_LOOK_AGAIN_S", 0.001)
+    meta = KeptMeta("shop", FileKeeper("shop", tmp_path), period_s=0.001)
+    meta.start()
+    disk = FullDisk(os.fsync)
+    monkeypatch.setattr(os, "fsync", disk)
+    with pytest.raises(MetaError):
+        meta.subscribe(1001)  # at once, or not at all
+    assert poll(lambda: disk.tries >= _TRIES)
+    disk.is_full = False
+    assert poll(lambda: len(lines()) > 1)
+    assert lines() == ["cursors not kept destination=shop", "cursors kept again destination=shop"]
+    meta.stop()
+
+
+def test_a_disk_with_a_little_room_now_and_then_is_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    warnings = WriteWarnings(logging.getLogger("test"), "full", "not full", clock=lambda: now)
+    for second in range(180):
+        now = float(second)
+        warnings.failed("no space")
+        if second % 2:
+            warnings.succeeded()
+    assert [record.getMessage() for record in caplog.records] == ["full reason=no space", "not full"] * 3
