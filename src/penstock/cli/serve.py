@@ -3,6 +3,7 @@
 import gc
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,10 @@ def serve(
         penstock -v serve /etc/penstock
     """
     from penstock.server import Server  # noqa: PLC0415 - numba takes a second to load
+    from penstock.server.descriptors import plan_descriptors, raise_descriptor_limit  # noqa: PLC0415
 
+    raise_descriptor_limit()
+    instances: Sequence[InstanceSettings] = ()
     if config is None:
         source = source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
@@ -64,9 +68,14 @@ def serve(
         from penstock.server.conf import open_conf  # noqa: PLC0415
 
         conf, scan_s = open_conf(config)
-        server = Server(conf.read().server, conf, scan_s)
+        found = conf.read()
+        instances = [one.settings for one in found.instances.values() if one.settings is not None]
+        server = Server(found.server, conf, scan_s)
     else:
         server = Server(load_server_settings(config))
+    budget = plan_descriptors(server.settings, instances or server.settings.captured)
+    if budget.is_enough:
+        typer.echo(str(budget))
     _run(server)
 
 

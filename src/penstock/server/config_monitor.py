@@ -17,6 +17,7 @@ from penstock.config.shown import differences
 from penstock.config.snapshot import SERVER
 from penstock.errors import PenstockError
 from penstock.server.conf import Conf
+from penstock.server.descriptors import DescriptorBudget, log_budget, plan_descriptors
 from penstock.server.destination_keeper import DestinationKeeper, Destinations, Pace
 
 log = logging.getLogger(__name__)
@@ -40,8 +41,9 @@ class ConfigMonitor:
         self._conf, self._destinations = conf, destinations
         self._scan_s, self._look_s, self._pace = scan_s, look_s, pace or Pace()
         self._stopping = threading.Event()
-        self._scanning = threading.Lock()  # one scan at a time; protects the next
+        self._scanning = threading.Lock()  # one scan at a time; protects the two below
         self._ignored: dict[str, tuple[IgnoredKey, ...]] = {}
+        self._budget: DescriptorBudget | None = None
         self._lock = threading.Lock()  # protects the five below
         self._keepers: dict[str, DestinationKeeper] = {}
         self._errors: dict[str, str] = {}
@@ -113,6 +115,7 @@ class ConfigMonitor:
         self._note(frozenset([*of_server, *found.unsettled]))
         self._keep({**of_server, **errors, **found.unsettled}, found.unsettled)
         self._report({SERVER: found.ignored} | {name: one.ignored for name, one in found.instances.items()})
+        self._check_descriptors(found)
         for name, one in found.instances.items():
             if one.settings is not None:
                 self._want(name, one.settings)
@@ -188,6 +191,14 @@ class ConfigMonitor:
                 for text in describe_misspellings(keys):
                     log.warning("misspelled destination=%s: %s", name, text)
         self._ignored = ignored
+
+    def _check_descriptors(self, found: Snapshot) -> None:
+        """Warn when what is configured now does not fit into the process, once for each change of that."""
+        wanted = [one.settings for one in found.instances.values() if one.settings is not None]
+        budget = plan_descriptors(found.server, wanted)
+        if budget != self._budget:
+            log_budget(budget)
+        self._budget = budget
 
     def _errors_but(self, name: str) -> dict[str, str]:
         with self._lock:

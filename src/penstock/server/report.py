@@ -9,6 +9,7 @@ from penstock.coordinate.state import State
 from penstock.instance.report import report as instance_report
 from penstock.server.canal.traffic import Counted
 from penstock.server.config_monitor import ConfigMonitor
+from penstock.server.descriptors import DescriptorBudget
 from penstock.server.destination import Destination, ElectedDestination
 from penstock.server.readiness import Readiness, judge
 
@@ -47,6 +48,9 @@ class Reported(Protocol):
         ...
 
     @property
+    def descriptors(self) -> DescriptorBudget: ...
+
+    @property
     def started_at(self) -> float: ...
 
 
@@ -71,7 +75,8 @@ class Report:
             name: {"address": address, "connections": connections}
             for name, (address, connections) in server.ports.items()
         }
-        about = {"version": __version__, "uptime_s": round(now - server.started_at, 3), "ports": ports}
+        about: dict[str, Any] = {"version": __version__, "uptime_s": round(now - server.started_at, 3), "ports": ports}
+        about["descriptors"] = server.descriptors.to_json()
         return {
             "time": round(now, 3),
             "server": about,

@@ -18,6 +18,7 @@ from penstock.server.canal_admin.calls import Calls
 from penstock.server.cluster import Cluster, published_address
 from penstock.server.conf import Conf
 from penstock.server.config_monitor import ConfigMonitor
+from penstock.server.descriptors import DescriptorBudget, log_budget, plan_descriptors
 from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
 from penstock.server.finish import finish_all
@@ -110,6 +111,11 @@ class Server:
         return self.flight.address
 
     @property
+    def descriptors(self) -> DescriptorBudget:
+        """What its destinations need of the process's file descriptors."""
+        return plan_descriptors(self.settings, [one.settings for one in self.all_destinations.values()])
+
+    @property
     def problems(self) -> Mapping[str, str]:
         return self.monitor.problems if self.monitor is not None else {}
 
@@ -137,6 +143,7 @@ class Server:
             self._ring.attach()
             self.canal_admin.start()
         if self.monitor is None:
+            log_budget(plan_descriptors(self.settings, self.settings.captured))
             for one in self.settings.captured:
                 self.destinations.start(one)
             self._served = list(self.instances.values())
