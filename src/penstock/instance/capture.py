@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.rows.count import count_rows
 from penstock.binlog.xa.resolver import XaResolver
 from penstock.config import InstanceSettings
 from penstock.errors import LogHoleError, PenstockError, PositionLostError, SourceBehindError, SourceConnectionError
@@ -233,6 +234,7 @@ class Capture:
         if not len(block):
             return True
         parts.counters.kept_events += len(block)
+        parts.counters.kept_rows += count_rows(block)
         self._put_at = time.time()
         with parts.counters.timed("store"):
             if parts.store.put(block, timeout_s=0):

@@ -14,6 +14,7 @@ from contextlib import suppress
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, StoreError
 from penstock.instance.connections import Connections
 from penstock.instance.filter import table_filter
+from penstock.instance.row_counts import RowCounts
 from penstock.meta import BatchRange, Cursor, MemoryMeta
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, Start
@@ -37,6 +38,7 @@ class Clients:
         self._source = source
         meta.on_kept = lambda client_id, cursor: store.keep(str(client_id), cursor.position)
         self._connections = Connections(self._note_connected)
+        self.rows = RowCounts()
         self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
         self._lock = threading.Lock()  # of _sessions
 
@@ -76,6 +78,7 @@ class Clients:
             if state is ClientState.LOST:
                 self._store.forget_client(str(client_id))
                 self._meta.clear_batches(client_id)
+                self.rows.forget(client_id)
             place = self._join(client_id, text, start)
             try:
                 self._meta.subscribe(client_id, text, self._cursor(place))
@@ -105,12 +108,14 @@ class Clients:
         with self._session(client_id):
             self._meta.unsubscribe(client_id)
             self._store.forget_client(str(client_id))
+            self.rows.forget(client_id)
 
     def forget(self, client_id: int) -> None:
         """Its cursor, too."""
         with self._session(client_id):
             self._meta.forget(client_id)
             self._store.forget_client(str(client_id))
+            self.rows.forget(client_id)
 
     def get(
         self, client_id: int, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
@@ -124,7 +129,9 @@ class Clients:
             with self._session(client_id):
                 batch = self._next(client_id, size, is_ddl_alone=is_ddl_alone)
                 if batch is not None:
-                    return self._noted(client_id, batch), batch
+                    batch_id = self._noted(client_id, batch)
+                    self.rows.add_batch(client_id, batch_id, batch.blocks)
+                    return batch_id, batch
             if left == 0:
                 return None
 
@@ -140,6 +147,7 @@ class Clients:
         """Only of the first outstanding batch."""
         with self._session(client_id):
             batch = self._meta.ack_batch(client_id, batch_id)
+            self.rows.ack(client_id, batch_id)
             name, sequence = str(client_id), batch.end_sequence
             try:
                 self._store.ack(name, batch.end, sequence if sequence >= 0 else None)
@@ -179,6 +187,7 @@ class Clients:
                 self._meta.rollback_batch(client_id, batch_id)
             self._meta.clear_batches(client_id)
             self._store.rollback(str(client_id))
+            self.rows.forget(client_id)
 
     def _noted(self, client_id: int, batch: Batch) -> int:
         try:

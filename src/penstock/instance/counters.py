@@ -22,6 +22,7 @@ class Counters:
     transactions: int = 0
     bytes: int = 0  # of events
     kept_events: int = 0  # of these, that went into the store
+    kept_rows: int = 0  # in these
     signs_of_life: int = 0
     reconnects: int = 0
     switches: int = 0

@@ -36,7 +36,12 @@ def report(instance: Instance, now: float | None = None) -> dict[str, Any]:
     is_blocked = instance.state is InstanceState.BLOCKED
     about["lag"] = {"seconds": behind_s, "bytes": _capture_lag(parts, census.latest, behind_s)}
     about["prepared"] = parts.prepared.report()
-    about["store"] = _store(instance.settings.store, census, is_blocked=is_blocked)
+    about["store"] = _store(instance.settings.store, census, is_blocked=is_blocked) | {
+        "put_rows": instance.counters.kept_rows,
+        "got_rows": parts.clients.rows.got,
+        "acked_rows": parts.clients.rows.acked,
+        "batch_unit": instance.settings.canal.unit,
+    }
     about["clients"] = _clients(parts, census, behind_s, now)
     return about
 

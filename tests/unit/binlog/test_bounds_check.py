@@ -16,6 +16,7 @@ _TESTS = (
     "test_broken_log.py",
     "test_expand.py",
     "test_locate.py",
+    "test_count_rows.py",
     "test_decode.py",
     "test_text.py",
     "test_json_text.py",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
+from penstock.render.json_rows import json_rows
 from penstock.server import Server
 from penstock.server.admin.admin_port import AdminPort
 from penstock.store import BatchSize, Start
@@ -103,6 +104,55 @@ def test_metrics_are_what_prometheus_reads(server: Server) -> None:
     states = [value for (name, _), value in found.items() if name == "penstock_instance_state"]
     assert sum(states) == 1
     assert "password" not in text
+
+
+def rows_of(server: Server) -> list[float]:
+    """That were put, got and acked."""
+    found = parse_metrics(asked(server, "/metrics")[1])
+    return [sample(found, f"canal_instance_{what}_rows", destination="shop") for what in ("put", "get", "ack")]
+
+
+def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> None:
+    clients = server.destinations.instance("shop").clients
+    clients.subscribe(CLIENT, "", Start.first())
+    rows = 0
+    while (batch := clients.get(CLIENT, BatchSize(3))) is not None:
+        for block in batch[1].blocks:
+            found = json_rows(block, lambda table: table.columns)
+            kinds = [] if found is None else found.column("_change_type").to_pylist()
+            rows += sum(kind != "update_preimage" for kind in kinds)
+    assert rows > 3
+    assert rows_of(server) == [rows, rows, 0]
+    first, *others = clients.outstanding(CLIENT)
+    clients.ack(CLIENT, first)
+    some = rows_of(server)[2]
+    clients.rollback(CLIENT)
+    assert rows_of(server) == [rows, rows, some]
+    again = clients.get(CLIENT, BatchSize(1000))
+    assert again is not None
+    assert rows_of(server) == [rows, 2 * rows - some, some], "what comes again counts again"
+    clients.ack(CLIENT, again[0])
+    assert rows_of(server) == [rows, 2 * rows - some, rows]
+    assert others
+
+
+def test_all_metrics_of_canals_panels_are_there(server: Server) -> None:
+    clients = server.destinations.instance("shop").clients
+    clients.subscribe(CLIENT, "", Start.first())
+    batch = clients.get(CLIENT, BatchSize(3), 10)
+    assert batch is not None
+    clients.ack(CLIENT, batch[0])
+    found = parse_metrics(asked(server, "/metrics")[1])
+    assert sample(found, "canal_instance_parser_mode", destination="shop", parallel="false") == 1
+    (labels,) = [dict(labels) for name, labels in found if name == "canal_instance_store"]
+    assert labels.pop("size").isdecimal()
+    assert labels == {"destination": "shop", "batchMode": "MEMSIZE"}
+    names = {name for name, _ in found}
+    assert names >= {f"canal_instance_{name}" for name in (
+        "traffic_delay", "transactions", "received_binlog_bytes", "publish_blocking_time", "sink_blocking_time",
+        "store_produce_seq", "store_consume_seq", "store_produce_mem", "store_consume_mem", "put_delay", "get_delay",
+        "ack_delay", "put_rows", "get_rows", "ack_rows", "subscriptions", "parser_mode", "store",
+    )}  # fmt: skip
 
 
 def test_what_is_not_there_or_not_allowed_is_said_in_a_line(server: Server) -> None:

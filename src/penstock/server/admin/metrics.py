@@ -67,6 +67,12 @@ def _capture(out: Exposition, name: str, one: Mapping[str, Any]) -> None:
     out.add("counter", "canal_instance_received_binlog_bytes", about, counters["bytes"], **where, parser=parser)
     about = "Milliseconds for which capture waited for room in the store."
     out.add("counter", "canal_instance_sink_blocking_time", about, 1e3 * counters["blocked_s"], **where)
+    # One thread reads the source's bytes and works on what came, so what takes it from reading is its work.
+    busy = sum(counters["seconds"][stage] for stage in ("tables", "filter", "store"))
+    about = "Milliseconds for which the source's bytes waited for the work on those before them."
+    out.add("counter", "canal_instance_publish_blocking_time", about, 1e3 * busy, **where, parser=parser)
+    about = "How the log is parsed: in one thread, many events at a time."
+    out.add("gauge", "canal_instance_parser_mode", about, 1, **where, parallel="false")
     for key in ("blocks", "events", "kept_events", "signs_of_life", "reconnects", "switches"):
         out.add("counter", f"penstock_instance_{key}_total", _COUNTERS[key], counters[key], **where)
     for stage, seconds in counters["seconds"].items():
@@ -113,6 +119,15 @@ def _store(out: Exposition, name: str, one: Mapping[str, Any]) -> None:
     out.add("counter", "canal_instance_store_produce_mem", "Bytes that were put.", store["put_bytes"], **where)
     about = "Bytes that all clients have acked."
     out.add("counter", "canal_instance_store_consume_mem", about, store["acked_bytes"], **where)
+    out.add("counter", "canal_instance_put_rows", "Rows that were put.", store["put_rows"], **where)
+    about = "Rows that clients got, of all clients together; what comes again counts again."
+    out.add("counter", "canal_instance_get_rows", about, store["got_rows"], **where)
+    about = "Rows that clients have acked, of all clients together."
+    out.add("counter", "canal_instance_ack_rows", about, store["acked_rows"], **where)
+    mode = "MEMSIZE" if store["batch_unit"] == "memory" else "ITEMSIZE"
+    size = store["limit_entries"] if store["limit_entries"] is not None else store["limit_bytes"]
+    about = "1; its size is that in entries, or in bytes where the entries have no limit."
+    out.add("gauge", "canal_instance_store", about, 1, **where, batchMode=mode, size="" if size is None else size)
     clients = [client for client in one["clients"] if not client["lost"]]
     for what, seconds in (
         ("put", [one["lag"]["seconds"]]),

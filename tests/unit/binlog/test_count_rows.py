@@ -1,0 +1,69 @@
+"""The number of rows in a block, against what was written, and of broken events against the twin of the locate pass."""
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.binlog.events.file import LogFile
+from penstock.binlog.rows import count
+from penstock.binlog.rows.count import count_rows
+from penstock.model import ChangeKind, TableSchema, WireType
+from tests.twins import locate as twin
+from tests.twins.event import MAGIC
+from tests.twins.log import LogWriter
+from tests.twins.strategy import broken, examples, logs
+from tests.unit.binlog.test_locate import rows_events, wires_of
+
+_ONCE = {ChangeKind.INSERT, ChangeKind.DELETE, ChangeKind.UPDATE_POSTIMAGE}
+_UPDATES = {24, 31, 39}
+
+
+@settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs(files=1))
+def test_a_block_has_as_many_rows_as_were_written(tmp_path: Path, log: LogWriter) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + bytes(log.data))
+    found = sum(count_rows(block) for block in LogFile(path))
+    assert found == sum(image.kind in _ONCE for image in log.images)
+
+
+def counted(table: TableSchema, events: list[bytes], checksum: int) -> int:
+    wires = [(*wire, column.type is WireType.JSON) for wire, column in zip(wires_of(table), table.columns, strict=True)]
+    sizes = np.array([len(one) for one in events], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    firsts = np.array([0, len(wires)], np.int64)
+    columns = np.array(wires, np.int64).reshape(-1, 3)
+    data, which = np.frombuffer(b"".join(events), np.uint8), np.zeros(len(events), np.int64)
+    room = np.empty(2 * max(1, len(wires)), np.int64)
+    return int(count._count(data, starts, starts + sizes - checksum, which, firsts, columns, room))
+
+
+def expected(table: TableSchema, events: list[bytes], checksum: int) -> int:
+    documents = [i for i, column in enumerate(table.columns) if column.type is WireType.JSON]
+    rows = 0
+    for event in events:
+        images = twin.locate(event, checksum, wires_of(table), documents)
+        if not isinstance(images, int):
+            rows += len(images) // (2 if event[4] in _UPDATES else 1)
+    return rows
+
+
+@examples(60)
+@given(rows_events(st.integers(1, 20)))
+def test_events_count_as_the_twin_finds_rows_in_them(found: tuple[TableSchema, list[bytes], bool]) -> None:
+    table, events, is_checksummed = found
+    checksum = 4 * is_checksummed
+    assert counted(table, events, checksum) == expected(table, events, checksum)
+
+
+@examples(150)
+@given(rows_events(st.integers(1, 6)), st.data())
+def test_a_broken_event_counts_as_none(found: tuple[TableSchema, list[bytes], bool], data: st.DataObject) -> None:
+    table, events, is_checksummed = found
+    checksum = 4 * is_checksummed
+    number = data.draw(st.integers(0, len(events) - 1))
+    head, body = events[number][:27], events[number][27 : len(events[number]) - checksum]
+    events[number] = head + data.draw(broken(body)) + bytes(checksum)
+    assert counted(table, events, checksum) == expected(table, events, checksum)
