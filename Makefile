@@ -30,7 +30,7 @@ services: setup  ## fetch the servers the tests need (ONLY="mariadb mysql80 …"
 
 test: setup services check  ## everything: checks, unit tests, tests on real servers
 	$(PYTEST) tests/unit -n 2
-	$(PYTEST) tests/integration -n 2 --dist loadfile
+	$(PYTEST) tests/integration tests/conformance -n 2 --dist loadfile
 	$(PYTEST) tests/spark tests/e2e
 
 test-fast: setup  ## what needs no server
