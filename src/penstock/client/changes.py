@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 _ORDER = [CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_seq", "_row")]
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_MOVING = ("latest", "first", "earliest")
 
 
 class Changes:
@@ -92,11 +93,13 @@ class Changes:
                 self._again()
 
     def _can_go_on(self, error: PenstockError) -> bool:
-        return error.transient and self.position is not None and self._request.get("end") is None
+        """The words for places mean another one each time they are asked for."""
+        start = self.position or self._request["start"]
+        return error.transient and start not in _MOVING and self._request.get("end") not in _MOVING
 
     def _again(self) -> None:
         """What is asked for after a break."""
-        self._request["start"] = self.position
+        self._request["start"] = self.position or self._request["start"]
 
     def _news(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Without rows that came already: after a break, here or between server and source, a part of a transaction

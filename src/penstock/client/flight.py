@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.client.link import Address, Link
+from penstock.client.repeated_read import RepeatedRead
 from penstock.model import Position, TableName
 
 if TYPE_CHECKING:
@@ -62,15 +63,14 @@ class FlightClient:
         return [endpoint.ticket.ticket for endpoint in info.endpoints]
 
     def read(self, ticket: bytes) -> "Iterator[Block]":
+        """The events of a part, each once, also when the server is restarted meanwhile."""
         from penstock.binlog.events.block import Block  # noqa: PLC0415 - brings numba, which planning does without
 
-        stream = self._link.get(ticket)
-        while True:
-            try:
-                chunk = self._link.call_once(stream.read_chunk)
-            except StopIteration:
-                return
-            yield Block.of_wire(chunk.data, chunk.app_metadata.to_pybytes())
+        reading = RepeatedRead(self._link, ticket)
+        while (chunk := reading.next_chunk()) is not None:
+            block = Block.of_wire(chunk.data, chunk.app_metadata.to_pybytes())
+            if len(block := reading.without_known(block)):
+                yield block
 
     def _action(self, name: str, **request: Any) -> list[bytes]:
         return self._link.action(name, {"destination": self._destination, **request})

@@ -70,7 +70,7 @@ class Link:
     """Safe to keep for long; what is transient is tried again for `patience_s`."""
 
     def __init__(self, address: Address, patience_s: float = 0) -> None:
-        self._address, self._patience_s = address, patience_s
+        self._address, self.patience_s = address, patience_s
         self._parent = os.getppid()
         self._client, self._options = address.open(), address.options
 
@@ -103,7 +103,7 @@ class Link:
             raise ProtocolError(f"the answer of {self._address.server} is not understood: {error}") from error
 
     def call(self, call: Callable[[], T]) -> T:
-        deadline, pause_s = time.monotonic() + self._patience_s, 0.1
+        deadline, pause_s = time.monotonic() + self.patience_s, 0.1
         while True:
             try:
                 return self.call_once(call)

@@ -12,11 +12,15 @@ MEMORY_UNIT = 1024
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """At most so many entries (`items`), or so many units of memory (`memory`); at least one entry."""
+    """At most so many entries (`items`), or so many units of memory (`memory`); at least one entry.
+
+    With `enough_bytes` a batch ends with the block in which it has so many bytes, although it might have more.
+    """
 
     count: int
     unit: Literal["items", "memory"] = "items"
     unit_bytes: int = MEMORY_UNIT
+    enough_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -25,6 +29,9 @@ class BatchSize:
     @property
     def bytes(self) -> int:
         return self.count * self.unit_bytes
+
+    def is_enough(self, size_bytes: int) -> bool:
+        return self.enough_bytes is not None and size_bytes >= self.enough_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -152,7 +152,8 @@ class Books:
             has_end = has_end or one.boundary > after.sequence
             is_full = one.last - after.sequence >= size.count
             if size.unit == "memory":
-                is_full = one.base + one.size - after.bytes >= size.bytes
+                has_bytes = one.base + one.size - after.bytes
+                is_full = has_bytes >= size.bytes or size.is_enough(has_bytes)
             if is_full and has_end:
                 break
         return found

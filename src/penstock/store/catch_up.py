@@ -149,7 +149,8 @@ class CatchUp:
             return False
         if size.unit == "items":
             return self._read.sequence - self._place.sequence >= size.count
-        return self._read.bytes - self._place.bytes >= size.bytes
+        read_bytes = self._read.bytes - self._place.bytes
+        return read_bytes >= size.bytes or size.is_enough(read_bytes)
 
     def _pull(self, target: Position) -> bool:
         """One more block; False when the target is reached. After an error the next call goes on where this one was."""

@@ -63,7 +63,8 @@ def cut(
                 end = piece.place(wall)  # the statement ends what has no end of its own
         elif stop > low:
             end = piece.place(stop - 1)
-        if (stop < high and (end is not None or not client.wants_whole)) or wall < high or is_alone:
+        is_full = (stop < high and (end is not None or not client.wants_whole)) or _is_enough(size, after, end)
+        if is_full or wall < high or is_alone:
             break
     if end is None:
         raise StoreError(f"there is no transaction boundary after {after.position}")
@@ -91,6 +92,10 @@ def end_after(
     if best is None:
         raise StoreError(f"there is no transaction boundary after {start}")
     return best
+
+
+def _is_enough(size: BatchSize, after: Place, end: Place | None) -> bool:
+    return end is not None and size.is_enough(end.bytes - after.bytes)
 
 
 def _fitting(piece: _Piece, after: Place, size: BatchSize) -> int:

@@ -48,10 +48,11 @@ def _oldest(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
 
 
 def _latest(instance: Instance, given: Given) -> Answers:
-    wait_ms = min(max(0, number_of(given, "wait_ms", 0)), _LONGEST_WAIT_MS)
+    wait_ms = min(number_of(given, "wait_ms", 0), _LONGEST_WAIT_MS)
+    max_bytes = number_of(given, "max_bytes", least=1)
     start = place_of(given.get("start"), instance)
     instance.ack(start)
-    yield _json({"end": instance.end_after(start, number_of(given, "max_bytes"), wait_ms / 1000).to_json()})
+    yield _json({"end": instance.end_after(start, max_bytes, wait_ms / 1000).to_json()})
 
 
 def _status(instance: Instance, given: Given) -> Answers:  # noqa: ARG001

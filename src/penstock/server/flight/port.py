@@ -87,6 +87,9 @@ class FlightPort(fl.FlightServerBase):
                 if action.type == "subscribe":
                     # A stream of that client goes by the filter before.
                     stack.enter_context(self._turns.of(name, client_of(given)).taken())
+                elif action.type == "ack" and "client" in given:
+                    # Its stream acks what the client sees nothing of.
+                    stack.enter_context(self._turns.of(name, client_of(given)).lock)
                 stack.enter_context(live.translating())
                 return iter(list(actions.run(action.type, live.instance, given)))
 

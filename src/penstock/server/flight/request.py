@@ -13,6 +13,9 @@ from penstock.model import Position, TableName
 from penstock.store import Start
 from penstock.store.client import TableFilter
 
+LONGEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
+MOST_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns
+_LARGEST = (1 << 63) - 1
 _KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client"}
 
 
@@ -31,6 +34,7 @@ class Request:
 
     @classmethod
     def of_ticket(cls, raw: bytes) -> "Request":
+        check_size(raw)
         text = raw.strip()
         if text.startswith(b"{"):
             return cls.of(read_json(raw))
@@ -70,6 +74,9 @@ class Request:
         if columns and (len(tables) != 1 or form == "raw"):
             raise ProtocolError("columns are chosen of one table, decoded")
         table_filter(wanted)  # refuses what is none
+        for key in ("start", "end"):
+            if isinstance(given.get(key), dict):
+                _position_of(given[key])
         return cls(
             text_of(given, "destination", "default"),
             tuple(TableName.parse(name) for name in tables),
@@ -138,15 +145,21 @@ def place_of(given: Any, instance: Instance) -> Position:
     if isinstance(given, str):
         return Position.parse(given, instance.source_log.epoch)
     if not isinstance(given, dict):
-        raise ProtocolError(f"no place in the log: {given!r}")
-    known = cast("dict[str, Any]", given)
-    wrong = ProtocolError(f"no place in the log: {json.dumps(given)[:200]}")
-    if not all(isinstance(known.get(key, 0), int) for key in ("offset", "epoch")):
-        raise wrong
+        raise ProtocolError(f"no place in the log: {json.dumps(given)[:200]}")
+    return _position_of(cast("dict[str, Any]", given))
+
+
+def _position_of(known: dict[str, Any]) -> Position:
+    """A position as a stream has said it: {epoch, file, offset, gtids}."""
+    shown = json.dumps(known)[:200]
+    for key in ("offset", "epoch"):
+        value = known.get(key, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+            raise ProtocolError(f"no place in the log: {shown}; its {key} is a number from 0 on")
     try:
         return Position.from_json(known)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise wrong from None
+        raise ProtocolError(f"no place in the log: {shown}") from None
 
 
 def _micros(text: str) -> int:
@@ -157,7 +170,13 @@ def _micros(text: str) -> int:
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
 
 
+def check_size(raw: bytes) -> None:
+    if len(raw) > LONGEST_BYTES:
+        raise ProtocolError(f"a request has {LONGEST_BYTES} bytes at most, not {len(raw)}: choose tables by a filter")
+
+
 def read_json(raw: bytes) -> dict[str, Any]:
+    check_size(raw)
     try:
         value = json.loads(raw or b"{}")
     except (ValueError, RecursionError):
@@ -184,13 +203,18 @@ def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
         return (value,)
     if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[object]", value)):
         raise ProtocolError(f"{key} is a list of texts")
-    return tuple(cast("list[str]", value))
+    texts = tuple(cast("list[str]", value))
+    if len(texts) > MOST_NAMES:
+        raise ProtocolError(f"{key} has {MOST_NAMES} names at most, not {len(texts)}: choose tables by a filter")
+    return texts
 
 
-def number_of(given: Mapping[str, Any], key: str, default: int | None = None) -> int:
+def number_of(given: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 0) -> int:
     value = given.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool):
         raise ProtocolError(f"{key} is a number" if key in given else f"{key} is missing")
+    if not least <= value <= _LARGEST:
+        raise ProtocolError(f"{key} is a number from {least} to {_LARGEST}")
     return value
 
 

@@ -1,7 +1,7 @@
 """What a stream looks like: events as they are, the columns of one table, or rows of any table as JSON."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -32,6 +32,13 @@ class Shape(ABC):
     @abstractmethod
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
         """With the block, where a batch cannot be read without what that says."""
+
+    def join(self, blocks: Sequence[Block]) -> list[tuple[pa.RecordBatch, Block | None]]:
+        """Everything of these blocks in one batch, where it can be read without a block; no batch for no lines."""
+        batches = [found for block in blocks for found in self.batches(block) if found[0].num_rows]
+        if len(batches) < 2 or any(block is not None for _, block in batches):
+            return batches
+        return [(pa.concat_batches([batch for batch, _ in batches]), None)]
 
     @property
     def nothing(self) -> pa.RecordBatch:

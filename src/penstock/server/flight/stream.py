@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from penstock.binlog.events.block import Block
 from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
+from penstock.instance.clients import Clients
 from penstock.instance.filter import table_filter
 from penstock.instance.following import following
 from penstock.model import Position
@@ -30,7 +31,12 @@ Piece = tuple[pa.RecordBatch, pa.Buffer]
 _TELL_S = 1.0  # how often something is said, if only how far the log is: who waits can be interrupted, or is gone
 _LOOK_S = 1.0
 _ONE = BatchSize(1)
-_SIZE = BatchSize(4096, "memory")
+# Of a client, by form: what is shown is acked by the batch, so a batch is one Arrow batch. It has one block, whose
+# events travel as they are, or so many small ones that their rows are worth a message.
+_UNITS = {
+    "raw": BatchSize(4096, "memory", enough_bytes=1),
+    "decoded": BatchSize(4096, "memory", enough_bytes=64 << 10),
+}
 
 
 class Turn:
@@ -186,28 +192,44 @@ def client_stream(
         with turn.lock:
             turn.holder = mine
             clients.rollback(client)
+        unseen, said_s = set[int](), 0.0  # batches with nothing to show that are not acked
         while not live.is_over():
             is_there = clients.wait(client, _ONE, _LOOK_S)
             with turn.lock:
                 if turn.holder is not mine:
                     raise MetaError(f"client {client} has opened another stream, which goes on in place of this one")
-                got = clients.get(client, _SIZE) if is_there else None
+                _ack_unseen(clients, client, unseen)
+                got = clients.get(client, _UNITS[request.form]) if is_there else None
             if live.is_over():
                 return
-            if got is not None:
-                yield from _numbered(shape, *got)
-            elif not is_there:
-                yield _piece(shape.nothing, None, {})
+            found = list(_numbered(shape, *got)) if got is not None else []
+            if got is not None and not found:
+                unseen.add(got[0])
+            if not found and time.monotonic() - said_s >= _TELL_S:
+                found = [_piece(shape.nothing, None, {})]
+            if found:
+                said_s = time.monotonic()
+                yield from found
 
     return shape.schema, pieces()
 
 
 def _numbered(shape: Shape, batch_id: int, batch: Any) -> Iterator[Piece]:
-    several = [found for block in batch.blocks for found in shape.batches(block)] or [(shape.nothing, None)]
-    for found in several[:-1]:
-        yield _piece(*found, {})
+    """What there is to show of a batch: with its last piece comes the number by which it is acked, and where its last
+    transaction ends."""
+    several = shape.join(batch.blocks)
     position = batch.ack.to_json() if batch.ack is not None else None
-    yield _piece(*several[-1], {"batch": batch_id, "position": position})
+    for at, found in enumerate(several, 1):
+        yield _piece(*found, {"batch": batch_id, "position": position} if at == len(several) else {})
+
+
+def _ack_unseen(clients: Clients, client: int, unseen: set[int]) -> None:
+    """Ack batches of which the client sees nothing, as soon as those before them are acked."""
+    with suppress(MetaError):  # rolled back meanwhile: it comes again, with another number
+        while unseen and (ids := clients.outstanding(client)) and ids[0] in unseen:
+            clients.ack(client, ids[0])
+            unseen.discard(ids[0])
+        unseen.intersection_update(clients.outstanding(client))
 
 
 def _piece(batch: pa.RecordBatch, block: Block | None, about: dict[str, Any]) -> Piece:
