@@ -66,6 +66,7 @@ OWN = {
         "vc": ("VARCHAR(500) COMPRESSED", ["REPEAT('compress me ', 30)", "'short'"]),
     },
     "mariadb11": {
+        "js": ("JSON", ["'{\"a\": [1, null]}'"]),
         "uu": ("UUID", ["'123e4567-e89b-12d3-a456-426655440000'", "'00000000-0000-0000-0000-000000000000'"]),
         "ve": ("VECTOR(3)", ["VEC_FromText('[1,2.5,-3]')", "VEC_FromText('[0,0,0]')"]),
         "vc": ("VARCHAR(500) COMPRESSED", ["REPEAT('compress me ', 30)", "'short'"]),

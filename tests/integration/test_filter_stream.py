@@ -75,7 +75,7 @@ def _role(block: Block, i: int, database: str) -> tuple[str, tuple[str, ...]]:
 
 
 def write(server: DatabaseServer, name: str) -> None:
-    is_mysql, has_payloads = not server.version.startswith("10"), server.version.startswith("9")
+    is_mysql, has_payloads = "MariaDB" not in server.version, server.version.startswith("9")
     execute(
         server,
         f"USE {name}",

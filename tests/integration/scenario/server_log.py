@@ -114,7 +114,8 @@ def _tool(server: DatabaseServer, folder: Path) -> list[str]:
     MariaDB's can."""
     if isinstance(server, MySQL) and not server.version.startswith("5."):
         return _new("mysql9", folder, MySQL).tool("mysqlbinlog")
-    return _new("mariadb", folder, MariaDB).installation.tool("mariadb-binlog")
+    own = server if isinstance(server, MariaDB) else _new("mariadb", folder, MariaDB)
+    return own.installation.tool("mariadb-binlog")
 
 
 def _new(name: str, folder: Path, kind: type[T]) -> T:
