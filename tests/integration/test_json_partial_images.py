@@ -12,13 +12,17 @@ from typer.testing import CliRunner
 
 import penstock
 from penstock.binlog.events.file import LogFile
+from penstock.binlog.rows.fields import table_fields
 from penstock.canal import messages
 from penstock.cli import app
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.errors import PenstockError
+from penstock.model import TableName
 from penstock.render.canal import Entries, Rendering
 from penstock.schema.declared import declared_types
 from penstock.server import Server
+from penstock.spark.layout import StreamLayout
+from penstock.spark.options import ReadOptions
 from penstock.testing import DatabaseServer
 from tests.capture import execute, source_of
 from tests.integration.json_support import new_file
@@ -176,6 +180,24 @@ def test_typed_readers_fail_unless_they_ask_for_operations(small: tuple[Path, st
     assert penstock.read_binlog(file, f"{name}.pj", columns=["id", "n"]).num_rows == 6
     found = penstock.read_binlog(file, f"{name}.pj", partial_json="operations")
     assert found.column("_partial").to_pylist()[1] == [{"column": "j", "op": "replace", "path": "$.a", "value": "4"}]
+
+
+def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> None:
+    file, name = small
+    table = TableName(name, "pj")
+    (schema,) = {
+        block.schema_of(number) for block in LogFile(file) for number in block.tables if block.schema_of(number).key
+    }
+
+    def read(**options: str) -> list[dict[str, Any]]:
+        chosen = ReadOptions.of({"server": "h:1", "table": str(table), **options})
+        layout = StreamLayout(chosen, {table: table_fields(schema)})
+        return [row for block in LogFile(file) for batch in layout.batches(block) for row in batch.to_pylist()]
+
+    with pytest.raises(PenstockError, match="the option partialJson"):
+        read()
+    rows = read(partialJson="operations")
+    assert rows[1]["_partial"] == [{"column": "j", "op": "replace", "path": "$.a", "value": "4"}]
 
 
 def test_canal_clients_get_the_expression_that_canal_gives(small: tuple[Path, str]) -> None:

@@ -12,6 +12,7 @@ def test_names_are_case_insensitive_as_in_spark() -> None:
     assert options.tables == (TableName("a", "b"),)
     assert options.is_flat
     assert options.poll_ms == 7
+    assert options.partial_json == "error"
 
 
 def test_columns_of_several_tables_are_told_apart() -> None:
@@ -28,6 +29,7 @@ def test_columns_of_several_tables_are_told_apart() -> None:
         {"server": "h:1"},
         {"server": "h:1", "table": "a.b", "tables": "a.b"},
         {"server": "h:1", "table": "ab"},
+        {"server": "h:1", "table": "a.b", "partialJson": "null"},
         {"server": "h:1", "table": "a.b", "typo": "1"},
         {"server": "h:1", "table": "a.b", "startingPosition": "binlog:4"},
         {"server": "h:1", "table": "a.b", "maxBytesPerTrigger": "many"},
