@@ -11,6 +11,7 @@ Where that cannot be (no ELF, code that needs numba's runtime, bounds checks) nu
 import ctypes
 import hashlib
 import importlib
+import logging
 import os
 import struct
 import sys
@@ -35,6 +36,7 @@ _OPTIONS = {"nogil": True, "inline": "never", "_nrt": False}
 _SUM_BYTES = 32
 _KEEP_S = 7 * 24 * 3600
 _INTRINSICS = Path(__file__).with_name("intrinsics.py")
+log = logging.getLogger(__name__)
 _lock = threading.RLock()
 
 
@@ -46,11 +48,18 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
             code = _kept(path)
             if code is not None:
                 return _Native(kernel, *_load(code))
+        _announce_compilation()
         code = _compile(kernel)
         if code is None:
             return _by_numba(kernel)
         _save(kernel, code)
         return _Native(kernel, *_load(code))
+
+
+@cache
+def _announce_compilation() -> None:
+    """Say once in a process why it takes so long: nothing else would be seen for a minute."""
+    log.warning("compiling kernels for this machine; the next run finds them on disk, and starts at once")
 
 
 # -- on disk

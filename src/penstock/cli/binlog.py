@@ -38,7 +38,9 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         list[str] | None, typer.Option(help="Regular expression for database.table; may be given more than once.")
     ] = None,
     columns: Annotated[str | None, typer.Option(help="Only these columns: id,name.")] = None,
-    without: Annotated[str | None, typer.Option(help="All columns but these.")] = None,
+    without: Annotated[
+        str | None, typer.Option(help="All columns but these: photo, or shop.product.photo for one table.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many changes.")] = None,
     format_: Annotated[
         str | None,

@@ -5,7 +5,7 @@ What one format or mode needs is imported with it: a small log is read in less t
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
 from copy import copy
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from penstock.cli.read_ahead import read_ahead
 from penstock.errors import ConfigurationError
 from penstock.inspect.changes import Changes, ColumnChoice, changes_in
 from penstock.inspect.file_log import FileLog
+from penstock.inspect.incident import incidents_in
 from penstock.inspect.log import Log
 from penstock.inspect.note import Notes
 from penstock.inspect.place import parse_place
@@ -32,8 +33,12 @@ from penstock.render import text
 from penstock.render.page import LineFormat, Page, Role, compose, write_values
 
 if TYPE_CHECKING:
+    from penstock.cli.binlog_single import SingleTable
     from penstock.config import SourceSettings
     from penstock.render.table_files import Kind
+
+
+INCIDENT_CODE = 3  # all was shown, and the log itself says that something may be missing from it
 
 
 def run(request: Request) -> int:
@@ -71,6 +76,13 @@ def _warn(what: str) -> None:
     print(f"penstock: warning: {what}", file=sys.stderr)
 
 
+def _picked_of(log: Log, selection: Selection) -> Iterator[Block]:
+    for block in log:
+        yield selection.pick(block)
+        if selection.is_over:
+            return
+
+
 class _Work:
     def __init__(self, request: Request) -> None:
         self._request = request
@@ -84,6 +96,7 @@ class _Work:
         notes = Notes() if request.statements or (request.mode == "show" and self._format == "sql") else None
         self._selection = Selection(table_patterns(request.tables), self._since, until, notes)
         self._left = request.limit
+        self._has_incidents = False
         self._shapes = Shapes(_ask(request.server) if request.server else None)
 
     def run(self) -> int:
@@ -96,7 +109,7 @@ class _Work:
         finally:
             self._progress.clear()
         self._selection.check()
-        return 0
+        return INCIDENT_CODE if self._has_incidents else 0
 
     # -- reading
 
@@ -150,7 +163,15 @@ class _Work:
         if self._left is not None:
             page = page.first_changes(self._left)
             self._left -= int(np.count_nonzero(page.role == Role.CHANGE))
+        self._tell_incidents(block, page.event[page.role == Role.INCIDENT])
         return page
+
+    def _tell_incidents(self, block: Block, events: Container[int]) -> None:
+        """Warn about these incidents of a block: data may be missing, whatever the output shows of it."""
+        for incident in incidents_in(block):
+            if incident.event in events:
+                self._has_incidents = True
+                self._progress_safe_warn(str(incident))
 
     # -- what to do
 
@@ -202,21 +223,38 @@ class _Work:
         from penstock.render.table_files import Targets  # noqa: PLC0415
 
         targets = Targets(kind, self._request.output, sys.stdout.buffer)
+        single = None if targets.is_folder or self._left is not None else self._checked_single(kind)
         files = table_files(kind, targets)
         tables = TableOutput(files, self._choice, self._shapes, self._left)
         unsettled = Unsettled()
         try:
             for block in self._picked():
                 unsettled.see(block, self._selection.xa)
+                if single is not None:
+                    single.check(block)
                 with undisturbed():
                     tables.write(block)
                 self._left = tables.left
+                self._tell_incidents(block, range(len(block)))
         finally:
             with undisturbed():
                 files.close()
                 targets.close()
         if str(unsettled):
             self._progress_safe_warn(f"there are rows of {unsettled}; --format json says which")
+
+    def _checked_single(self, kind: "Kind") -> "SingleTable":
+        """Look through files first, without decoding rows: several tables are refused before anything is written. What
+        comes from a server or a pipe can be read once, so there each block is looked at before it is written."""
+        from penstock.cli.binlog_single import SingleTable  # noqa: PLC0415
+
+        found = SingleTable(kind, self._choice, self._shapes)
+        if self._files and all(path.is_file() for path in self._files):
+            request = self._request
+            selection = Selection(table_patterns(request.tables), self._since, self._selection.until)
+            log = FileLog(self._files, self._since, lambda _: None, verify=False)
+            found.check_all(_picked_of(log, selection))
+        return found
 
     def _stats(self) -> None:
         from penstock.inspect.statistics import Statistics  # noqa: PLC0415
@@ -225,6 +263,7 @@ class _Work:
         found = Statistics()
         for block in self._picked(for_counting=True):
             found.add(block)
+            self._tell_incidents(block, range(len(block)))
         with self._opened() as out:
             out.write((statistics_json(found) if self._format == "json" else statistics_text(found)).encode())
 

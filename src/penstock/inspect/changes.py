@@ -41,19 +41,24 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnChoice:
-    """Which columns are shown; nothing said means all."""
+    """Which columns are shown; nothing said means all. `without` has names for every table, or `database.table.column`
+    for one."""
 
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 
     def names(self, table: TableSchema) -> list[str]:
         known = [column.name for column in table.shown]
-        chosen = [name for name in known if (not self.only or name in self.only) and name not in self.without]
+        chosen = [name for name in known if (not self.only or name in self.only) and not self.drops(table, name)]
         if not chosen:
             raise SchemaError(
                 f"nothing is left of table {table.name}, which has the columns {', '.join(known)}: name one of these"
             )
         return chosen
+
+    def drops(self, table: TableSchema, column: str) -> bool:
+        """Tell whether a column is left out by name."""
+        return column in self.without or f"{table.name}.{column}" in self.without
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +148,7 @@ def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf, *, finds_r
         table = shape_of(block, number)
         shown = choice.names(table)
         others = table.key or [column.name for column in table.shown if finds_rows]
-        others = [name for name in others if table.key or name not in choice.without]
+        others = [name for name in others if table.key or not choice.drops(table, name)]
         wanted = [column for column in table.columns if column.name in shown or column.name in others]
         for rows in decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING):
             yield from _split(block, table, tuple(shown), wanted, rows)

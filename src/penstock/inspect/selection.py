@@ -15,6 +15,7 @@ from penstock.binlog.events.table_map import table_name
 from penstock.errors import ConfigurationError
 from penstock.inspect.changes import gtids
 from penstock.inspect.gtid_mask import are_in, truths
+from penstock.inspect.incident import are_incidents
 from penstock.inspect.note import Notes
 from penstock.inspect.place import Moment, Place
 from penstock.inspect.statement import are_statements, statements_in
@@ -65,7 +66,8 @@ class Selection:
         if self.tables and statements.any():
             statements &= ~self._foreign_statements(block)
         touched = self._touched(block, rows | statements)
-        wanted = rows | statements | self.xa.see(block, mask, touched)
+        incidents = are_incidents(block) & mask  # whatever the tables: nobody knows of which something is lost
+        wanted = rows | statements | incidents | self.xa.see(block, mask, touched)
         if self.tables:
             wanted |= mask & (entry == Entry.END) & np.isin(block.column("transaction"), touched)
         else:

@@ -13,6 +13,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.rows.decode import decode_rows
 from penstock.inspect.changes import Kind, gtids
+from penstock.inspect.incident import are_incidents
 from penstock.inspect.known_time import are_known, known_us
 from penstock.inspect.statement import are_statements
 from penstock.model import ChangeKind, Position, TableName
@@ -110,6 +111,7 @@ class Statistics:
     bytes: int = 0
     events: int = 0
     statements: int = 0
+    incidents: int = 0
     transactions: int = 0
     first_us: int | None = None
     last_us: int | None = None
@@ -139,6 +141,7 @@ class Statistics:
         self.events += len(block)
         self.bytes += int(sizes.sum())
         self.statements += int(np.count_nonzero(are_statements(block)))
+        self.incidents += int(np.count_nonzero(are_incidents(block)))
         self.start, self.end = self.start or block.start, block.end
         moments = moments[are_known(moments)]
         if moments.size:

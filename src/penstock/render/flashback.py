@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.errors import BinlogError
 from penstock.inspect.changes import Changes, Kind
+from penstock.inspect.incident import Incident
 from penstock.inspect.statement import Statement
 from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Position
@@ -82,6 +83,9 @@ class FlashbackLines(LineFormat):
             self._committed[outcome.prepared] = outcome.is_commit
             return ""
         return self._named(block, event, f"{outcome.sql}, prepared before") if outcome.is_commit else ""
+
+    def incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
+        return f"-- {incident}; what is lost cannot be undone\n"
 
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - nothing
         return []

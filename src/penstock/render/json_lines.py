@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.inspect.changes import Changes, gtids
+from penstock.inspect.incident import Incident
 from penstock.inspect.statement import Statement
 from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, WireType
@@ -95,6 +96,9 @@ class JsonLines(LineFormat):
 
     def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
         return _object(block, event, "commit" if outcome.is_commit else "rollback", xid=outcome.xid)
+
+    def incident(self, block: Block, incident: Incident) -> str:
+        return _object(block, incident.event, "incident", message=incident.message, meaning=incident.meaning)
 
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
         every = np.arange(events.size)

@@ -18,6 +18,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.xa.xid import parse_prepare
 from penstock.inspect.changes import Changes
+from penstock.inspect.incident import Incident, incidents_in
 from penstock.inspect.note import are_notes, note_texts
 from penstock.inspect.statement import Statement, are_rolled_back, statements_in, without_secrets
 from penstock.inspect.xa import Outcome, XaTransactions, are_outcomes
@@ -42,6 +43,7 @@ class Role(IntEnum):
     ONE_PHASE = 6  # commit of an XA transaction that was never prepared
     OUTCOME = 7  # of an XA transaction that was prepared before
     NOTE = 8  # the statement behind the rows that follow
+    INCIDENT = 9  # the server says that something may be missing
 
 
 ENDS = (Role.COMMIT, Role.ROLLBACK, Role.PREPARE, Role.ONE_PHASE)
@@ -104,6 +106,10 @@ class LineFormat(RowFormat):
 
     @abstractmethod
     def outcome(self, block: Block, event: int, outcome: Outcome) -> str: ...
+
+    @abstractmethod
+    def incident(self, block: Block, incident: Incident) -> str:
+        """Return the line that says that something may be missing here."""
 
     @abstractmethod
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
@@ -200,6 +206,9 @@ def _between(block: Block, language: LineFormat) -> Sequence[_Part]:
     if ended:
         texts = [language.outcome(block, i, outcomes[int(begins[i])]) for i in ended]
         parts.append(_part(np.full(len(ended), Role.OUTCOME), ended, texts))
+    if incidents := list(incidents_in(block)):
+        texts = [language.incident(block, incident) for incident in incidents]
+        parts.append(_part(np.full(len(texts), Role.INCIDENT), [incident.event for incident in incidents], texts))
     notes = np.flatnonzero(are_notes(block))
     if notes.size:
         line = language.notes(block, notes, note_texts(block, notes))

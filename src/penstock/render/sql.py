@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.errors import BinlogError, SchemaError
 from penstock.inspect.changes import Changes, Kind
+from penstock.inspect.incident import Incident
 from penstock.inspect.statement import Options, Statement, options_of_rows
 from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, TableSchema
@@ -100,6 +101,9 @@ class SqlLines(LineFormat):
         if outcome.prepared is None:
             return f"-- {head}\n-- {outcome.sql}: prepared before this part of the log\n"
         return f"-- {head}\n{outcome.sql};\n"
+
+    def incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
+        return f"-- {incident}\n"
 
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
         return [Written(text.escaped(texts, _COMMENT), before="-- ", after="\n").at(np.arange(events.size))]

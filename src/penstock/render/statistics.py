@@ -34,6 +34,7 @@ def statistics_json(found: Statistics) -> str:
         "bytes": found.bytes,
         "events": found.events,
         "statements": found.statements,
+        "incidents": found.incidents,
         "transactions": found.transactions,
         "rows": found.rows,
         "tables": [
@@ -75,11 +76,13 @@ def _summary(found: Statistics) -> str:
         seconds = (found.last_us - found.first_us) / 1e6
         pace = f", {found.rows / seconds:,.0f} rows/s" if seconds >= 1 else ""
         span = f"{_moment(found.first_us)} … {_moment(found.last_us)} UTC ({duration_text(seconds)})"
+    incidents = f"INCIDENTS: {found.incidents:,}, where events may be lost\n" if found.incidents else ""
     return (
         f"{found.start} … {found.end}\n"
         f"{span}\n"
         f"{found.rows:,} rows in {found.transactions:,} transactions{pace}; statements: {found.statements:,};"
         f" {found.events:,} events, {size_text(found.bytes)}\n"
+        f"{incidents}"
     )
 
 

@@ -5,7 +5,7 @@ There may be more tables than a process may have files open, and more than memor
 
 import hashlib
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -45,7 +45,7 @@ class Targets:
     def open(self, table: TableName) -> Sink:
         version = self._versions[table] = self._versions.get(table, 0) + 1
         if not self.is_folder and (len(self._versions) > 1 or version > 1):
-            self._refuse(table)
+            raise refusal(self._kind, list(self._versions))
         if self._output is None:
             return Pipe(self._stdout)
         path = self._output
@@ -59,12 +59,14 @@ class Targets:
         if self._output is None:
             self._stdout.flush()
 
-    def _refuse(self, table: TableName) -> None:
-        names = ", ".join(map(str, self._versions))
-        what = f"rows of {names}" if len(self._versions) > 1 else f"versions of {table} with different columns"
-        raise ConfigurationError(
-            f"{self._kind} holds one table, and there are {what}: choose with --table, or give a folder as --output"
-        )
+
+def refusal(kind: Kind, tables: Sequence[TableName]) -> ConfigurationError:
+    """Return what is to be raised for several tables, or several versions of one, where there is room for one."""
+    names = dict.fromkeys(map(str, tables))
+    what = f"rows of {', '.join(names)}" if len(names) > 1 else f"versions of {tables[0]} with different columns"
+    return ConfigurationError(
+        f"{kind} holds one table, and there are {what}: choose with --table, or give a folder as --output"
+    )
 
 
 class BatchFiles:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.inspect.changes import Changes, Kind
+from penstock.inspect.incident import Incident
 from penstock.inspect.statement import Statement
 from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column
@@ -80,6 +81,10 @@ class TerminalLines(LineFormat):
 
     def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
         return f"{self._heading(block, np.array([event]))[0].as_py()}  {self._coloured(outcome.sql, _DDL)}\n"
+
+    def incident(self, block: Block, incident: Incident) -> str:
+        head = self._heading(block, np.array([incident.event]))[0].as_py()
+        return f"{head}  {self._coloured(f'INCIDENT: {incident.meaning}', _COLOURS[Kind.DELETE])}\n"
 
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
         start, end = (f"  \x1b[{_DIM}m# ", "\x1b[0m\n") if self._colours else ("  # ", "\n")
