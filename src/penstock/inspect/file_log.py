@@ -7,9 +7,11 @@ from pathlib import Path
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.layout import MAGIC
+from penstock.binlog.events.open_file import is_compressed_name, log_name, read_start
 from penstock.errors import BinlogError, ConfigurationError
 from penstock.inspect.place import Moment, Place
 from penstock.model import Position
+from penstock.model.position import numbered
 
 Warn = Callable[[str], None]
 _BLOCK_BYTES = 1 << 20  # its text, three times as much, and its columns fit into the processor's caches
@@ -20,11 +22,15 @@ class FileLog:
     with a warning."""
 
     def __init__(self, paths: Sequence[Path], since: Place | None, warn: Warn, *, verify: bool) -> None:
-        self._paths = _from(list(self.checked(paths)), since)
+        names = name_files(self.checked(paths))
+        first = _first_wanted(paths, names, since)
+        self._paths, self._names = paths[first:], names[first:]
         self._warn = warn
         self._verify = verify
         self.done = 0
-        self.total = sum(path.stat().st_size for path in self._paths if path.is_file())
+        sizes = [path.stat().st_size for path in self._paths if path.is_file()]
+        # How much a compressed file holds is not known before it is read.
+        self.total = 0 if any(map(is_compressed_name, self._paths)) else sum(sizes)
 
     @staticmethod
     def checked(paths: Sequence[Path]) -> Sequence[Path]:
@@ -38,8 +44,8 @@ class FileLog:
 
     def __iter__(self) -> Iterator[Block]:
         before = 0
-        for path in self._paths:
-            log = LogFile(path, verify=self._verify, block_bytes=_BLOCK_BYTES)
+        for path, file in zip(self._paths, self._names, strict=True):
+            log = LogFile(path, name=file, verify=self._verify, block_bytes=_BLOCK_BYTES)
             for block in log:
                 self.done = before + int(block.column("position")[-1])
                 name = printable(block.file)
@@ -58,24 +64,32 @@ def printable(path: Path | str) -> str:
     return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _has_number(file: str) -> bool:
-    return file.rpartition(".")[2].isascii() and file.rpartition(".")[2].isdigit()
+def name_files(paths: Sequence[Path]) -> list[str]:
+    """Return the name by which positions have each file: its own, or with a number where it has none.
+
+    A number that rises from file to file lets positions, and with them `seq`, rise too.
+    """
+    names: list[str] = []
+    for path in paths:
+        name = log_name(path)
+        if numbered(name) != name:
+            name = f"{name}.{Position(names[-1], 0).file_number + 1 if names else 0}"
+        names.append(name)
+    return names
 
 
-def _from(paths: list[Path], since: Place | None) -> list[Path]:
-    """Without the files that end before the place where the reading begins."""
-    first = 0
+def _first_wanted(paths: Sequence[Path], names: Sequence[str], since: Place | None) -> int:
+    """Return the number of the first file that does not end before the place where the reading begins."""
     if isinstance(since, Position):
-        numbers = [
-            Position(path.name, 0).file_number if _has_number(path.name) else since.file_number for path in paths
-        ]
+        numbers = [Position(name, 0).file_number for name in names]
         first = next((i for i, number in enumerate(numbers) if number >= since.file_number), len(paths))
         if paths and first == len(paths):
-            raise ConfigurationError(f"{since} is after the last of these files, {paths[-1].name}")
-    elif isinstance(since, Moment):
+            raise ConfigurationError(f"{since} is after the last of these files, {names[-1]}")
+        return first
+    if isinstance(since, Moment):
         opened = [_opened_s(path) for path in paths]
-        first = first_with(opened, since, lambda i: _reaches(paths[i], since))
-    return paths[first:]
+        return first_with(opened, since, lambda i: _reaches(paths[i], since))
+    return 0
 
 
 def first_with(opened: Sequence[int | None], since: Moment, reaches: Callable[[int], bool]) -> int:
@@ -105,6 +119,5 @@ def _opened_s(path: Path) -> int | None:
     """The time in the header of a file's first event."""
     if not path.is_file():
         return None
-    with path.open("rb") as file:
-        head = file.read(len(MAGIC) + 4)
+    head = read_start(path, len(MAGIC) + 4)
     return int.from_bytes(head[len(MAGIC) :], "little")

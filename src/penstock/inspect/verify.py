@@ -24,9 +24,11 @@ from penstock.binlog.events.layout import (
     IN_USE,
     LARGEST_EVENT,
     MAGIC,
+    RELAYED,
     EventType,
     event_name,
 )
+from penstock.binlog.events.open_file import is_compressed_name, open_log
 from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, little, shared, u16, u32
 from penstock.inspect.file_log import printable
@@ -92,7 +94,7 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
             return _FORMAT, at, count
         if checksum and crc32(data, at, at + size - 4, crc_tables) != u32(data, at + size - 4):
             return _BAD_CHECKSUM, at, count
-        last = _end_of(data, at, size, position[0])
+        last = position[0] + size if position[1] else _end_of(data, at, size, position[0])
         if last < 0:
             return _BAD_POSITION, at, count
         position[0] = last
@@ -106,7 +108,8 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
 def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> Verdict:
     """`report` is called with the number of bytes that were looked at. What is no file, such as the standard input, is
     read piece by piece."""
-    pieces = _whole(path) if path.is_file() else _pieces(path, part_bytes)
+    is_plain = path.is_file() and not is_compressed_name(path)
+    pieces = _whole(path) if is_plain else _pieces(path, part_bytes)
     return _Walk(printable(path.name), report, part_bytes).run(pieces)
 
 
@@ -117,9 +120,13 @@ def _whole(path: Path) -> Iterator[NDArray[np.uint8]]:
 
 
 def _pieces(path: Path, size: int) -> Iterator[NDArray[np.uint8]]:
-    with path.open("rb") as file:
-        while data := file.read(size):
-            yield np.frombuffer(data, np.uint8)
+    with open_log(path) as file:
+        while True:
+            data = np.empty(size, np.uint8)
+            count = file.readinto(data.data)
+            if not count:
+                return
+            yield data[:count]
 
 
 class _Walk:
@@ -130,7 +137,8 @@ class _Walk:
         self._verdict = Verdict()
         self._checksum = 0  # bytes of it at the end of each event
         self._base = 0  # offset in the file of what is in memory
-        self._position = np.array([len(MAGIC)], np.int64)  # where the log is by what its events say
+        # Where the log is by what its events say, and whether they say nothing of it: those of a relay log do not.
+        self._position = np.array([len(MAGIC), 0], np.int64)
 
     def run(self, pieces: Iterator[NDArray[np.uint8]]) -> Verdict:
         data = np.empty(0, np.uint8)
@@ -173,6 +181,7 @@ class _Walk:
         self._checksum = _checksum_of(event)
         if self._checksum and not _is_sound(event):
             return _BAD_CHECKSUM, at
+        self._position[1] |= bool(event[FLAGS_AT] & RELAYED)
         if end := int.from_bytes(event[END_AT : END_AT + 4], "little"):
             self._position[0] = end
         self._verdict.events += 1

@@ -5,30 +5,47 @@ from pathlib import Path
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import ENCRYPTED_MAGIC, MAGIC
+from penstock.binlog.events.open_file import LogBytes, log_name, open_log
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError
 from penstock.model import Position
 from penstock.model.position import numbered
 
 _PIECE_BYTES = 8 << 20
+_INNODB_MAGIC = bytes.fromhex("fefe0d01")
 
 
 class LogFile:
-    """Iterate for its blocks. Afterwards `rest` says how many bytes at the end are no whole event, and `end` where the
-    whole ones end: a file that is being written, or was cut off, ends like that."""
+    """Iterate for its blocks, whose positions have `name` as their file, or else the name that the server gave it.
+
+    Afterwards `rest` says how many bytes at the end are no whole event, and `end` where the whole ones end: a file that
+    is being written, or was cut off, ends like that.
+    """
 
     def __init__(
-        self, path: Path, *, verify: bool = True, lenient: bool = True, block_bytes: int = _PIECE_BYTES
+        self,
+        path: Path,
+        *,
+        name: str | None = None,
+        verify: bool = True,
+        lenient: bool = True,
+        block_bytes: int = _PIECE_BYTES,
     ) -> None:
         self.path = path
         self.rest = 0
-        self.end = Position(numbered(path.name), len(MAGIC))
+        self.end = Position(name or numbered(log_name(path)), len(MAGIC))
         self._verify, self._lenient, self._block_bytes = verify, lenient, block_bytes
 
     def __iter__(self) -> Iterator[Block]:
-        reader = BlockReader(self.end, verify=self._verify, lenient=self._lenient, block_bytes=self._block_bytes)
-        with self.path.open("rb", buffering=0) as file:
-            check_magic(file.read(len(MAGIC)), str(self.path))
+        reader = BlockReader(
+            self.end,
+            verify=self._verify,
+            lenient=self._lenient,
+            is_whole_file=True,
+            block_bytes=self._block_bytes,
+        )
+        with open_log(self.path) as file:
+            check_magic(_first_bytes(file, len(MAGIC)), str(self.path))
             while size := file.readinto(reader.room(self._block_bytes)[: self._block_bytes].data):
                 reader.filled(size)
                 yield from reader.blocks(flush=False)
@@ -36,8 +53,21 @@ class LogFile:
         self.rest, self.end = reader.rest, reader.position
 
 
+def _first_bytes(file: LogBytes, size: int) -> bytes:
+    data = bytearray()
+    part = bytearray(1)
+    while len(data) < size and file.readinto(memoryview(part)):
+        data += part
+    return bytes(data)
+
+
 def check_magic(magic: bytes, path: str) -> None:
-    """That a file begins with these bytes."""
+    """Raise an error for a file that does not begin as a binlog does."""
+    if magic == _INNODB_MAGIC or path.endswith(".ibb"):
+        raise BinlogError(
+            f"{path} is a log that MariaDB keeps in InnoDB's pages (binlog_storage_engine=innodb): only the server and"
+            " its own mariadb-binlog read such files"
+        )
     if magic == ENCRYPTED_MAGIC:
         raise BinlogError(f"{path} is encrypted, and only its server has the key: read it with --host")
     if magic != MAGIC:

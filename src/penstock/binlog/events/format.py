@@ -29,13 +29,19 @@ def read_format(event: memoryview) -> Format:
     if len(event) < _LENGTHS + EventType.DELETE_ROWS_V1:
         raise EventProblemError("the event does not hold what its type asks for")
     version = bytes(event[_VERSION]).rstrip(b"\0").decode("ascii", "replace")
+    if event[_HEADER_LENGTH] != HEADER:
+        raise EventProblemError(
+            f"the events of server {version} have headers of {event[_HEADER_LENGTH]} bytes: only logs with headers of"
+            f" {HEADER} bytes, as MySQL and MariaDB write them, are read",
+            _HEADER_LENGTH,
+        )
     for kind, length in _HEADS.items():
         found = event[_LENGTHS + kind - 1]
-        if event[_HEADER_LENGTH] != HEADER or found != length:
+        if found != length:
             raise EventProblemError(
                 f"{event_name(kind)} events of server {version} have a head of {found} bytes instead of {length}: logs"
-                " of servers before 5.5 are not read",
-                _HEADER_LENGTH,
+                " of MySQL 5.0 and of early versions of 5.1 are not read; the mysqlbinlog of such a server reads them",
+                _LENGTHS + kind - 1,
             )
     is_on = _knows_checksums(version) and event[-CHECKSUM - 1] == _CRC32
     began = int.from_bytes(event[:TYPE_AT], "little")

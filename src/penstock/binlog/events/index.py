@@ -40,6 +40,7 @@ from penstock.binlog.events.opening import open_transaction
 from penstock.binlog.events.roles import BETWEEN, ENDS, FOR_PYTHON, INCIDENT, MAPS, OPENS, ROLE_OF, ROWS, STATEMENT
 from penstock.binlog.events.state import (
     ALERT,
+    BY_BYTES,
     CHECKSUM_BYTES,
     COMMIT_US,
     ENTRY_SEAL,
@@ -111,7 +112,7 @@ def _place(state: Any, at: Any, size: Any, end_position: Any) -> Any:
         last = state[FRAME_AT] + (inner + size) * state[FRAME_SPAN] // state[FRAME_TOTAL]
         return first, last, BAD_SIZE if inner + size > state[FRAME_TOTAL] else NO_REASON
     before = state[POSITION]
-    if end_position == 0:
+    if end_position == 0 or state[BY_BYTES]:
         return before, before + size, NO_REASON
     last = before & ~_LOW | end_position
     if last < before - (_WRAP >> 1):

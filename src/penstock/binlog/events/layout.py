@@ -18,6 +18,7 @@ HEADER: Final = 19
 TYPE_AT, SERVER_AT, SIZE_AT, END_AT, FLAGS_AT = 4, 5, 9, 13, 17  # in the header
 CHECKSUM: Final = 4
 ARTIFICIAL: Final = 0x20
+RELAYED: Final = 0x40  # written by a replica into its relay log
 IN_USE: Final = 0x01  # of the format event while its file is being written; its checksum leaves the mark out
 NO_TABLE: Final = 0xFFFFFF  # table id of a rows event that only ends a statement
 LARGEST_EVENT: Final = (1 << 30) + (1 << 20)  # packets end at 1 GiB; a size beyond that is a broken one

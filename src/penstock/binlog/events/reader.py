@@ -31,6 +31,7 @@ from penstock.binlog.events.layout import (
     END_AT,
     FLAGS_AT,
     HEADER,
+    RELAYED,
     TYPE_AT,
     Entry,
     EventType,
@@ -38,6 +39,7 @@ from penstock.binlog.events.layout import (
 from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.binlog.events.state import (
     ALERT,
+    BY_BYTES,
     CHECKSUM_BYTES,
     FRAME_AT,
     FRAME_SHIFT,
@@ -65,7 +67,8 @@ class BlockReader:
     """Reads one source's log from `position`, which is at a transaction boundary.
 
     `lenient` lets an INCIDENT pass as an event like others, for looking at a log rather than trusting it. A server
-    sends its log `decrypted`, with a word of how its files are.
+    sends its log `decrypted`, with a word of how its files are. In a relay log, when it is read as a `is_whole_file`,
+    positions are those of its own bytes: the headers have positions of the log that was relayed.
     """
 
     def __init__(
@@ -75,9 +78,11 @@ class BlockReader:
         verify: bool = True,
         lenient: bool = False,
         decrypted: bool = False,
+        is_whole_file: bool = False,
         block_bytes: int = BLOCK_BYTES,
     ) -> None:
         self._is_decrypted = decrypted
+        self._is_whole_file = is_whole_file
         self._file, self._epoch, self._executed = position.file, position.epoch, position.gtids
         self._block_bytes = block_bytes
         self._state = IndexState.start(verify=verify, lenient=lenient)
@@ -282,6 +287,8 @@ class BlockReader:
         except EventProblemError as problem:
             yield from self._cut_any(feed)
             raise self._broken(problem, event, start, span) from None
+        if self._state.slots[BY_BYTES] and not depth:
+            self._state.slots[POSITION] = start + span
         feed.at += len(event)
         feed.run = feed.at
 
@@ -299,8 +306,10 @@ class BlockReader:
             mark = FileMark(self._file, found.began, found.server_id)
             if mark != self.mark:
                 self.mark, self.is_continued, self._has_rotated = mark, self._has_rotated, False
+            if self._is_whole_file and event[FLAGS_AT] & RELAYED:
+                self._state.slots[BY_BYTES] = 1
             offset = int.from_bytes(event[END_AT : END_AT + 4], "little")
-            if offset:
+            if offset and not self._state.slots[BY_BYTES]:
                 self._state.seek(offset)
         else:
             self._verify(event)
@@ -317,6 +326,8 @@ class BlockReader:
         offset = int.from_bytes(event[HEADER : HEADER + 8], "little")
         if numbered(file) != file or offset >= 1 << 63:
             raise EventProblemError(PROBLEMS[Stop.BAD_EVENT])
+        if self._state.slots[BY_BYTES]:  # it names a file of the log that is relayed, or the next relay log
+            return
         self._file = file
         self._state.seek(offset)
 
@@ -377,6 +388,8 @@ class BlockReader:
 
     def _end_in_header(self, event: memoryview) -> int:
         """The end position that an event has in its header, beyond 4 GiB too; 0 when it has none."""
+        if self._state.slots[BY_BYTES]:
+            return 0
         before, low = int(self._state.slots[POSITION]), int.from_bytes(event[END_AT : END_AT + 4], "little")
         end = before // _WRAP * _WRAP + low
         if end < before - _WRAP // 2:

@@ -26,7 +26,8 @@ FRAME_TOTAL = 12  # bytes of the expanded events; 0 outside
 FRAME_SHIFT = 13
 SEAL = 14  # a checksum over those of the events in the block to come; -1 once one had none, or was not verified
 ENTRY_SEAL = 15  # the same, up to the last entry or boundary
-_SLOTS = 16
+BY_BYTES = 16  # events lie where their bytes are; what their headers say is a place in another log
+_SLOTS = 17
 _NO_SEAL = 0xFFFFFFFF
 
 # A GTID: flavour 1 | MySQL: uuid 16, MariaDB: domain 4, server of origin 4 | number 8

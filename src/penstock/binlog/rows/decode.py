@@ -173,6 +173,12 @@ def _rows_error(block: Block, events: NDArray[np.int64], schema: TableSchema, pr
         if problem.code == OTHER_COLUMN_COUNT
         else "a row reaches over the end of its event"
     )
+    old = [column.name for column in schema.columns if column.type in _OLD]
+    if old and problem.code != OTHER_COLUMN_COUNT:
+        what += (
+            f"; its {', '.join(old)} {'has' if len(old) == 1 else 'have'} the temporal format of before 5.6, and the"
+            " log does not say how many fraction digits that has: with mysql56_temporal_format=ON, ALTER the table"
+        )
     return _error(block, schema, int(events[problem.event]), problem.byte, what)
 
 
