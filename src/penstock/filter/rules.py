@@ -18,7 +18,7 @@ from penstock.schema.ddl import StatementKind, kind_of
 from penstock.schema.ddl.subject import subject_of
 from penstock.schema.dialect import Dialect, Server, Session, SqlMode
 
-_REMEMBERED = 12_000  # table maps, statements
+_REMEMBERED = 1 << 16  # table maps, statements
 
 
 class FilterRules:

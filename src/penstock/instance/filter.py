@@ -17,7 +17,7 @@ from penstock.model.table_rules import check_dots, database_part, split_list
 from penstock.store.client import TableFilter
 
 MOST_BYTES = 4096
-_MOST_TABLES = 4096  # of which a filter remembers whether they pass
+_MOST_TABLES = 1 << 16  # of which a filter remembers whether they pass
 _SHOWN = 200
 _MISTAKES = ("missing", "unexpected", "no argument", "invalid character class", "trailing")
 _REMEDY = "a client's filter has no look-around and no back references: put it into the instance's filter"
@@ -45,17 +45,16 @@ class _ClientFilter:
         # Of statements that belong to a database and to no table in it.
         parts = [linear_pattern(part) for part in map(database_part, rules) if part is not None]
         self._databases = _whole(parts) if parts else None
-        self._known: dict[str, bool] = {}
+        self._known: dict[TableName, bool] = {}
         if len(several) > 1:
             _try(self._pattern, _where(", ".join(rules)))
 
     def passes(self, table: TableName) -> bool:
-        name = str(table)
-        found = self._known.get(name)
+        found = self._known.get(table)
         if found is None:
             if len(self._known) >= _MOST_TABLES:
                 self._known = {}
-            found = self._known[name] = self._passing(table)
+            found = self._known[table] = self._passing(table)
         return found
 
     def _passing(self, table: TableName) -> bool:

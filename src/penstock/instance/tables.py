@@ -31,7 +31,7 @@ from penstock.schema.shape import Table
 
 log = logging.getLogger(__name__)
 
-_REMEMBERED = 12_000  # table maps
+_REMEMBERED = 1 << 16  # table maps
 _SHOWN = 200  # characters of a statement
 _WITHOUT_SHAPE = {
     StatementKind.CREATE_DATABASE, StatementKind.DROP_DATABASE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW,
@@ -119,9 +119,9 @@ class Tables:
             first = self._history.first
         raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
 
-    def declared(self, block: Block, number: int) -> tuple[str, ...]:
-        """The types of a table's columns as they were declared, or if that is not known, as the log has them."""
-        key = block.tables[number], block.server_version
+    def declared(self, block: Block) -> Callable[[int], tuple[str, ...]]:
+        """By a table's id in the block, the types of its columns as they were declared, or if that is not known, as the
+        log has them."""
         with self._lock:
             try:
                 catalogue = self._catalogue_at(block.start)
@@ -129,10 +129,16 @@ class Tables:
                 catalogue = None
             if self._declared_in is not catalogue or len(self._declared) >= _REMEMBERED:
                 self._declared_in, self._declared = catalogue, {}
-            known = self._declared
-        if key not in known:
-            known[key] = _declared(block.schema_of(number), catalogue, block.server_version)
-        return known[key]
+            known, version, tables = self._declared, block.server_version, block.tables
+
+        def types(number: int) -> tuple[str, ...]:
+            key = tables[number], version
+            found = known.get(key)
+            if found is None:
+                found = known[key] = _declared(block.schema_of(number), catalogue, version)
+            return found
+
+        return types
 
     def restart(self, place: Position, catalogue: Catalogue, later: tuple[Position, Catalogue] | None = None) -> None:
         """Go on there with these tables: those of another server, or read anew."""

@@ -28,11 +28,16 @@ _BYTES = {"", "binary"}
 _SHORT_COLLECTION = 80000  # in MySQL, from there on
 
 
-@lru_cache(maxsize=4_096)
 def declared_types(table: TableSchema, server_version: str) -> tuple[str, ...]:
     """As far as the log tells."""
+    return _types_of(table.columns, server_version)
+
+
+@lru_cache(maxsize=4_096)
+def _types_of(columns: tuple[Column, ...], server_version: str) -> tuple[str, ...]:
+    """Of tables that differ in their names only, all the same."""
     server = Server.of(server_version)
-    return tuple(_text(_type_of(column), column.labels, server) for column in table.columns)
+    return tuple(_text(_type_of(column), column.labels, server) for column in columns)
 
 
 def declared_by(table: Table, server: Server) -> tuple[str, ...]:

@@ -117,11 +117,11 @@ class Client:
         """The block with the rows of other tables as events that mean nothing; their bytes are shared, not copied."""
         if self.filter is None:
             return block
-        hidden = [number for number, body in block.tables.items() if not self.filter(table_name(body))]
+        hidden = {number for number, body in block.tables.items() if not self.filter(table_name(body))}
         if not hidden:
             return block
         entry = block.column("entry")
-        is_hidden = (entry == Entry.ROWS) & np.isin(block.column("table_id"), hidden)
+        is_hidden = (entry == Entry.ROWS) & np.isin(block.column("table_id"), list(hidden))
         tables = {number: body for number, body in block.tables.items() if number not in hidden}
         shown = block.with_columns(entry=np.where(is_hidden, np.uint8(Entry.OTHER), entry))
         return shown.with_tables(tables)

@@ -1,6 +1,6 @@
 """canal's entries of random logs, beside what plain Python makes of the same rows; read by Google's protobuf."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped
 ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe")
 
 
-def declared(block: Block, number: int) -> tuple[str, ...]:
-    return declared_types(block.schema_of(number), block.server_version)
+def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
+    return lambda number: declared_types(block.schema_of(number), block.server_version)
 
 
 def entries_of(path: Path, **rendering: Any) -> list[Any]:

@@ -60,6 +60,8 @@ BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
 _EVENTS = 1 << 16
 _DEEPEST = 3  # payloads in payloads
 _MOST_LOOSE = 16  # blocks' worth of events that wait for the one they belong to
+_MOST_MAPS = 1 << 16
+_TABLE_ID = 6  # bytes of it, with which a table map begins
 _WRAP = 1 << 32  # end positions begin anew there
 
 
@@ -94,6 +96,7 @@ class BlockReader:
         self._sealed = 0  # how many bytes
         self._feed = Feed(np.empty(2 * block_bytes, np.uint8))
         self._tables: dict[int, bytes] = {}
+        self._maps: dict[bytes, bytes] = {}  # by all of it but the table id
         self._fragments = Fragments()
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
         self.mark: FileMark | None = None  # of the file that is read, known with it
@@ -255,15 +258,24 @@ class BlockReader:
 
     def _is_redefined(self, feed: Feed) -> bool:
         number = int.from_bytes(feed.event[HEADER : HEADER + 6], "little")
+        if number not in self._tables:
+            return False
         are_rows = self._arrays.entry[: self._count] == Entry.ROWS
-        return number in self._tables and bool((self._arrays.table_id[: self._count][are_rows] == number).any())
+        return bool((self._arrays.table_id[: self._count][are_rows] == number).any())
 
     def _learn_table(self, feed: Feed) -> None:
         body = table_map_body(feed.event, int(self._state.slots[CHECKSUM_BYTES]))
         check_names(body)
-        number = int.from_bytes(body[:6], "little")
+        number = int.from_bytes(body[:_TABLE_ID], "little")
         self._state.know_table(number, zlib.crc32(body), len(self._tables))
-        self._tables[number] = body
+        self._tables[number] = self._same_map(body)
+
+    def _same_map(self, body: bytes) -> bytes:
+        """The map of the same table that came first: a server gives a table a new id each time that it opens it, and
+        what others remember of a table they remember by its map."""
+        if len(self._maps) >= _MOST_MAPS:
+            self._maps.clear()
+        return self._maps.setdefault(body[_TABLE_ID:], body)
 
     def _forget_tables(self) -> None:
         self._tables = {}

@@ -77,8 +77,10 @@ class _Reader:
 
 _Fields = dict[int, _Reader]
 _NOTHING = _Reader(b"")
+_NAMELESS = TableName("", "")
 
 
+@lru_cache(maxsize=1 << 16)
 def table_name(body: bytes) -> TableName:
     """Of a TABLE_MAP body, without parsing the rest."""
     try:
@@ -104,14 +106,26 @@ def _table_name(reader: _Reader) -> TableName:
         raise EventProblemError(f"it has no readable names: {schema!r}, {table!r}", at) from None
 
 
-@lru_cache(maxsize=12_000)
+@lru_cache(maxsize=1 << 16)
 def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     """The event's bytes without the common header and checksum, table id first."""
     name = table_name(body)
+    reader = _Reader(body, _NAMES_AT)
+    _table_name(reader)
+    try:
+        return replace(_parse_shape(reader.rest(), server_version), name=name)
+    except (EventProblemError, SchemaError):
+        pass  # once more, to say where in this table's map it is
     try:
         return _schema(name, _Reader(body, _NAMES_AT), server_version)
     except EventProblemError as problem:
         raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :], table=name) from None
+
+
+@lru_cache(maxsize=12_000)
+def _parse_shape(raw: bytes, server_version: str) -> TableSchema:
+    """What comes after the names: tables that differ in nothing else are parsed once, and share their columns."""
+    return _schema(_NAMELESS, _Reader(b"\0\0\0\0" + raw), server_version)
 
 
 def fields_of(body: bytes) -> frozenset[int]:

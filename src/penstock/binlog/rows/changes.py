@@ -1,7 +1,9 @@
 """A block → the row changes of one table, with the columns that say what, when and in which order."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -99,30 +101,47 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
                 )
             array = widened
         arrays.append(array)
-    offset = _offsets(block, rows)
+    names = [column.name for column in schema.columns if column.name in rows.columns]
+    images = Images(rows.events, found.event, found.start, found.kind, found.number)
+    changed = changed_names(block.raw[0], found, [column for column in schema.columns if column.name in rows.columns])
+    absent = absent_names(found, names, [name for name in fields.names if name not in rows.columns])
+    operations = list_operations(found.rows, names, rows.operations)
+    return [*arrays, *change_arrays(block, images), changed, absent, operations]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Images:
+    """Row images: `events` are indexes of rows events in the block; each image is one of event `event[i]` of these,
+    begins at byte `start[i]` of the block's data, and is number `number[i]` of its event."""
+
+    events: NDArray[np.int64]
+    event: NDArray[Any]
+    start: NDArray[np.int32]
+    kind: NDArray[np.uint8]  # ChangeKind
+    number: NDArray[np.int64]
+
+
+def change_arrays(block: Block, images: Images) -> list[pa.Array]:
+    """The columns of CHANGE_FIELDS, but for the lists at their end."""
+    offset, rows = _offsets(block, images), images.event.size
     number = block.start.file_number
-    if number > MAX_FILE or (found.rows and offset[-1] > MAX_OFFSET):
+    if number > MAX_FILE or (rows and offset[-1] > MAX_OFFSET):
         raise BinlogError(
-            f"{block.file}:{int(offset[-1]) if found.rows else 0} has no `_seq`: it counts {MAX_FILE} files of"
+            f"{block.file}:{int(offset[-1]) if rows else 0} has no `_seq`: it counts {MAX_FILE} files of"
             f" {(MAX_OFFSET + 1) >> 30} GiB; split the largest transactions, or start a new log with RESET MASTER"
         )
     high = (block.epoch << EPOCH_SHIFT) | (number << FILE_SHIFT)
-    event = rows.events[found.event]
-    names = [column.name for column in schema.columns if column.name in rows.columns]
-    arrays += [
-        _kinds(found.kind),
+    event = images.events[images.event]
+    return [
+        _kinds(images.kind),
         numbers(high | block.column("transaction")[event]),
         _moments(block.column("commit_us")[event]),
         numbers(high | offset),
-        numbers(block.column("ordinal")[event] << 32 | found.number),
-        _gtids(block, rows, event),
-        _repeated(block.file, found.rows),
+        numbers(block.column("ordinal")[event] << 32 | images.number),
+        _gtids(block, images, event),
+        _repeated(block.file, rows),
         numbers(offset),
-        changed_names(block.raw[0], found, [column for column in schema.columns if column.name in rows.columns]),
-        absent_names(found, names, [name for name in fields.names if name not in rows.columns]),
-        list_operations(found.rows, names, rows.operations),
     ]
-    return arrays
 
 
 def _kinds(kinds: NDArray[np.uint8]) -> pa.Array:
@@ -136,10 +155,10 @@ def _moments(micros: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(_MOMENT, micros.size, [None, pa.py_buffer(np.ascontiguousarray(micros))])
 
 
-def _gtids(block: Block, rows: Rows, event: NDArray[np.int64]) -> pa.Array:
+def _gtids(block: Block, images: Images, event: NDArray[np.int64]) -> pa.Array:
     if event.size < _FEW:
         return render_gtids(block.gtids[event], block.tags)
-    return render_gtids(block.gtids[rows.events], block.tags).take(numbers(rows.located.event))
+    return render_gtids(block.gtids[images.events], block.tags).take(numbers(images.event))
 
 
 def _repeated(text: str, rows: int) -> pa.Array:
@@ -153,13 +172,12 @@ def _many(text: str) -> pa.Array:
     return texts([text]).take(numbers(np.zeros(_REMEMBERED_ROWS, np.int8)))
 
 
-def _offsets(block: Block, rows: Rows) -> NDArray[np.int64]:
+def _offsets(block: Block, images: Images) -> NDArray[np.int64]:
     """File offset of each image. What was compressed has a share of the file, not a place."""
-    found = rows.located
     _, starts, sizes = block.raw
-    position, span = block.column("position")[rows.events], block.column("span")[rows.events]
-    starts, sizes = starts[rows.events], sizes[rows.events]
+    position, span = block.column("position")[images.events], block.column("span")[images.events]
+    starts, sizes = starts[images.events], sizes[images.events]
     if np.array_equal(span, sizes):
-        return (position - starts)[found.event] + found.start
-    inside = found.start - starts[found.event]
-    return position[found.event] + inside * span[found.event] // sizes[found.event]
+        return (position - starts)[images.event] + images.start
+    inside = images.start - starts[images.event]
+    return position[images.event] + inside * span[images.event] // sizes[images.event]

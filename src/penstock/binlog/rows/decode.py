@@ -47,6 +47,16 @@ def _layout(schema: TableSchema, names: frozenset[str]) -> Layout:
     )
 
 
+def choice_for(block: Block, choice: Decoding) -> Decoding:
+    """The choice with what follows from the server that wrote the block."""
+    return replace(choice, json_doubles="1") if block.server_version.startswith("5.7") else choice
+
+
+def has_old_times(schema: TableSchema, server_version: str) -> bool:
+    """Whether rows may be cut at wrong places: MariaDB does not log the width of times in the format before 5.6."""
+    return "MariaDB" in server_version and bool(_OLD & {column.type for column in schema.columns})
+
+
 def decode_rows(
     block: Block, events: NDArray[np.int64], schema: TableSchema, names: Sequence[str], choice: Decoding = DEFAULT
 ) -> Iterator[Rows]:
@@ -57,9 +67,8 @@ def decode_rows(
     data, starts, sizes = block.raw
     starts = starts[events]
     ends = starts + sizes[events] - block.column("checksum")[events]
-    is_old = "MariaDB" in block.server_version and bool(_OLD & {column.type for column in schema.columns})
-    if block.server_version.startswith("5.7"):
-        choice = replace(choice, json_doubles="1")
+    is_old = has_old_times(schema, block.server_version)
+    choice = choice_for(block, choice)
     wanted = frozenset(names)
     chosen = [column for column in schema.columns if column.name in wanted]
     source = _Source(block, events, schema, data, chosen, choice)

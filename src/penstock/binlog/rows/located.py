@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 # before image does not carry, so that nobody can know it: these lie at UNKNOWN minus the offset.
 NULL, ABSENT, UNKNOWN = -1, -2, -3
 _INSERTS, _UPDATES = (23, 30), (24, 31, 39)
-_KIND_OF = np.full(256, 3, np.uint8)  # ChangeKind, by the event's type; of an update the image before
-_KIND_OF[list(_INSERTS)], _KIND_OF[list(_UPDATES)] = 0, 1
+KIND_OF_EVENT = np.full(256, 3, np.uint8)  # ChangeKind, by the event's type; of an update the image before
+KIND_OF_EVENT[list(_INSERTS)], KIND_OF_EVENT[list(_UPDATES)] = 0, 1
 
 
 class Located:
@@ -147,7 +147,7 @@ class Located:
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
         """ChangeKind."""
-        kinds = _KIND_OF[self._event_kinds][self.event - self._first]
+        kinds = KIND_OF_EVENT[self._event_kinds][self.event - self._first]
         if (kinds == 1).any():
             kinds[kinds == 1] += (self.number[kinds == 1] & 1).astype(np.uint8)
         return kinds

@@ -8,7 +8,7 @@
 A transaction of which a block has all and nothing else is to be shown is not shown.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,20 +19,23 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry
 from penstock.binlog.events.layout import EventType as LogEvent
 from penstock.binlog.events.query import begin_with
+from penstock.binlog.rows.decode import has_old_times
+from penstock.binlog.rows.mixed import are_alone
+from penstock.binlog.rows.programs import MOST_TABLES, TablePrograms
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.filter import ColumnRules
 from penstock.inspect.note import note_texts
-from penstock.model import TableSchema
+from penstock.model import Column, TableSchema
 from penstock.render.canal import entry_kernels as kernels
 from penstock.render.canal.gtids import Clocks
+from penstock.render.canal.mixed_rows import MixedEvents, write_mixed_rows
 from penstock.render.canal.notes import WaitingNotes, are_shown
 from penstock.render.canal.rows import WrittenRows, write_rows
 from penstock.render.canal.statements import Said, Wanted, said_by, said_of_note
-from penstock.render.canal.tables import TablePlan, joined, names_of, plan_table
+from penstock.render.canal.tables import TablePlan, frames_of, joined, names_of, plan_table
 from penstock.render.canal.values import Values
 
-_REMEMBERED = 4_096  # tables
 _ROWS = {
     LogEvent.WRITE_ROWS_V1: EventType.INSERT, LogEvent.WRITE_ROWS_V2: EventType.INSERT,
     LogEvent.UPDATE_ROWS_V1: EventType.UPDATE, LogEvent.UPDATE_ROWS_V2: EventType.UPDATE,
@@ -50,14 +53,15 @@ _TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(Entr
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
 _XA_OUTCOMES = [int(EventType.XACOMMIT), int(EventType.XAROLLBACK)]
 _ZERO_END = protobuf.text(2, "0")  # of a transaction without a number
-DeclaredOf = Callable[[Block, int], Sequence[str]]  # the types of a table's columns, by its id in a block
+# For a block: the types of the columns of a table as they were declared, by its id in the block.
+DeclaredIn = Callable[[Block], Callable[[int], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
     """What a client is to see, and how."""
 
-    declared: DeclaredOf
+    declared: DeclaredIn
     values: Values = field(default_factory=Values)
     columns: ColumnRules = field(default_factory=ColumnRules)
     wants: Wanted | None = None  # statements about these tables; rows of others are hidden already
@@ -82,24 +86,53 @@ class Entries:
 
     def __init__(self, rendering: Rendering) -> None:
         self._rendering = rendering
-        self._plans: dict[tuple[bytes, str, tuple[str, ...]], TablePlan] = {}
+        self._plans: dict[bytes, tuple[str, Sequence[str], TablePlan]] = {}  # by table map
+        self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], TablePlan]] = {}
+        self._programs = self._no_programs()
         self._notes = WaitingNotes()
         self.clocks = Clocks()
 
     def of(self, block: Block) -> Written:
         return _Page(self, self._notes.joined(block), self._rendering).written()
 
-    def plan(self, block: Block, number: int) -> TablePlan:
-        declared = tuple(self._rendering.declared(block, number))
-        key = block.tables[number], block.server_version, declared
-        found = self._plans.get(key)
-        if found is None:
-            if len(self._plans) >= _REMEMBERED:
-                self._plans.clear()
-            table = _told_apart(block.schema_of(number), declared)
-            columns = self._rendering.columns.columns_of(table)
-            found = self._plans[key] = plan_table(table, columns, declared, self._rendering.values)
+    @property
+    def programs(self) -> TablePrograms:
+        """Of the plans that were given for the last block."""
+        return self._programs
+
+    def plans(self, block: Block, numbers: Sequence[int]) -> list[TablePlan]:
+        """Of the tables with these ids in the block."""
+        if self._programs.is_full or len(self._plans) >= MOST_TABLES:
+            self._plans, self._shapes, self._programs = {}, {}, self._no_programs()
+        declared_of, version = self._rendering.declared(block), block.server_version
+        found = list[TablePlan]()
+        for number in numbers:
+            body, declared = block.tables[number], declared_of(number)
+            known = self._plans.get(body)
+            if known is None or known[0] != version or known[1] != declared or number in block.problems:
+                known = self._plans[body] = version, declared, self._plan(block, number, declared)
+            found.append(known[2])
         return found
+
+    def _plan(self, block: Block, number: int, declared: Sequence[str]) -> TablePlan:
+        """Tables that differ in their names only share all but these."""
+        logged = block.schema_of(number)
+        shown = self._rendering.columns.columns_of(logged)
+        names = None if shown is logged.columns else tuple(column.name for column in shown)
+        key = id(logged.columns), logged.key, tuple(declared), names, block.server_version
+        known = self._shapes.get(key)
+        if known is None:
+            table = _told_apart(logged, declared)
+            plan = plan_table(table, self._rendering.columns.columns_of(table), declared, self._rendering.values)
+            if not has_old_times(table, block.server_version):
+                plan = replace(plan, program=self._programs.add(table, plan.columns, frames_of(plan)))
+            # With the columns by whose identity it is found: they live as long as it does.
+            known = self._shapes[key] = logged.columns, plan
+        plan = known[1]
+        return replace(plan, table=replace(plan.table, name=logged.name), names=names_of(logged.name))
+
+    def _no_programs(self) -> TablePrograms:
+        return TablePrograms(has_labels=self._rendering.values.style == "penstock")
 
 
 def _told_apart(table: TableSchema, declared: Sequence[str]) -> TableSchema:
@@ -119,6 +152,7 @@ class _Page:
         self._entries, self._block, self._rendering = entries, block, rendering
         self._names = [protobuf.number(1, 1) + protobuf.text(2, block.file), b""]
         self._ready = list[bytes]()
+        self._ready_bytes = 0
         self._facts = np.zeros((kernels.FACTS, len(block)), np.int64)
         self._facts[kernels.NAMES] = 1
         self._is_entry = np.zeros(len(block), np.bool_)
@@ -146,22 +180,41 @@ class _Page:
         block, facts = self._block, self._facts
         events = np.flatnonzero(block.column("entry") == _ANY_ROWS)
         ids = block.column("table_id")[events]
+        numbers = distinct(ids)
+        plans = self._entries.plans(block, numbers)
+        table = np.searchsorted(np.array(numbers, np.int64), ids)
+        facts[kernels.NAMES, events] = len(self._names) + table
+        self._names += [plan.names for plan in plans]
+        self._is_entry[events] = True
+        facts[kernels.FIRST, events] = facts[kernels.LAST, events] = 0
         pieces, done = list[NDArray[np.uint8]](), 0
-        for number in distinct(ids):
-            plan = self._entries.plan(block, number)
-            own = events[ids == number]
-            self._is_entry[own] = True
-            facts[kernels.NAMES, own] = self._name(names_of(plan.table.name))
-            facts[kernels.FIRST, own] = facts[kernels.LAST, own] = done
-            for rows in write_rows(block, own, plan, self._rendering.values):
-                self._place(rows, done)
-                pieces.append(rows.data)
-                done += rows.data.size
+        for rows in self._rows(events, table, plans):
+            self._place(rows, done)
+            pieces.append(rows.data)
+            done += rows.data.size
         facts[kernels.TABLE_ID, events] = ids
         facts[kernels.ENTRY_TYPE, events] = EntryType.ROWDATA
         facts[kernels.EVENT_TYPE, events] = _ROW_TYPES[block.column("kind")[events]]
         facts[kernels.STORE, events] = kernels.ROWS
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0, np.uint8)])
+
+    def _rows(
+        self, events: NDArray[np.int64], table: NDArray[np.int64], plans: Sequence[TablePlan]
+    ) -> Iterator[WrittenRows]:
+        """Tables with few rows together, the others one after the other; `table` is the number of each event's plan."""
+        block, values = self._block, self._rendering.values
+        program = np.array([plan.program for plan in plans], np.int64)
+        alone = are_alone(block, events, table, len(plans)) | (program < 0)
+        if not alone.all():
+            mixed = ~alone[table]
+            several = MixedEvents(block, events[mixed], self._entries.programs, program[table[mixed]])
+            rows = write_mixed_rows(several, values)
+            if rows is None:
+                alone[:] = True
+            else:
+                yield rows
+        for number in np.flatnonzero(alone).tolist():
+            yield from write_rows(block, events[table == number], plans[number], values)
 
     def _place(self, rows: WrittenRows, done: int) -> None:
         """An event whose rows came in several pieces has them one after the other."""
@@ -245,9 +298,10 @@ class _Page:
         return len(self._names) - 1
 
     def _store(self, raw: bytes) -> tuple[int, int]:
-        first = sum(map(len, self._ready))
+        first = self._ready_bytes
         self._ready.append(raw)
-        return first, first + len(raw)
+        self._ready_bytes += len(raw)
+        return first, self._ready_bytes
 
     def _written(self, rows: NDArray[np.uint8]) -> Written:
         block, events = self._block, np.flatnonzero(self._is_entry)

@@ -17,8 +17,8 @@ from penstock.binlog.kernel import BYTES, I32S_2D, I64, I64S, I64S_2D_IN, I64S_I
 from penstock.canal.protobuf import put_varint, varint_size
 
 VALUE, NULL, WIDE, ABSENT = 0, 1, 2, 3  # what a cell is
-FRAMES, _TAIL = 4, 3  # of a column
-_ROW_DATA, _BEFORE, _AFTER, _UPDATED, _IS_NULL, _VALUE = 0x62, 0x0A, 0x12, 0x28, 0x30, 0x42  # tags
+FRAMES, TAIL = 4, 3  # of a column
+ROW_DATA, BEFORE, AFTER, UPDATED, IS_NULL, VALUE_TAG = 0x62, 0x0A, 0x12, 0x28, 0x30, 0x42  # tags
 
 
 @shared
@@ -37,7 +37,7 @@ def _is_same(texts: Any, bounds: Any, cells: Any, column: Any, one: Any, other: 
 
 
 @shared
-def _frame_size(frames: Any, which: Any) -> Any:
+def frame_size(frames: Any, which: Any) -> Any:
     return frames[which + 1] - frames[which]
 
 
@@ -51,7 +51,7 @@ def _measure(bounds: Any, cells: Any, frames: Any, updated: Any, sizes: Any, ima
             sizes[image, column] = 0
             continue
         # isNull takes two bytes
-        size = _frame_size(frames, FRAMES * column + cell) + _frame_size(frames, FRAMES * column + _TAIL) + 2
+        size = frame_size(frames, FRAMES * column + cell) + frame_size(frames, FRAMES * column + TAIL) + 2
         if updated[image, column]:
             size += 2
         length = bounds[column, image + 1] - bounds[column, image]
@@ -99,8 +99,8 @@ def measure_rows(
 
 
 @shared
-def _put_frame(frames: Any, frame_texts: Any, which: Any, out: Any, at: Any) -> Any:
-    size = _frame_size(frames, which)
+def put_frame(frames: Any, frame_texts: Any, which: Any, out: Any, at: Any) -> Any:
+    size = frame_size(frames, which)
     copy_next(out, at, frame_texts, frames[which], size)
     return at + size
 
@@ -116,19 +116,19 @@ def _write(
             continue
         out[np.uint64(at)] = tag
         at = put_varint(sizes[image, column], out, at + 1)
-        at = _put_frame(frames, frame_texts, FRAMES * column + cell, out, at)
+        at = put_frame(frames, frame_texts, FRAMES * column + cell, out, at)
         if updated[image, column]:
-            out[np.uint64(at)], out[np.uint64(at + 1)] = _UPDATED, 1
+            out[np.uint64(at)], out[np.uint64(at + 1)] = UPDATED, 1
             at += 2
-        out[np.uint64(at)], out[np.uint64(at + 1)] = _IS_NULL, 1 if cell == NULL else 0
+        out[np.uint64(at)], out[np.uint64(at + 1)] = IS_NULL, 1 if cell == NULL else 0
         at += 2
         length = bounds[column, image + 1] - bounds[column, image]
         if cell != NULL and length:
-            out[np.uint64(at)] = _VALUE
+            out[np.uint64(at)] = VALUE_TAG
             at = put_varint(length, out, at + 1)
             copy_next(out, at, texts, bounds[column, image], length)
             at += length
-        at = _put_frame(frames, frame_texts, FRAMES * column + _TAIL, out, at)
+        at = put_frame(frames, frame_texts, FRAMES * column + TAIL, out, at)
     return at
 
 
@@ -140,12 +140,12 @@ def write_rows(
     """What was measured; `out` has as many bytes as the last row's end says."""
     at = np.int64(0)
     for i in range(before.size):
-        out[np.uint64(at)] = _ROW_DATA
+        out[np.uint64(at)] = ROW_DATA
         at = put_varint(inner[i], out, at + 1)
         if before[i] >= 0:
-            at = _write(_BEFORE, texts, bounds, cells, frames, frame_texts, updated, sizes, before[i], out, at)
+            at = _write(BEFORE, texts, bounds, cells, frames, frame_texts, updated, sizes, before[i], out, at)
         if after[i] >= 0:
-            at = _write(_AFTER, texts, bounds, cells, frames, frame_texts, updated, sizes, after[i], out, at)
+            at = _write(AFTER, texts, bounds, cells, frames, frame_texts, updated, sizes, after[i], out, at)
 
 
 @kernel(I64(BYTES, I64S_IN))

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.canal import protobuf
 from penstock.model import Column, TableName, TableSchema
+from penstock.render.canal.row_kernels import FRAMES
 from penstock.render.canal.values import Values
 
 
@@ -17,8 +19,10 @@ class TablePlan:
 
     table: TableSchema
     columns: tuple[Column, ...]  # that are shown
+    names: bytes  # of the table, as a header has them
     frames: NDArray[np.int64]  # bounds
     frame_texts: NDArray[np.uint8]
+    program: int = -1  # of the table among those of its client; -1: it is decoded by itself
 
 
 def plan_table(table: TableSchema, columns: Sequence[Column], declared: Sequence[str], values: Values) -> TablePlan:
@@ -26,11 +30,17 @@ def plan_table(table: TableSchema, columns: Sequence[Column], declared: Sequence
     frames = list[bytes]()
     for index, column in enumerate(table.columns):
         if column in columns:
-            types = values.types(column)
-            for sql_type in (types.value, types.null, types.wide):
-                frames.append(_head(index, sql_type, column.name, is_key=column.name in table.key))
+            types, is_key = values.types(column), column.name in table.key
+            frames += [_head(index, sql_type, column.name, is_key=is_key) for sql_type in types.all]
             frames.append(protobuf.text(10, declared[index]))
-    return TablePlan(table, tuple(columns), *joined(frames))
+    return TablePlan(table, tuple(columns), names_of(table.name), *joined(frames))
+
+
+def frames_of(plan: TablePlan) -> list[bytes]:
+    """FRAMES texts for every column of the table; those of a column that is not shown are empty."""
+    raw, bounds, shown = plan.frame_texts.tobytes(), plan.frames.tolist(), {column.name for column in plan.columns}
+    frames = (raw[first:stop] for first, stop in pairwise(bounds))
+    return [next(frames) if column.name in shown else b"" for column in plan.table.columns for _ in range(FRAMES)]
 
 
 def _head(index: int, sql_type: int, name: str, *, is_key: bool) -> bytes:

@@ -66,6 +66,11 @@ class SqlTypes:
     null: int
     wide: int
 
+    @property
+    def all(self) -> tuple[int, int, int]:
+        """In the order of the frames of a column."""
+        return self.value, self.null, self.wide
+
 
 @dataclass(frozen=True, slots=True)
 class Values:

@@ -21,7 +21,7 @@ from penstock.errors import SchemaError, TableAlteredError
 from penstock.filter import ColumnRules, explain
 from penstock.instance import Instance
 from penstock.model import TableName, TableSchema
-from penstock.render.json_rows import ROW_FIELDS, json_rows
+from penstock.render.json_rows import ROW_FIELDS, JsonRows
 from penstock.server.flight.request import Request
 from penstock.store.client import TableFilter
 
@@ -75,11 +75,11 @@ class RowsShape(Shape):
 
     def __init__(self, instance: Instance, wanted: TableFilter | None) -> None:
         self._wanted = wanted
-        self._columns = ColumnRules.of(instance.settings.filter.columns)
+        self._rows = JsonRows(ColumnRules.of(instance.settings.filter.columns).columns_of)
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
         shown = block if self._wanted is None else block.rows_where(self._wanted)
-        if (found := json_rows(shown, self._columns.columns_of)) is not None:
+        if (found := self._rows.of(shown)) is not None:
             yield found, None
 
 

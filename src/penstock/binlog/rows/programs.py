@@ -1,0 +1,139 @@
+"""Tables as flat arrays, by which one kernel walks the rows of many tables.
+
+A program is what the kernel has to know of one version of a table: how far each field reaches, and of which kind its
+values are. Columns of different tables are of the same kind when their values are decoded and written alike, whatever
+the columns are called: all values of a kind are decoded in one call. Programs are only ever added; whoever holds too
+many of them begins with an empty set.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.binlog.values.column import wire_of
+from penstock.model import Column, TableSchema, WireType
+
+# Cells of a column.
+PREFIX, WIDTH, KIND = 0, 1, 2
+_CELLS = 3
+HIDDEN = -1  # as a KIND: the column is not shown
+MOST_TABLES = 1 << 16
+MOST_TEXT_BYTES = 64 << 20
+_LABELLED = {WireType.ENUM, WireType.SET}
+_SIZE_IN_PREFIX = {
+    WireType.VARCHAR, WireType.VARCHAR_COMPRESSED, WireType.BLOB, WireType.BLOB_COMPRESSED, WireType.JSON,
+    WireType.GEOMETRY, WireType.VECTOR,
+}  # fmt: skip
+
+
+def kind_of(column: Column, *, has_labels: bool) -> Column:
+    """A column that stands for all whose values are decoded and written as those of this one."""
+    is_sized = column.type not in _SIZE_IN_PREFIX and (column.type is not WireType.STRING or column.charset == "binary")
+    return replace(
+        column,
+        name="",
+        size=column.size if is_sized else 0,
+        nullable=True,
+        labels=column.labels if has_labels else (),
+        geometry=0,
+        dimension=0,
+        is_visible=True,
+    )
+
+
+class Growing:
+    """An array that is appended to; `view` is what it holds."""
+
+    def __init__(self, dtype: Any, width: int = 0) -> None:
+        self._data: NDArray[Any] = np.empty((64, width) if width else 64, dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def view(self) -> NDArray[Any]:
+        """Views that were taken before stay as they are."""
+        return self._data[: self._size]
+
+    def append(self, values: NDArray[Any]) -> None:
+        stop = self._size + len(values)
+        if stop > len(self._data):
+            larger = np.empty((2 * stop, *self._data.shape[1:]), self._data.dtype)
+            larger[: self._size] = self.view
+            self._data = larger
+        self._data[self._size : stop] = values
+        self._size = stop
+
+
+class GrowingTexts:
+    """Texts one after the other; text i lies between bounds i and i + 1."""
+
+    def __init__(self) -> None:
+        self._bytes, self._bounds = Growing(np.uint8), Growing(np.int64)
+        self._bounds.append(np.zeros(1, np.int64))
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        return self._bounds.view
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        return self._bytes.view
+
+    def append(self, texts: Sequence[bytes]) -> None:
+        first = len(self._bytes)
+        self._bytes.append(np.frombuffer(b"".join(texts), np.uint8))
+        self._bounds.append(first + np.cumsum([len(text) for text in texts], dtype=np.int64))
+
+
+class TablePrograms:
+    """`add` a table and use its number. With `has_labels`, an ENUM or SET is shown by its labels."""
+
+    def __init__(self, *, has_labels: bool) -> None:
+        self.kinds: list[Column] = []
+        self.texts = GrowingTexts()  # of columns: as many for each as who adds a table gives
+        self._has_labels = has_labels
+        self._kinds: dict[Column, int] = {}
+        self._columns, self._bounds = Growing(np.int64, _CELLS), Growing(np.int64)
+        self._bounds.append(np.zeros(1, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= MOST_TABLES or self.texts.data.size >= MOST_TEXT_BYTES
+
+    @property
+    def bounds(self) -> NDArray[np.int64]:
+        """The columns of program p are bounds[p] … bounds[p + 1] - 1."""
+        return self._bounds.view
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """A line per column of each table: PREFIX, WIDTH, KIND."""
+        return self._columns.view
+
+    def add(self, table: TableSchema, shown: Iterable[Column], texts: Sequence[bytes]) -> int:
+        """`texts` has the same number of texts for each column of the table, also for those that are not shown."""
+        are_shown = {column.name for column in shown}
+        lines = list[tuple[int, int, int]]()
+        for column in table.columns:
+            wire = wire_of(column)
+            lines.append((wire.length_bytes, wire.width, self._kind(column) if column.name in are_shown else HIDDEN))
+        self._columns.append(np.array(lines, np.int64).reshape(-1, _CELLS))
+        self._bounds.append(np.array([len(self._columns)], np.int64))
+        self.texts.append(texts)
+        return len(self) - 1
+
+    def _kind(self, column: Column) -> int:
+        kind = kind_of(column, has_labels=self._has_labels and column.type in _LABELLED)
+        found = self._kinds.get(kind)
+        if found is None:
+            found = self._kinds[kind] = len(self.kinds)
+            self.kinds.append(kind)
+        return found

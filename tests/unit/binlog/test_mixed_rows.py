@@ -1,0 +1,129 @@
+"""The walk over rows of many tables, beside the twin of the walk over one; and what the columns of a kind share."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.binlog.rows.mixed import MixedRows, walk_rows
+from penstock.binlog.rows.programs import GrowingTexts, TablePrograms, kind_of
+from penstock.binlog.values.column import wire_of
+from penstock.model import Column, TableName, TableSchema, WireType
+from tests.twins import locate as twin
+from tests.twins.log import LogWriter
+from tests.twins.strategy import broken, columns, examples, tables, write_rows
+
+
+@st.composite
+def mixed_events(draw: st.DrawFn) -> tuple[list[TableSchema], list[tuple[int, bytes]], bool]:
+    """Tables, rows events with the number of the table of each, and whether they have checksums."""
+    log = LogWriter(is_checksummed=draw(st.booleans()))
+    several = [draw(tables(st.integers(1, 9), f"t{number}")) for number in range(draw(st.integers(1, 5)))]
+    events = list[tuple[int, bytes]]()
+    for number in draw(st.lists(st.integers(0, len(several) - 1), min_size=1, max_size=8)):
+        before = len(log.data)
+        draw(write_rows(log, number, several[number]))
+        events.append((number, bytes(log.data[before:])))
+    return several, events, log.is_checksummed
+
+
+def walked(several: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> MixedRows | None:
+    programs = TablePrograms(has_labels=True)
+    numbers = [programs.add(table, table.columns[::2], []) for table in several]
+    sizes = [len(raw) for _, raw in events]
+    starts = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    data = np.frombuffer(b"".join(raw for _, raw in events), np.uint8)
+    program = np.array([numbers[number] for number, _ in events], np.int64)
+    return walk_rows(data, starts, starts + np.array(sizes, np.int64) - checksum, programs, program)
+
+
+def assert_agrees(several: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> None:
+    found = walked(several, events, checksum)
+    wires = [[(wire_of(c).length_bytes, wire_of(c).width) for c in table.columns] for table in several]
+    expected = [twin.locate(raw, checksum, wires[number]) for number, raw in events]
+    if any(isinstance(images, int) for images in expected):
+        assert found is None
+        return
+    assert found is not None
+    images = [(e, image) for e, several_images in enumerate(expected) for image in several_images]  # type: ignore[union-attr]
+    start, seen, kinds = 0, 0, np.repeat(np.arange(len(found.programs.kinds)), np.diff(found.kind_bounds))
+    starts = np.cumsum([0, *(len(raw) for _, raw in events)])
+    assert found.event.tolist() == [e for e, _ in images]
+    assert found.kind.tolist() == [image.kind for _, image in images]
+    for i, (e, image) in enumerate(images):
+        number, _ = events[e]
+        start = int(starts[e])
+        assert int(found.start[i]) == start + image.start
+        for c, (offset, length) in enumerate(image.fields):
+            cell = int(found.cells[found.cell[i] + c])
+            if offset < 0:
+                assert cell == offset
+            elif c % 2:
+                assert cell < 0  # a column that is not shown
+            else:
+                assert (int(found.offsets[cell]), int(found.lengths[cell])) == (start + offset, length)
+                column = several[number].columns[c]
+                assert found.programs.kinds[kinds[cell]] == kind_of(column, has_labels=bool(column.labels))
+                seen += 1
+    assert seen == found.offsets.size
+
+
+@examples(60)
+@given(mixed_events())
+def test_agrees_with_the_twin_of_one_table(case: tuple[list[TableSchema], list[tuple[int, bytes]], bool]) -> None:
+    several, events, is_checksummed = case
+    assert_agrees(several, events, 4 * is_checksummed)
+
+
+@examples(80)
+@given(mixed_events(), st.data())
+def test_agrees_with_the_twin_on_broken_rows(
+    case: tuple[list[TableSchema], list[tuple[int, bytes]], bool], data: st.DataObject
+) -> None:
+    several, events, is_checksummed = case
+    which = data.draw(st.integers(0, len(events) - 1))
+    number, raw = events[which]
+    events[which] = number, data.draw(broken(raw, first=27).filter(lambda cut: len(cut) >= 31))
+    assert_agrees(several, events, 4 * is_checksummed)
+
+
+@examples(60)
+@given(columns("a"))
+def test_columns_of_one_type_are_of_one_kind_whatever_they_are_called(column: Column) -> None:
+    other = replace(column, name="b", nullable=not column.nullable)
+    assert kind_of(column, has_labels=True) == kind_of(other, has_labels=True)
+
+
+def test_columns_that_are_written_differently_are_of_different_kinds() -> None:
+    text = Column("a", WireType.VARCHAR, size=20, charset="utf8mb4")
+    assert kind_of(text, has_labels=False) == kind_of(replace(text, size=300), has_labels=False)
+    assert kind_of(text, has_labels=False) != kind_of(replace(text, charset="latin1"), has_labels=False)
+    price = Column("a", WireType.NEWDECIMAL, precision=10, scale=2)
+    assert kind_of(price, has_labels=False) != kind_of(replace(price, scale=3), has_labels=False)
+    binary = Column("a", WireType.STRING, size=8, charset="binary")
+    assert kind_of(binary, has_labels=False) != kind_of(replace(binary, size=9), has_labels=False)
+    enum = Column("a", WireType.ENUM, size=1, labels=("x",))
+    assert kind_of(enum, has_labels=False) == kind_of(replace(enum, labels=("y",)), has_labels=False)
+    assert kind_of(enum, has_labels=True) != kind_of(replace(enum, labels=("y",)), has_labels=True)
+
+
+def test_programs_stay_what_they_were_when_others_are_added() -> None:
+    programs = TablePrograms(has_labels=False)
+    first = programs.add(TableSchema(TableName("d", "t"), (Column("a", WireType.LONG),)), (), [b"one"])
+    bounds, data = programs.texts.bounds, programs.texts.data
+    for number in range(500):
+        wide = tuple(Column(f"c{k}", WireType.LONGLONG) for k in range(number % 7 + 1))
+        programs.add(TableSchema(TableName("d", f"t{number}"), wide), wide, [b"x" * number] * len(wide))
+    assert (bounds.tolist(), data.tobytes()) == ([0, 3], b"one")
+    assert programs.columns[programs.bounds[first] : programs.bounds[first + 1]].tolist() == [[0, 4, -1]]
+    assert len(programs) == 501
+
+
+def test_texts_lie_between_their_bounds() -> None:
+    texts = GrowingTexts()
+    texts.append([b"a", b"", b"bc"])
+    texts.append([])
+    texts.append([b"d" * 100])
+    found = [texts.data[first:stop].tobytes() for first, stop in zip(texts.bounds, texts.bounds[1:], strict=False)]
+    assert found == [b"a", b"", b"bc", b"d" * 100]

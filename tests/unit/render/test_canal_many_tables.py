@@ -1,0 +1,87 @@
+"""canal's entries of blocks with many tables: the same bytes as table by table, and no more work for more tables."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.file import LogFile
+from penstock.config import ColumnSettings
+from penstock.errors import BinlogError, PenstockError
+from penstock.filter import ColumnRules
+from penstock.render.canal import Entries, Rendering
+from penstock.render.canal.values import Values
+from penstock.render.canal.zone import checked_zone
+from penstock.schema.declared import declared_types
+from tests.twins.event import MAGIC
+from tests.twins.log import LogWriter
+from tests.twins.strategy import broken, examples, logs
+from tests.unit.render.mixed_tables import calls_of, many_tables, spread, table_by_table
+
+MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
+    return lambda number: declared_types(block.schema_of(number), block.server_version)
+
+
+def rendered(path: Path, rendering: Rendering) -> list[Any]:
+    """The bytes of each block; of one that cannot be decoded what is said of it."""
+    found, entries = list[Any](), Entries(rendering)
+    try:
+        for block in LogFile(path):
+            try:
+                found.append(entries.of(block).data.tobytes())
+            except PenstockError as error:
+                found.append(str(error))
+    except BinlogError as error:
+        found.append(str(error))
+    return found
+
+
+def assert_same(path: Path, rendering: Rendering) -> None:
+    together = rendered(path, rendering)
+    with table_by_table():
+        assert together == rendered(path, rendering)
+
+
+@given(many_tables(), st.sampled_from(("canal", "penstock")), st.sampled_from(("UTC", "America/New_York")))
+@MANY
+def test_tables_together_give_the_bytes_of_each_alone(tmp_path: Path, log: LogWriter, style: Any, zone: str) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + bytes(log.data))
+    assert_same(path, Rendering(declared, Values(style, checked_zone(zone))))
+
+
+@given(logs(files=1), st.data())
+@MANY
+def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWriter, data: st.DataObject) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + data.draw(broken(bytes(log.data), first=200)))
+    assert_same(path, Rendering(declared))
+
+
+def test_a_column_that_is_left_out_is_left_out_of_all_tables_together(tmp_path: Path) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + bytes(spread(12, 4).data))
+    rules = ColumnRules.of([ColumnSettings(table=r"shop\..*", drop=["name"])])
+    assert_same(path, Rendering(declared, columns=rules))
+    (raw,) = rendered(path, Rendering(declared, columns=rules))
+    assert b"name" not in raw
+    assert b"price" in raw
+
+
+def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
+    """Of 600 rows in one block: over 300 tables there are a few calls for each table, not a few hundred."""
+    found = dict[int, int]()
+    for count in (3, 300):
+        path = tmp_path / f"{count}.000001"
+        path.write_bytes(MAGIC + bytes(spread(600, count).data))
+        (block,) = LogFile(path)
+        entries = Entries(Rendering(declared))
+        assert len(entries.of(block)) == 3 * 600  # what is remembered of the tables is found out
+        found[count] = calls_of(lambda: entries.of(block))  # noqa: B023 - called at once
+    assert found[300] - found[3] < 300 * 20
