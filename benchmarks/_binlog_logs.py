@@ -15,6 +15,7 @@ from pathlib import Path
 from pymysql.cursors import Cursor
 
 from benchmarks._binlog_shapes import MARIADB, SHAPES, Shape
+from benchmarks._scale import is_tiny
 from penstock.testing import DatabaseServer, MariaDB, OptionValue, build_once, cache_folder
 from tests.services import SERVICES
 from tests.services.mysql import MySQL
@@ -55,7 +56,8 @@ def logs_of(server: str, shapes: Sequence[Shape] = SHAPES) -> list[Log]:
     found: list[Log] = []
     for shape in shapes:
         if server in shape.servers:
-            target = cache_folder() / f"bench-binlog-{_EDITION}-{server}-{shape.name}"
+            size = "-tiny" if is_tiny() else ""
+            target = cache_folder() / f"bench-binlog-{_EDITION}-{server}-{shape.name}{size}"
             build_once(target, lambda folder, shape=shape: _make(folder, server, shape), say)
             version = json.loads((target / "about.json").read_text(encoding="utf-8"))["version"]
             found.append(Log(shape, server, version, target / "binlog.000001"))

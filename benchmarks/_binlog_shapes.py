@@ -6,6 +6,9 @@ Invariant: all values follow from the row's number, so a log made anew holds the
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from benchmarks._scale import scaled
+
+_TINY_ROWS = 2000
 MARIADB, MYSQL = "mariadb", "mysql9"
 # MySQL 9.6 and later have no MD5 without a component.
 _HASH = "SHA2(n, 256)"
@@ -31,6 +34,10 @@ class Shape:
     updated: int  # rows from the first on that are updated once
     step: int  # rows of one statement; 1 is a transaction for each row
     servers: tuple[str, ...] = (MARIADB, MYSQL)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", scaled(self.rows, _TINY_ROWS))
+        object.__setattr__(self, "updated", scaled(self.updated, _TINY_ROWS))
 
     def images(self, rows: int | None = None) -> int:
         """Row images in the log when this many rows are written: an update has two."""

@@ -13,10 +13,11 @@ from typing import Any
 
 import yaml
 
+from benchmarks._scale import scaled
 from penstock.testing import DatabaseServer, free_port, poll_until
 from tests.services.canal_client import JAVA_CLIENT, Driver
 
-ROWS = 1_000_000
+ROWS = scaled(1_000_000, 4000)
 SIZE = 4096  # of a batch, in KiB
 _TABLE = (
     "CREATE TABLE shop.t (id INT PRIMARY KEY, name VARCHAR(60), price DECIMAL(10,2), qty INT UNSIGNED, weight DOUBLE,"
@@ -28,6 +29,7 @@ _INSERT = (
     " REPEAT('lorem ', 1 + seq % 5), seq * 1000003 FROM seq_{}_to_{}"
 )
 _TICKS = 100
+_STOP_S = 30
 
 
 @dataclass
@@ -105,7 +107,11 @@ def serving(source: DatabaseServer, start: str | None, folder: Path) -> Iterator
         yield Running(process.pid, port, flight)
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 @contextmanager

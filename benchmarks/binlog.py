@@ -15,9 +15,10 @@ from benchmarks._binlog_logs import Log, logs_of, say, tool_of
 from benchmarks._binlog_readers import Penstock, Speed, Time, follow, one_core, run_tool
 from benchmarks._binlog_shapes import MARIADB, MYSQL, ORDERS
 from benchmarks._report import print_figures, print_table
+from benchmarks._scale import scaled
 
-ROUNDS = 3
-FOLLOWED_ROWS = 10_000
+ROUNDS = scaled(3, 1)
+FOLLOWED_ROWS = scaled(10_000, 200)
 SERVERS = (MARIADB, MYSQL)
 
 

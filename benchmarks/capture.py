@@ -22,10 +22,11 @@ from typing import Any
 from benchmarks._binlog_logs import Log, logs_of, say, served, tool_of
 from benchmarks._binlog_shapes import HUGE, MARIADB, MYSQL, ORDERS, TINY
 from benchmarks._report import print_figures, print_table
+from benchmarks._scale import scaled
 from penstock.testing import DatabaseServer
 
-ROUNDS = 5
-_COPIES = {ORDERS.name: 7, TINY.name: 3}  # of the log, one file after the other
+ROUNDS = scaled(5, 1)
+_COPIES = {ORDERS.name: scaled(7, 1), TINY.name: scaled(3, 1)}  # of the log, one file after the other
 _HUGE_STORE = 16 << 20
 
 

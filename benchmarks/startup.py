@@ -8,8 +8,9 @@ from pathlib import Path
 
 from benchmarks._orders_log import ORDERS, repeated, sample
 from benchmarks._report import print_figures, print_table
+from benchmarks._scale import scaled
 
-ROUNDS = 3
+ROUNDS = scaled(3, 1)
 _KERNELS = "import penstock.binlog.rows.changes, penstock.binlog.events.reader"
 _FIRST_BATCH = f"""
 {_KERNELS}

@@ -23,6 +23,7 @@ import numpy as np
 from benchmarks._binlog_logs import Log, logs_of, say
 from benchmarks._binlog_shapes import MARIADB, ORDERS
 from benchmarks._report import print_figures, print_table
+from benchmarks._scale import scaled
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import MAGIC, Entry
 from penstock.binlog.events.reader import BlockReader
@@ -32,11 +33,12 @@ from penstock.model import GtidSet, Position
 from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
 from penstock.store.shelf import Shelf
 
-ROUNDS = 3
+ROUNDS = scaled(3, 1)
 SIZE = BatchSize(1 << 11, "memory")  # 2 MiB
 _START = Position("binlog.000001", 4)
-_LATENCIES = 2000
-_FILE_ROUNDS = 11  # pairs of a quarter of a second
+_LATENCIES = scaled(2000, 200)
+_FILE_ROUNDS = scaled(11, 1)  # pairs of a quarter of a second
+_PUT_S = 60.0
 
 
 def blocks_of(log: Log) -> Iterator[Block]:
@@ -49,6 +51,12 @@ def blocks_of(log: Log) -> Iterator[Block]:
     yield from reader.blocks(flush=True)
 
 
+def put(store: EventStore, block: Block) -> None:
+    """Put a block, or fail: no client is so slow that a store stays full."""
+    if not store.put(block, timeout_s=_PUT_S):
+        raise RuntimeError(f"the store had no room for a block in {_PUT_S:g} s: {store.why_full}")
+
+
 def through(shelf: Shelf, blocks: list[Block], clients: int) -> float:
     """Seconds for all blocks: each is put, and got and acked by every client."""
     store = EventStore(shelf, _START)
@@ -57,10 +65,10 @@ def through(shelf: Shelf, blocks: list[Block], clients: int) -> float:
         store.add_client(name)
     began = time.perf_counter()
     for block in blocks:
-        store.put(block)
+        put(store, block)
         for name in names:
-            batch = store.get(name, SIZE)
-            if batch is not None:
+            # A block may be larger than a batch: all of it goes before the next one comes.
+            while (batch := store.get(name, SIZE)) is not None:
                 store.ack(name, batch.end, batch.end_sequence)
     return time.perf_counter() - began
 
@@ -71,7 +79,7 @@ def write_files(blocks: list[Block], folder: Path) -> tuple[float, float, int]:
     store = EventStore(shelf, _START)
     began = time.perf_counter()
     for block in blocks:
-        store.put(block)
+        put(store, block)
     took = time.perf_counter() - began
     size = shelf.size_bytes
     for path in folder.glob("*.blocks"):
@@ -127,6 +135,15 @@ def decode(block: Block) -> None:
             pass
 
 
+def _wait_for(store: EventStore, name: str) -> None:
+    """Until a client has acked everything."""
+    until = time.monotonic() + _PUT_S
+    while store.sequences(name)[2] < store.sequences(name)[0]:
+        if time.monotonic() > until:
+            raise RuntimeError(f"client {name} did not ack everything in {_PUT_S:g} s after the last put")
+        time.sleep(0.001)
+
+
 def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
     """Seconds until a client that keeps up has decoded the whole log."""
     shelf = MixedShelf(64 << 20, FileShelf(folder, sync="none"))
@@ -151,10 +168,9 @@ def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
     began = time.perf_counter()
     consumer.start()
     for block in blocks_of(log):
-        store.put(block)
+        put(store, block)
     done.set()
-    while store.sequences("fast")[2] < store.sequences("fast")[0]:
-        time.sleep(0.001)
+    _wait_for(store, "fast")
     took = time.perf_counter() - began
     consumer.join()
     store.forget_client("stopped")
@@ -190,7 +206,7 @@ def latencies(blocks: list[Block]) -> list[float]:
     consumer.start()
     for part in parts:
         put_at.append(time.perf_counter())
-        store.put(part)
+        put(store, part)
         time.sleep(0.001)
     consumer.join()
     return took
@@ -207,7 +223,7 @@ def main() -> None:
     store = EventStore(MemoryShelf(1 << 40), _START)
     blocks = list[Block]()
     for block in blocks_of(log):
-        store.put(block)
+        put(store, block)
         blocks.append(block)
     agreement = store.size_bytes / (_resident() - before)
     del store
