@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from penstock.binlog.events.block import Block
@@ -62,11 +63,12 @@ class PreparedTransactions:
         self._tended_at = self._written_at = 0.0
         self._lock = threading.Lock()  # of the two below
         self._open: dict[str, PreparedTransaction] = {}  # by id, in the order in which they were prepared
-        self._closed: list[PreparedTransaction] = []  # in the order of their outcomes
+        # By id and where the outcome ends, in the order of outcomes.
+        self._closed: dict[tuple[str, Position], PreparedTransaction] = {}
         if files is not None:
             self._through, several = files.load()
             self._open = {one.xid: one for one in several if one.outcome is None}
-            self._closed = [one for one in several if one.outcome is not None]
+            self._closed = {(one.xid, one.outcome): one for one in several if one.outcome is not None}
 
     # -- where the reader is
 
@@ -90,10 +92,10 @@ class PreparedTransactions:
         """Another log goes on at `place` with what came after `before` in this one; with None, nothing is known of what
         is prepared there. What is neither in memory nor saved has to be looked for in that log."""
         with self._lock:
-            several = [*self._open.values(), *self._closed]
+            several = [*self._open.values(), *self._closed.values()]
             known = {xid: one for xid, one in self._open.items() if before is not None and one.end <= before}
             kept = {xid: one for xid, one in known.items() if self._has_events(one)}
-            self._open, self._closed = kept, []
+            self._open, self._closed = kept, {}
         for one in several:
             if kept.get(one.xid) is not one:
                 self._forget(one)
@@ -137,15 +139,16 @@ class PreparedTransactions:
     def find_closed(self, xid: str, outcome: Position) -> PreparedTransaction | None:
         """Return the transaction that was closed by the statement which ends there, if that is still remembered."""
         with self._lock:
-            return next((one for one in reversed(self._closed) if one.outcome == outcome and one.xid == xid), None)
+            return self._closed.get((xid, outcome))
 
     def close(self, xid: str, outcome: Position) -> None:
         with self._lock:
             found = self._find_open(xid, outcome)
             if found is not None:
                 found.outcome = outcome
-                self._closed.append(self._open.pop(xid))
-            forgotten, self._closed = self._closed[:-_MOST_CLOSED], self._closed[-_MOST_CLOSED:]
+                self._closed[xid, outcome] = self._open.pop(xid)
+            excess = max(0, len(self._closed) - _MOST_CLOSED)
+            forgotten = [self._closed.pop(key) for key in [*islice(self._closed, excess)]]
         if found is not None:
             self._unsaved.pop(found, None)
             self._is_dirty = True
@@ -197,8 +200,7 @@ class PreparedTransactions:
         self._tended_at = now
         lowest = acked()
         with self._lock:
-            gone = [one for one in self._closed if one.outcome is not None and one.outcome <= lowest]
-            self._closed = [one for one in self._closed if one.outcome is not None and one.outcome > lowest]
+            gone = [self._closed.pop(key) for key in [*self._closed] if key[1] <= lowest]
             self._is_dirty |= bool(self._open) and now - self._written_at >= _WRITTEN_EVERY_S
         for one in gone:
             self._forget(one)
@@ -208,9 +210,11 @@ class PreparedTransactions:
         self._write()
 
     def save(self) -> None:
-        """Save all that is prepared, before the process ends."""
-        self._is_dirty |= bool(self._open)
-        for one in [*self._unsaved]:
+        """Save all that is prepared, and what was committed and may be read again, before the process ends."""
+        with self._lock:
+            several = [*self._open.values(), *self._closed.values()]
+        self._is_dirty |= bool(several)
+        for one in several:
             self._save(one)
         self._write()
 
@@ -220,14 +224,14 @@ class PreparedTransactions:
             return
         if transaction.rows is None:
             transaction.rows = count_rows(transaction.blocks)
-        if self.files is not None:
+        if self.files is not None and not self.files.has(transaction.begin):
             self.files.save(transaction.begin, transaction.blocks)
 
     def _write(self) -> None:
         if self.files is None or not self._is_dirty:
             return
         with self._lock:
-            several = [*self._open.values(), *self._closed]
+            several = [*self._open.values(), *self._closed.values()]
         self._written_at = self._clock()
         self._is_dirty = not self.files.write(self._through, several)
 
@@ -246,13 +250,12 @@ class PreparedTransactions:
         if self.held_bytes <= self._memory_bytes:
             return
         with self._lock:
-            several = [*self._closed, *self._open.values()]
+            several = [*self._closed.values(), *self._open.values()]
         for one in several:
             if self.held_bytes <= self._memory_bytes * 3 // 4:
                 return
             if one.blocks is not None:
-                if one.outcome is None:
-                    self._save(one)
+                self._save(one)
                 self.held_bytes -= _size_of(one)
                 one.blocks = None
 
