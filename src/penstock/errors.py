@@ -98,6 +98,10 @@ class MetaError(PenstockError):
     """A subscription, a batch or a cursor was used against its rules, or cannot be kept."""
 
 
+class MetaInUseError(MetaError):
+    """Subscriptions and cursors belong to a server that runs: only that one can change them."""
+
+
 class FencedError(PenstockError):
     """A newer server has taken over: this one must stop."""
 

@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.client.canal import CanalConnector
-from penstock.config import ServerSettings
+from penstock.config import ServerSettings, load_server_settings
 from penstock.config.canal_properties import read_canal_instance
+from penstock.errors import PenstockError
 from penstock.model import Position
 from penstock.server import Server
 from penstock.testing import DatabaseServer, poll_until
 from tests.capture import execute
-from tests.unit.server.admin_support import served, status_of
+from tests.unit.server.admin_support import asked, served, status_of
 
 ROWS, STEP = 60_000, 1000
 Database = Callable[[DatabaseServer], str]
@@ -117,3 +119,66 @@ def test_a_client_that_is_gone_holds_up_nobody_and_gets_every_row_when_it_return
             assert poll_until(lambda: not clients_of(server)["1002"]["from_log"], 20)
             execute(mariadb, f"INSERT INTO {table} VALUES ({ROWS + 2}, 'both')")
             assert ids_until(back, 1) == ids_until(present, 1) == [ROWS + 2]
+
+
+@pytest.fixture
+def config(mariadb: DatabaseServer, tmp_path: Path) -> Path:
+    """Of a server that runs; its ports are free ones."""
+    source = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password": mariadb.password}
+    about = {"data_dir": str(tmp_path), "instances": [{"destination": "shop", "source": source}]}
+    path = tmp_path / "penstock.yml"
+    path.write_text(yaml.safe_dump(about | {name: {"port": 0} for name in ("flight", "canal", "admin")}), "utf-8")
+    return path
+
+
+def position(server: Server, *words: object) -> str:
+    """Run `penstock position` while the server runs."""
+    assert server.admin is not None
+    url = f"http://127.0.0.1:{server.admin.port}"
+    result = CliRunner().invoke(app, ["position", *map(str, words), "--yes", "--url", url])
+    assert result.exception is None, (result.output, result.exception)
+    return result.output
+
+
+def test_clients_of_a_running_server_are_moved_and_forgotten(mariadb: DatabaseServer, table: str, config: Path) -> None:
+    with served(load_server_settings(config)) as server, client_of(server, 1001) as present:
+        with client_of(server, 1002) as gone:
+            execute(mariadb, *(f"INSERT INTO {table} VALUES ({number}, 'a')" for number in range(1, 6)))
+            assert ids_until(gone, 5, 20) == [1, 2, 3, 4, 5]
+        start = cursor_of(server, "1001")
+        assert poll_until(lambda: cursor_of(server, "1002") > start, 10)
+        assert "goes on at" in position(server, "set", config, 1002, f"{start.file}:{start.offset}")
+        assert ids_until(present, 5, 20) == [1, 2, 3, 4, 5]
+        with client_of(server, 1002) as gone:
+            assert ids_until(gone, 5, 20) == [1, 2, 3, 4, 5]
+            execute(mariadb, f"INSERT INTO {table} VALUES (6, 'a')")
+            assert not gone.get_without_ack(10, timeout_s=10).is_empty
+            assert poll_until(lambda: cursor_of(server, "1002") > start, 10)
+            # Also of one that is connected, whatever it holds.
+            position(server, "set", config, 1002, f"{start.file}:{start.offset}")
+            assert ids_until(gone, 6, 20) == [1, 2, 3, 4, 5, 6]
+        assert "is forgotten" in position(server, "reset", config, 1002)
+        assert clients_of(server).keys() == {"1001"}
+        with client_of(server, 1002) as again:
+            execute(mariadb, f"INSERT INTO {table} VALUES (7, 'a')")
+            assert ids_until(again, 1, 20)[-1] == 7
+            assert poll_until(lambda: clients_of(server)["1002"]["outstanding"] == 0, 10)
+            position(server, "reset", config, 1002)
+            with pytest.raises(PenstockError, match="1002 has not subscribed to shop: subscribe first"):
+                again.get_without_ack(10, timeout_s=1)
+
+
+def test_a_browser_and_a_wrong_request_change_nothing(mariadb: DatabaseServer, table: str, config: Path) -> None:
+    del mariadb, table
+    with served(load_server_settings(config)) as server, client_of(server, 1001):
+        path = "/instances/shop/clients/1001"
+        assert asked(server, path, "DELETE", Origin="http://example.org")[0] == 403
+        assert asked(server, path)[0] == 405
+        assert asked(server, "/instances/crm/clients/1001", "DELETE")[0] == 404
+        assert asked(server, "/instances/shop/clients/7", "DELETE") == (
+            404,
+            "there is no client 7 of 'shop'; there is 1001\n",
+        )
+        assert asked(server, f"{path}?position=nowhere", "PUT")[0] == 400
+        assert asked(server, f"{path}?position=binlog.000001:99999999", "PUT")[0] == 409
+        assert clients_of(server).keys() == {"1001"}

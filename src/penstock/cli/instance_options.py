@@ -7,6 +7,16 @@ from penstock.config.folder_look import look_at
 from penstock.errors import ConfigurationError
 
 
+def admin_url(config: Path) -> tuple[str, str | None]:
+    """Return where the server that runs with this configuration answers, and with which token."""
+    admin = (look_at(config).server if config.is_dir() else load_server_settings(config)).admin
+    if not admin.port:
+        raise ConfigurationError(f"{config} gives the server no admin port that is known before it runs: say --url")
+    host = f"[{admin.host}]" if ":" in admin.host else admin.host
+    host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - where it listens on all
+    return f"http://{host}:{admin.port}", None if admin.token is None else admin.token.get_secret_value()
+
+
 def instance_of(config: Path, destination: str | None) -> InstanceSettings:
     if destination is not None and config.is_dir():
         return _of_folder(config, destination)

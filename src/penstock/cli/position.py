@@ -26,6 +26,17 @@ Client = Annotated[int, typer.Argument(min=0, max=2**31 - 1, help="The client's 
 Destination = Annotated[str | None, typer.Option(help="Which instance, when there are several.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PENSTOCK_ADMIN_URL",
+        help="The admin port of the server, while it runs; by default as the configuration says.",
+        show_default=False,
+    ),
+]
+Token = Annotated[
+    str | None, typer.Option(envvar="PENSTOCK_ADMIN_TOKEN", help="Its token, if it has one.", show_default=False)
+]
 _UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
@@ -78,8 +89,10 @@ def set_(
     destination: Destination = None,
     dry_run: DryRun = False,
     yes: Yes = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
-    """Let a client go on at another place. The server must not run.
+    """Let a client go on at another place. A server that runs does it itself, at its admin port.
 
     The place must be between two transactions of the source's log; a time is the first transaction committed then or
     later, a GTID is after that transaction.
@@ -92,6 +105,7 @@ def set_(
 
         penstock position set penstock.yml 1001 0-1-4711 --yes
     """
+    from penstock.cli.running_server import find_running_server  # noqa: PLC0415
     from penstock.instance.cursors import cursor_at, find, look, taken_over  # noqa: PLC0415
 
     settings = instance_of(config, destination)
@@ -99,24 +113,37 @@ def set_(
     after = cursor_at(settings, find(settings, place, datetime.now(UTC)))
     if record is None:
         typer.echo(f"client {client} has not subscribed to '{settings.destination}' yet; it will begin there")
+    server = find_running_server(settings, config, url, token)
     before = record.cursor if record else None
+    if server is not None and client in server.cursors:
+        before = cursor_at(settings, server.cursors[client])  # what is kept may be older
     _print_change(settings, client, before, after)
     if _is_same(before, after) or not _is_wanted(dry_run=dry_run, yes=yes):
         return
-    with taken_over(settings) as meta:
-        if meta.cursor(client) != before:
-            raise PenstockError(
-                f"the cursor of client {client} has moved meanwhile, to {meta.cursor(client)}: look again"
-            )
-        meta.update_cursor(client, after, backwards=True)
+    if server is not None:
+        server.seek_client(client, after.position)
+    else:
+        with taken_over(settings) as meta:
+            if meta.cursor(client) != before:
+                raise PenstockError(
+                    f"the cursor of client {client} has moved meanwhile, to {meta.cursor(client)}: look again"
+                )
+            meta.update_cursor(client, after, backwards=True)
     typer.echo(f"client {client} goes on at {after.position}")
 
 
 @app.command()
 def reset(
-    config: Config, client: Client, destination: Destination = None, dry_run: DryRun = False, yes: Yes = False
+    config: Config,
+    client: Client,
+    destination: Destination = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    url: Url = None,
+    token: Token = None,
 ) -> None:
-    """Forget a client: its subscription and its cursor. Nothing is kept for it any more. The server must not run.
+    """Forget a client: its subscription and its cursor. Nothing is kept for it any more. A server that runs does it
+    itself, at its admin port.
 
     When it subscribes again, it begins as a new one.
 
@@ -124,6 +151,7 @@ def reset(
 
         penstock position reset penstock.yml 1001 --dry-run
     """
+    from penstock.cli.running_server import find_running_server  # noqa: PLC0415
     from penstock.instance.cursors import look, taken_over  # noqa: PLC0415
 
     settings = instance_of(config, destination)
@@ -132,11 +160,15 @@ def reset(
     if record is None:
         known = ", ".join(str(one.client_id) for one in records) or "none"
         raise ConfigurationError(f"there is no client {client} of '{settings.destination}'; there is {known}")
+    server = find_running_server(settings, config, url, token)
     _print_change(settings, client, record.cursor, None)
     if not _is_wanted(dry_run=dry_run, yes=yes):
         return
-    with taken_over(settings) as meta:
-        meta.forget(client)
+    if server is not None:
+        server.forget_client(client)
+    else:
+        with taken_over(settings) as meta:
+            meta.forget(client)
     typer.echo(f"client {client} is forgotten")
 
 

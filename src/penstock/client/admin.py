@@ -5,9 +5,10 @@ import json
 import urllib.error
 import urllib.request
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError, SourceConnectionError
+from penstock.model import Position
 
 _MOST_BYTES = 64 << 20
 
@@ -32,6 +33,15 @@ class AdminClient:
         """Also when it is not ready."""
         return self._json("/readyz")
 
+    def forget_client(self, destination: str, client_id: int) -> None:
+        """Forget a client, its subscription and its cursor, on the server that runs the destination."""
+        self._get(_client_path(destination, client_id), "DELETE")
+
+    def seek_client(self, destination: str, client_id: int, position: Position) -> None:
+        """Let a client resume at a position of the source's log, on the server that runs the destination."""
+        where = urlencode({"position": f"{position.file}:{position.offset}", "epoch": position.epoch})
+        self._get(f"{_client_path(destination, client_id)}?{where}", "PUT")
+
     def metrics(self) -> str:
         return self._get("/metrics").decode()
 
@@ -44,8 +54,8 @@ class AdminClient:
             raise ProtocolError(f"{self.url} does not answer as a Penstock server does: is it another one?")
         return cast("dict[str, Any]", found)
 
-    def _get(self, path: str) -> bytes:
-        request = urllib.request.Request(self.url + path, headers=self._headers)  # noqa: S310 - http or https
+    def _get(self, path: str, method: str = "GET") -> bytes:
+        request = urllib.request.Request(self.url + path, headers=self._headers, method=method)  # noqa: S310 - http(s)
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
                 return answer.read(_MOST_BYTES)
@@ -66,6 +76,10 @@ class AdminClient:
         if code in {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}:
             raise AuthenticationError(f"{self.url} refuses: {text}")
         raise ProtocolError(f"{self.url}{path} answers {code}: {text}")
+
+
+def _client_path(destination: str, client_id: int) -> str:
+    return f"/instances/{quote(destination, safe='')}/clients/{client_id}"
 
 
 class _StayHere(urllib.request.HTTPRedirectHandler):

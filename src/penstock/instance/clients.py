@@ -117,6 +117,26 @@ class Clients:
             self._store.forget_client(str(client_id))
             self.rows.forget(client_id)
 
+    def is_known(self, client_id: int) -> bool:
+        """Whether it has subscribed, or has left a cursor."""
+        return self._meta.has_subscribed(client_id) or self._meta.cursor(client_id) is not None
+
+    def seek(self, client_id: int, position: Position) -> None:
+        """Let a client resume at a position, before or after its cursor; what it got and has not acked does not count
+        any more. One that has not subscribed yet will begin there."""
+        if self._check_cursor is not None:
+            self._check_cursor(client_id, position)
+        with self._session(client_id):
+            text = self._meta.subscriptions().get(client_id)
+            if text is not None:
+                self._meta.clear_batches(client_id)
+            self._meta.update_cursor(client_id, self._cursor(position), backwards=True)
+            if text is None:
+                return
+            self._store.forget_client(str(client_id))
+            self._join(client_id, _usable(client_id, text), None)
+            self.mark_absent(client_id)
+
     def get(
         self, client_id: int, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
     ) -> tuple[int, Batch] | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from penstock.config import InstanceSettings
 from penstock.coordinate import ZooKeeperTree
-from penstock.errors import ConfigurationError, MetaError, PositionLostError
+from penstock.errors import ConfigurationError, MetaInUseError, PositionLostError
 from penstock.instance.assembly import kept_record, open_bookkeeping
 from penstock.instance.lineage import Lineage
 from penstock.instance.source_log import SourceLog
@@ -34,17 +34,24 @@ def _sorted(records: list[ClientRecord]) -> list[ClientRecord]:
     return sorted(records, key=lambda record: record.client_id)
 
 
-@contextmanager
-def taken_over(settings: InstanceSettings) -> Generator[MemoryMeta]:
-    """Them, for changes that are kept before they count. No server may have them: it would write over the change."""
-    if settings.meta_kind == "memory":
-        look(settings)
+def check_free(settings: InstanceSettings) -> None:
+    """Raise MetaInUseError when a server has the cursors: it would write over a change."""
     if settings.zookeeper is not None:
         with closing(ZooKeeperTree(settings.zookeeper)) as tree:
             if (found := tree.read(f"{ROOT}/{settings.destination}/running")) is not None:
-                raise MetaError(
+                raise MetaInUseError(
                     f"a server runs '{settings.destination}' ({found[0].decode('utf-8', 'replace')}): stop it first"
                 )
+    if settings.meta_kind == "file" and settings.data_dir is not None:
+        FileKeeper(settings.destination, settings.data_dir).check_free()
+
+
+@contextmanager
+def taken_over(settings: InstanceSettings) -> Generator[MemoryMeta]:
+    """Them, for changes that are kept before they count. No server may have them."""
+    if settings.meta_kind == "memory":
+        look(settings)
+    check_free(settings)
     books = open_bookkeeping(settings)
     try:
         books.meta.start()

@@ -138,6 +138,12 @@ class Group:
                 f"{start} is a place in one log, and '{self.name}' has {len(self.members)}: begin with the first, the"
                 " latest, or a time"
             )
+        known = [one.clients for one in self.members.values() if client_id in one.clients.subscriptions()]
+        if len(known) < len(self.members):
+            # It is new, or a member has forgotten it: what it was given before does not count.
+            for clients in known:
+                clients.rollback(client_id)
+            self._forget_session(client_id)
         with self._session(client_id).lock:
             return {name: member.clients.subscribe(client_id, text, start) for name, member in self.members.items()}
 

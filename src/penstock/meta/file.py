@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.disk import make_private_folder, sync_folder, write_private
-from penstock.errors import FencedError, MetaError, PenstockError
+from penstock.errors import FencedError, MetaError, MetaInUseError, PenstockError
 from penstock.meta.cursor import Cursor
 from penstock.meta.record import ClientRecord
 
@@ -55,7 +55,25 @@ class FileKeeper:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise MetaError(f"{self.path} is in use by another process: a server that runs; stop it first") from None
+            raise self._in_use() from None
+
+    def check_free(self) -> None:
+        """Raise MetaInUseError when another process has the file; nothing is made or taken."""
+        try:
+            lock = os.open(self.path.with_name("meta.lock"), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise MetaError(f"{self.path.parent} cannot be read: {error.strerror}") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            raise self._in_use() from None
+        finally:
+            os.close(lock)
+
+    def _in_use(self) -> MetaInUseError:
+        return MetaInUseError(f"{self.path} is in use by another process: a server that runs; stop it first")
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
         if self._lock < 0:

@@ -1,5 +1,6 @@
 """A server as plain data: for who asks how it is."""
 
+import os
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -76,6 +77,7 @@ class Report:
             for name, (address, connections) in server.ports.items()
         }
         about: dict[str, Any] = {"version": __version__, "uptime_s": round(now - server.started_at, 3), "ports": ports}
+        about["pid"] = os.getpid()
         about["descriptors"] = server.descriptors.to_json()
         return {
             "time": round(now, 3),

@@ -67,7 +67,9 @@ class Server:
         self.canal_admin: CanalAdminListener | None = None
         try:
             if settings.admin.port is not None:
-                self.admin = AdminPort(settings.admin, settings.admin.port, self.report)
+                self.admin = AdminPort(
+                    settings.admin, settings.admin.port, self.report, instance_of=self.destinations.instance
+                )
             if settings.canal_admin.port is not None:
                 calls = Calls(self.destinations, self._ring, settings)
                 self.canal_admin = CanalAdminListener(settings.canal_admin, settings.canal_admin.port, calls)

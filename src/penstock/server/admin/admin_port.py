@@ -4,6 +4,7 @@
 /readyz    200, or 503 with reasons: JSON
 /status    JSON
 /metrics   Prometheus' text
+/instances/DESTINATION/clients/ID   DELETE and PUT change a client, see `client_calls`
 """
 
 import contextlib
@@ -15,6 +16,8 @@ from http import HTTPStatus
 
 from penstock.config import AdminSettings
 from penstock.config.listener_settings import is_loopback
+from penstock.instance import Instance
+from penstock.server.admin.client_calls import change_client, is_about_client, no_instance
 from penstock.server.admin.http import RefusedError, Request, read_request, response
 from penstock.server.admin.metrics import CONTENT_TYPE, render
 from penstock.server.port import Port
@@ -40,11 +43,12 @@ class AdminPort(Port):
         port: int,
         report: Report,
         *,
+        instance_of: Callable[[str], Instance] = no_instance,
         connections: int = _CONNECTIONS,
         request_s: float = _REQUEST_S,
     ) -> None:
         super().__init__("admin", settings.host, port, connections=connections)
-        self._report, self._request_s = report, request_s
+        self._report, self._instance_of, self._request_s = report, instance_of, request_s
         self._token = None if settings.token is None else settings.token.get_secret_value()
         self._pages: Mapping[str, Page] = {
             "/healthz": lambda: response(HTTPStatus.OK, "ok\n"),
@@ -79,6 +83,8 @@ class AdminPort(Port):
         page = self._pages.get(request.path)
         if request.path != "/healthz":
             self._check_access(request)
+        if is_about_client(request):
+            return response(HTTPStatus.OK, _json(change_client(request, self._instance_of)), _JSON)
         if page is None:
             raise RefusedError(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._pages)}")
         if request.method not in {"GET", "HEAD"}:
@@ -110,7 +116,7 @@ class AdminPort(Port):
 
 def _refused(error: RefusedError) -> bytes:
     more = {"WWW_Authenticate": "Bearer"} if error.status is HTTPStatus.UNAUTHORIZED else {}
-    more |= {"Allow": "GET, HEAD"} if error.status is HTTPStatus.METHOD_NOT_ALLOWED else {}
+    more |= {"Allow": error.allow} if error.status is HTTPStatus.METHOD_NOT_ALLOWED else {}
     return response(error.status, f"{error.text}\n", **more)
 
 

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from email.message import Message
 from http import HTTPStatus
+from urllib.parse import parse_qs
 
 LIMIT_BYTES = 8 << 10  # of a request
 _PIECE = 4 << 10
@@ -20,9 +21,10 @@ _VERSIONS = {b"HTTP/1.0", b"HTTP/1.1"}
 class RefusedError(Exception):
     """A request that gets no more than this for an answer."""
 
-    def __init__(self, status: HTTPStatus, text: str) -> None:
-        super().__init__(status, text)
-        self.status, self.text = status, text
+    def __init__(self, status: HTTPStatus, text: str, allow: str = "GET, HEAD") -> None:
+        """`allow` are the methods that there are, of a request with another one."""
+        super().__init__(status, text, allow)
+        self.status, self.text, self.allow = status, text, allow
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Request:
     method: str
     path: str
     headers: Message
+    query: str = ""
+
+    def parameter(self, name: str) -> str:
+        """Of what follows the path; empty when it is not there."""
+        return parse_qs(self.query).get(name, [""])[0]
 
     def carries(self, token: str) -> bool:
         kind, _, given = self.headers.get("Authorization", "").strip().partition(" ")
@@ -71,7 +78,8 @@ def _parsed(raw: bytes) -> Request:
         method, target = words[0].decode("ascii"), words[1].decode("ascii")
     except (http.client.HTTPException, ValueError):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the request's head cannot be read") from None
-    return Request(method, target.partition("?")[0], headers)
+    path, _, query = target.partition("?")
+    return Request(method, path, headers, query)
 
 
 def response(status: HTTPStatus, body: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> bytes:

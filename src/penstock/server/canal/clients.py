@@ -73,11 +73,14 @@ class CanalClients:
 
     def _view(self, destination: str, client_id: int) -> ClientView:
         instance = self._instance_of(destination)
+        subscriptions = instance.clients.subscriptions()
         with self._lock:
-            view = self._views.get(instance, {}).get(client_id)
+            views = self._views.get(instance, {})
+            if client_id not in subscriptions:
+                views.pop(client_id, None)  # as when it was forgotten by hand
+            view = views.get(client_id)
         if view is not None:
             return view
-        subscriptions = instance.clients.subscriptions()
         if client_id not in subscriptions:
             raise MetaError(f"clientId {client_id} has not subscribed to {destination}: subscribe first")
         self.subscribe(destination, client_id, subscriptions[client_id])

@@ -61,8 +61,12 @@ class ClientView:
 
     def subscribe(self, text: str) -> None:
         entries = self._rendered_by(text)
+        is_known = self._client_id in self.instance.clients.subscriptions()
         self.instance.clients.subscribe(self._client_id, text)
         with self._lock:
+            if not is_known:  # it is new, or was forgotten: then batches of before are none of its own
+                self._unseen.clear()
+                self._ahead = None
             self._text, self._entries, self._filters = text, entries, self._present_filters
 
     @property
@@ -145,6 +149,9 @@ class ClientView:
     def _take_ahead(self) -> Answer | None:
         with self._lock:
             ahead, self._ahead = self._ahead, None
+            number = ahead[0] if isinstance(ahead, tuple) else ahead.batch_id if ahead is not None else None
+            if number is not None and number not in self.instance.clients.outstanding(self._client_id):
+                return None  # its position was set meanwhile, or it was forgotten
         return self._rendered(*ahead, _ONE) if isinstance(ahead, tuple) else ahead
 
     def _rendered(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:

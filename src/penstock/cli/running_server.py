@@ -1,0 +1,80 @@
+"""The server that runs an instance now, for commands that change what only that server may change."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.cli.instance_options import admin_url
+from penstock.client.admin import AdminClient
+from penstock.config import InstanceSettings
+from penstock.errors import ConfigurationError, MetaInUseError, PenstockError
+from penstock.instance.cursors import check_free
+from penstock.model import Position
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """`why` says that it has the cursors; `problem` why it cannot be asked, if it cannot."""
+
+    destination: str
+    why: MetaInUseError
+    client: AdminClient | None
+    cursors: Mapping[int, Position]
+    problem: str = ""
+
+    def forget_client(self, client_id: int) -> None:
+        self._asked().forget_client(self.destination, client_id)
+
+    def seek_client(self, client_id: int, position: Position) -> None:
+        self._asked().seek_client(self.destination, client_id, position)
+
+    def _asked(self) -> AdminClient:
+        if self.client is None:
+            raise MetaInUseError(f"{self.why}, or let it do this itself: {self.problem}")
+        return self.client
+
+
+def find_running_server(
+    settings: InstanceSettings, config: Path, url: str | None, token: str | None
+) -> RunningServer | None:
+    """Return the server that has the cursors of an instance; None when none has, and they can be changed here."""
+    try:
+        check_free(settings)
+    except MetaInUseError as error:
+        try:
+            client, about = _ask(settings, config, url, token)
+        except PenstockError as problem:
+            return RunningServer(settings.destination, error, None, {}, str(problem))
+        clients = [one for one in about["clients"] if one["client"].isdecimal()]
+        cursors = {int(one["client"]): Position.from_json(one["cursor"]) for one in clients}
+        return RunningServer(settings.destination, error, client, cursors)
+    return None
+
+
+def _ask(
+    settings: InstanceSettings, config: Path, url: str | None, token: str | None
+) -> tuple[AdminClient, Mapping[str, Any]]:
+    """One that answers where the configuration says may be another server: it must be the one with the lock."""
+    found, secret = (url, None) if url is not None else admin_url(config)
+    client = AdminClient(found, token or secret)
+    status = client.status()
+    about = next((one for one in status["instances"] if one["destination"] == settings.destination), None)
+    if about is None or about["role"] != "runs":
+        raise ConfigurationError(f"the server at {found} does not run '{settings.destination}': say --url of the other")
+    if url is None and settings.zookeeper is None and status["server"].get("pid") != _pid_of_lock(settings):
+        raise ConfigurationError(f"the server at {found} is another one: say --url of that which runs with {config}")
+    return client, about
+
+
+def _pid_of_lock(settings: InstanceSettings) -> int | None:
+    """Of the server that has the folder, as it has written it there."""
+    if settings.data_dir is None:
+        return None
+    try:
+        text = (settings.data_dir / settings.destination / "server.lock").read_text("utf-8")
+    except OSError:
+        return None
+    matched = re.match(r"pid=(\d+)", text)
+    return int(matched[1]) if matched else None
