@@ -19,10 +19,6 @@ def test_an_error_comes_after_the_items_before_it() -> None:
         yield 2
         raise ValueError("broken")
 
-    seen: list[int] = []
-    with pytest.raises(ValueError, match="broken"):
-        seen.extend(read_ahead(items()))
-    assert seen == []
     ahead = read_ahead(items())
     assert [next(ahead), next(ahead)] == [1, 2]
     with pytest.raises(ValueError, match="broken"):
