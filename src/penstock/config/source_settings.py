@@ -31,6 +31,11 @@ class SourceSettings(Section):
         default=5, gt=0, description="the source sends a sign of life when its log is silent this long"
     )
     server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="drawn at random when not given")
+    annotations: bool = Field(
+        default=False,
+        description="ask MariaDB for the statements behind rows (binlog_annotate_row_events); MySQL sends its own"
+        " (binlog_rows_query_log_events) unasked. They pass with the kind query of the filter",
+    )
     semi_sync: bool = Field(
         default=False, description="commits at the source wait until the store has them, if it is set up for that"
     )
@@ -81,6 +86,11 @@ class DirectorySettings(Section):
     @property
     def server_id(self) -> None:
         """A folder has no replicas, and no commits that wait."""
+
+    @property
+    def annotations(self) -> bool:
+        """Files have the statements behind rows, and nobody is asked for them."""
+        return True
 
     @property
     def semi_sync(self) -> bool:

@@ -80,7 +80,8 @@ class SourceLog:
     ) -> Generator[LogStream, None, None]:
         """A stream that `stop` ends, whoever reads from it."""
         how = {"verify": self._settings.verify_checksum, "by_gtids": by_gtids, "semi_sync": semi_sync}
-        stream = self.origin.stream(start, server_id=server_id, **how)
+        wants_statements = self.source.annotations and "query" in self._settings.filter.kinds
+        stream = self.origin.stream(start, server_id=server_id, annotations=wants_statements, **how)
         self._streams.add(stream)
         try:
             with stream:

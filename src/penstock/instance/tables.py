@@ -123,10 +123,9 @@ class Tables:
         """By a table's id in the block, the types of its columns as they were declared, or if that is not known, as the
         log has them."""
         with self._lock:
-            try:
-                catalogue = self._catalogue_at(block.start)
-            except SchemaError:
-                catalogue = None
+            if self._has_changes(block):
+                return self._declared_by_place(block)
+            catalogue = self._catalogue_or_none(block.start)
             if self._declared_in is not catalogue or len(self._declared) >= _REMEMBERED:
                 self._declared_in, self._declared = catalogue, {}
             known, version, tables = self._declared, block.server_version, block.tables
@@ -315,6 +314,27 @@ class Tables:
             return history.at(place).find(name) == history.catalogue.find(name)
         except SchemaError:
             return False
+
+    def _has_changes(self, block: Block) -> bool:
+        """Whether tables may be others at the end of a block than where it begins."""
+        return bool(len(block)) and block.start < self._history.last and self._history.first < block.end
+
+    def _declared_by_place(self, block: Block) -> Callable[[int], tuple[str, ...]]:
+        """The declared types of each table where the block has its first rows: the statement that made the table may
+        be in the same block."""
+        catalogues = {number: self._catalogue_or_none(first) for number, (first, _) in _places_of(block).items()}
+        begin = self._catalogue_or_none(block.start)
+
+        def types(number: int) -> tuple[str, ...]:
+            return _declared(block.schema_of(number), catalogues.get(number, begin), block.server_version)
+
+        return types
+
+    def _catalogue_or_none(self, place: Position) -> Catalogue | None:
+        try:
+            return self._catalogue_at(place)
+        except SchemaError:
+            return None
 
     def _catalogue_at(self, place: Position) -> Catalogue:
         history = self._history
