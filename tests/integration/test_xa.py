@@ -14,14 +14,16 @@ from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import table_fields
 from penstock.canal import messages
 from penstock.canal.types import EntryType, EventType
+from penstock.client.canal import CanalConnector
 from penstock.config import DirectorySettings, InstanceSettings
 from penstock.errors import PositionLostError
 from penstock.instance import Instance, InstanceState
 from penstock.instance.prepared import MEMORY_BYTES
 from penstock.instance.report import report
 from penstock.model import Position, TableName
-from penstock.testing import DatabaseServer
+from penstock.testing import DatabaseServer, free_port
 from tests.capture import execute, poll
+from tests.integration.cluster import ServerProcess
 from tests.integration.followed import following
 from tests.integration.replication import has, pair
 from tests.integration.test_canal_port import connected, listening
@@ -351,6 +353,55 @@ def test_canal_clients_get_the_rows_and_then_the_commit(server: DatabaseServer, 
         begin, end = "TRANSACTIONBEGIN", "TRANSACTIONEND"
         expected = [begin, "2", end, begin, "1", end, "XACOMMIT", "XAROLLBACK", "XACOMMIT", begin, "9"]
         assert found[: len(expected)] == expected
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+def test_a_server_that_is_killed_delivers_each_commit_and_nothing_else(
+    kind: str, request: pytest.FixtureRequest, database: NewDatabase, tmp_path: Path
+) -> None:
+    """Killed while transactions are prepared, and while they are committed: its client gets what the table has."""
+    source: DatabaseServer = request.getfixturevalue(kind)
+    name = database(source)
+    table = new_table(source, name)
+    about = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
+    port = free_port()
+    instance = {"destination": "default", "source": about, "data_dir": str(tmp_path / "data")}
+    settings = {"flight": {"port": 0}, "canal": {"port": port}, "admin": {"port": None}, "instances": [instance]}
+    server, seen = ServerProcess(tmp_path, port, settings), set[str]()
+    server.start()
+    try:
+        with CanalConnector("127.0.0.1", port, "default") as client:
+            client.subscribe(rf"{name}\.t")
+        with sessions(source, 4) as cursors:
+            for number in range(12):
+                xid, cursor = f"'k{number % 4}'", cursors[number % 4]
+                if number >= 4:
+                    outcome = "ROLLBACK" if number % 3 == 1 else "COMMIT"
+                    cursor.execute(f"XA {outcome} {xid}")
+                xa(cursor, xid, f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 100))")
+                cursor.execute(f"XA PREPARE {xid}")
+                if number % 4 == 2:
+                    server.kill()
+                    (tmp_path / "log").unlink()
+                    server.start()
+                if number % 4 == 3:
+                    seen |= canal_ids(port, {str(one) for one in rows_of(source, table)} - seen)
+                    assert seen == {str(one) for one in rows_of(source, table)}
+            for number in range(8, 12):
+                cursors[number % 4].execute(f"XA ROLLBACK 'k{number % 4}'")
+    finally:
+        server.kill()
+
+
+def canal_ids(port: int, wanted: set[str]) -> set[str]:
+    """Ids of rows that a client gets and acks, until it has these."""
+    found, deadline = set[str](), time.monotonic() + 60
+    with CanalConnector("127.0.0.1", port, "default") as client:
+        while not wanted <= found:
+            assert time.monotonic() < deadline, wanted - found
+            for _, change in client.get(100, 1).row_changes():
+                found |= {row.afterColumns[0].value for row in change.rowDatas}
+    return found
 
 
 def words_of(entry: Any) -> list[str]:
