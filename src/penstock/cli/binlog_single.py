@@ -18,7 +18,8 @@ class SingleTable:
     """Goes over picked blocks. One table, with the same columns throughout, goes into a file or a pipe."""
 
     def __init__(self, kind: Kind, choice: ColumnChoice, shapes: Shapes) -> None:
-        self._kind, self._choice, self._shapes = kind, choice, shapes
+        self._kind: Kind = kind
+        self._choice, self._shapes = choice, shapes
         self._versions: dict[tuple[TableName, tuple[str, ...]], None] = {}
 
     def check(self, block: Block) -> None:

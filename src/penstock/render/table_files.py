@@ -31,7 +31,7 @@ class Targets:
     """Opens a file for each version of each table, and closes all of them."""
 
     def __init__(self, kind: Kind, output: Path | None, stdout: BinaryIO) -> None:
-        self._kind = kind
+        self._kind: Kind = kind
         self._output = output
         self._stdout = stdout
         self.is_folder = output is not None and (output.is_dir() or not (output.suffix or output.exists()))
@@ -74,7 +74,7 @@ class BatchFiles:
 
     def __init__(self, targets: Targets, kind: Kind, *, waiting_bytes: int = _WAITING_BYTES) -> None:
         self._targets = targets
-        self._kind = kind
+        self._kind: Kind = kind
         self._most_waiting = waiting_bytes
         self._waiting = 0
         self._writers: dict[Hashable, BatchWriter] = {}
