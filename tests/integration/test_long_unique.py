@@ -16,7 +16,7 @@ from penstock.config import FilterSettings
 from penstock.filter import ColumnRules
 from penstock.model import TableName
 from penstock.render.canal import Entries, Rendering
-from penstock.render.json_rows import json_rows
+from penstock.render.json_rows import JsonRows
 from penstock.schema import live_schema
 from penstock.schema.declared import declared_types
 from penstock.testing import DatabaseServer
@@ -93,7 +93,7 @@ def test_no_consumer_gets_it(mariadb: DatabaseServer, database: NewDatabase) -> 
     everything = ColumnRules.of(FilterSettings().columns)
     found = list[tuple[str, list[str]]]()
     for block in LogFile(file):
-        rows = json_rows(block, everything.columns_of)
+        rows = JsonRows(everything.columns_of).of(block)
         for row in rows.to_pylist() if rows is not None else ():
             assert set(json.loads(row["row"])) <= {"id", "b", "c", "db_row_hash_1"}
         raw = entries.of(block).data.tobytes()

@@ -104,6 +104,7 @@ class KeptMeta(MemoryMeta):
                 if before is not None:
                     self._records[client_id] = before
                 self._dirty[client_id] = before or ClientRecord(client_id)
+                self._wakes.notify_all()
             raise
 
     def _keep(self, record: ClientRecord) -> None:
@@ -162,4 +163,5 @@ class KeptMeta(MemoryMeta):
                 self.problem = str(error)
                 with self._lock:
                     self._dirty = dirty | self._dirty
+                    self._wakes.notify_all()  # the thread may have found nothing to keep meanwhile
                 raise

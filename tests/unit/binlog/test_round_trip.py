@@ -39,6 +39,7 @@ def expected(image: Image, before: Image | None) -> dict[str, Any]:
         "_offset": image.offset,
         "_changed": changed,
         "_absent": [c.name for c, cell in zip(image.table.columns, image.row, strict=True) if cell is ABSENT] or None,
+        "_partial": None,
     }
 
 

@@ -21,8 +21,8 @@ A, B = 7, 8
 Wanted = Callable[[TableName], bool] | None
 
 
-def declared(block: Block, number: int) -> tuple[str, ...]:
-    return declared_types(block.schema_of(number), block.server_version)
+def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
+    return lambda number: declared_types(block.schema_of(number), block.server_version)
 
 
 def found_in(entries: Entries, block: Block) -> list[Any]:
