@@ -96,7 +96,9 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
             assert instance.status()["epoch"] == 0
     expected = events_between(server.data, first, end)
     assert len(expected) > 1000
-    for whose, found in {"client": without_notes(reading.events), "server": theirs, "folder": ours}.items():
+    # A checkpoint that the server writes later may be read too.
+    got = [event for event in reading.events if event[:2] < (end.file_number, end.offset)]
+    for whose, found in {"client": without_notes(got), "server": theirs, "folder": ours}.items():
         assert found == expected, whose
     assert gtids == live_gtids
 

@@ -202,7 +202,9 @@ def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> N
 
 def test_canal_clients_get_the_expression_that_canal_gives(small: tuple[Path, str]) -> None:
     file, name = small
-    entries = Entries(Rendering(lambda block, number: declared_types(block.schema_of(number), block.server_version)))
+    entries = Entries(
+        Rendering(lambda block: lambda number: declared_types(block.schema_of(number), block.server_version))
+    )
     found: list[list[tuple[str, str, bool]]] = []
     for block in LogFile(file):
         raw = entries.of(block).data.tobytes()

@@ -45,8 +45,8 @@ def judge_begin(settings: InstanceSettings, position: Position, *, has_cursor: b
 
 
 def log_begin(settings: InstanceSettings, begin: Begin) -> None:
-    """Log where an instance begins; a warning when that is the end of the log and nobody asked for it."""
-    is_unasked = begin.kind == "end" and settings.start is None
+    """Log where an instance begins; a warning when that is the end of the log and a cursor could have been there."""
+    is_unasked = begin.kind == "end" and settings.start is None and settings.meta_kind != "memory"
     text = "started at the end of the log" if begin.kind == "end" else "started"
     level = logging.WARNING if is_unasked else logging.INFO
     log.log(level, "%s destination=%s position=%s reason=%s", text, settings.destination, begin.position, begin.reason)
