@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import SourceConnectionError, StoreError
+from penstock.errors import MetaError, SourceConnectionError, StoreError
 from penstock.instance import Instance
 from penstock.model import Position
 from penstock.source import connect, current_position
@@ -97,7 +97,7 @@ class Taker:
                     self._reading.take(batch)
                     clients.ack(CLIENT, batch_id)
                     self._reading.acked(batch)
-        except (StoreError, SourceConnectionError) as error:
+        except (MetaError, StoreError, SourceConnectionError) as error:
             if not self._stopping.is_set():
                 self.failure = error
         except BaseException as error:  # noqa: BLE001 - the test raises it
