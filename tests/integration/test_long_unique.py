@@ -89,7 +89,8 @@ def test_no_consumer_gets_it(mariadb: DatabaseServer, database: NewDatabase) -> 
     assert penstock.read_binlog(file, f"{schema}.u").column_names[:3] == ["b", "db_row_hash_1", "_change_type"]
     with mariadb.connect() as connection, connection.cursor() as cursor:
         assert [column.name for column in live_schema(cursor, TableName(schema, "t")).shown] == ["id", "b", "c"]
-    entries = Entries(Rendering(lambda block: lambda number: declared_types(block.schema_of(number), block.server_version)))
+    types = lambda block: lambda number: declared_types(block.schema_of(number), block.server_version)  # noqa: E731
+    entries = Entries(Rendering(types))
     everything = ColumnRules.of(FilterSettings().columns)
     found = list[tuple[str, list[str]]]()
     for block in LogFile(file):
