@@ -431,8 +431,7 @@ def test_following_shows_what_is_committed_until_it_is_stopped(
         _, errors = follower.communicate(timeout=30)
     finally:
         follower.kill()
-    assert follower.returncode == 130
-    assert errors == b""
+    assert (follower.returncode, errors) == (130, b"")
     first = json.loads(output.read_text().splitlines()[0])
     assert first["table"] == f"{name}.t"
 

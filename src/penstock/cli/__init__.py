@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     import typer
 
     app: typer.Typer
+
+_PATIENCE_S = 0.5
 
 
 def __getattr__(name: str) -> Any:
@@ -57,6 +60,26 @@ def _run(arguments: list[str]) -> None:
 
 def main() -> None:
     """Run the command that the arguments name. A known error is one line and exit code 1; Ctrl-C is 130, silently."""
+    try:
+        _run_guarded()
+    except SystemExit as end:
+        _leave_threads(end.code)
+        raise
+
+
+def _leave_threads(code: "int | str | None") -> None:
+    """End the process here if a thread of the command would be cut off by the interpreter's own end."""
+    ahead = sys.modules.get("penstock.cli.read_ahead")
+    code = 0 if code is None else code
+    if not isinstance(code, int) or ahead is None or not ahead.is_reading(_PATIENCE_S):
+        return
+    with suppress(OSError, ValueError):  # nobody reads it any longer
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _run_guarded() -> None:
     signal.signal(signal.SIGTERM, _stop)
     keep_freed_memory()
     # Shells start background jobs with SIGINT ignored; a SIGINT that is sent all the same is meant.

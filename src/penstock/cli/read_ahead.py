@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 _POLL_S = 0.1
+_NAME = "penstock-read-ahead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ def read_ahead(items: Generator[T, None, None], *, depth: int = 1) -> Generator[
     """
     ready: queue.Queue[_Item[T] | _End] = queue.Queue(depth)
     is_closed = threading.Event()
-    thread = threading.Thread(target=_fill, args=(items, ready, is_closed), name="read-ahead", daemon=True)
+    thread = threading.Thread(target=_fill, args=(items, ready, is_closed), name=_NAME, daemon=True)
     thread.start()
     try:
         while isinstance(item := ready.get(), _Item):
@@ -38,6 +40,20 @@ def read_ahead(items: Generator[T, None, None], *, depth: int = 1) -> Generator[
             raise item.error
     finally:
         is_closed.set()
+
+
+def is_reading(patience_s: float) -> bool:
+    """Tell whether a thread still makes an item after this time: the process must then end without waiting for it.
+
+    An interpreter that shuts down ends such a thread inside a call of a C++ library, which aborts the process.
+    """
+    end = time.monotonic() + patience_s
+    for thread in threading.enumerate():
+        if thread.name == _NAME:
+            thread.join(max(end - time.monotonic(), 0))
+            if thread.is_alive():
+                return True
+    return False
 
 
 def _fill(items: Generator[T, None, None], ready: "queue.Queue[_Item[T] | _End]", is_closed: threading.Event) -> None:
