@@ -12,7 +12,7 @@ from types import FrameType
 from benchmarks._scale import choose_tiny, is_tiny
 
 LIMIT_S = 3600  # of one benchmark: the longest takes about a quarter of that
-TINY_LIMIT_S = 300
+TINY_LIMIT_S = 600
 
 
 class BenchmarkTimeoutError(Exception):

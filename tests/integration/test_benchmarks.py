@@ -1,0 +1,36 @@
+"""Each benchmark runs to its end, prints its figures as one last line of JSON, and cannot hang."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import TINY_LIMIT_S, BenchmarkTimeoutError, names, time_limit
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(2 * TINY_LIMIT_S)
+@pytest.mark.parametrize("name", names())
+def test_a_tiny_run_ends_with_its_figures(name: str) -> None:
+    command = [sys.executable, "-m", "benchmarks", "--tiny", name]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=1.5 * TINY_LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures.pop("benchmark") == name
+    assert figures, "there are figures"
+
+
+def test_a_benchmark_that_does_not_end_is_ended_with_words() -> None:
+    with pytest.raises(BenchmarkTimeoutError, match=r"'slow' did not end within 0\.1 s"), time_limit("slow", 0.1):
+        time.sleep(60)
+
+
+def test_a_benchmark_that_is_not_there_is_refused() -> None:
+    command = [sys.executable, "-m", "benchmarks", "nothing"]
+    done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no benchmark 'nothing'; choose from: binlog, capture," in done.stderr
