@@ -3,6 +3,7 @@
 The tables are the ones under test: what they hold is compared with real servers in tests/integration/test_charsets.py.
 """
 
+import unicodedata
 from functools import cache
 from typing import Any
 
@@ -86,3 +87,12 @@ def _four(raw: bytes, table: Any) -> str:
 def _table(name: str) -> list[int]:
     with np.load(text._FILE) as tables:
         return np.cumsum(tables[name], dtype=np.uint16).tolist()
+
+
+def is_printable(raw: bytes) -> bool:
+    """Whether bytes are UTF-8 without control characters, but for tabs and the ends of lines."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return not any(unicodedata.category(char) == "Cc" and char not in "\t\r\n" for char in text)

@@ -1,7 +1,6 @@
 """Picked blocks → CSV, Arrow and Parquet, table by table, up to a limit of changes."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -13,7 +12,7 @@ from penstock.binlog.arrays import flags, texts, view
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.changes import changes_at
 from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
 from penstock.binlog.values.column import Decoding
 from penstock.inspect.changes import Changes, ColumnChoice, changes_in
@@ -74,13 +73,11 @@ class TableOutput:
     def _batches(self, block: Block) -> Iterator[tuple[TableName, pa.RecordBatch]]:
         for events in _runs(block):
             number = int(block.column("table_id")[events[0]])
-            table = block.schema_of(number)
-            shape = self._shapes.of(table, block.server_version)
+            shape = self._shapes(block, number)
             fields = table_fields(shape, self._choice.names(shape))
-            part = replace(block.take(events), tables={number: block.tables[number]})
             names = [*fields.names, *own_names(CHANGE_FIELDS.names, fields.names)]
-            for batch in changes_of(part, table.name, fields, _DECODING, self._shapes.known(table)):
-                yield table.name, batch.rename_columns(names)
+            for batch in changes_at(block, events, shape, fields, _DECODING):
+                yield shape.name, batch.rename_columns(names)
 
     def _first_of(
         self, batches: Iterator[tuple[TableName, pa.RecordBatch]]

@@ -23,6 +23,7 @@ from penstock.inspect.changes import Changes, ColumnChoice, changes_in
 from penstock.inspect.file_log import FileLog
 from penstock.inspect.incident import incidents_in
 from penstock.inspect.log import Log
+from penstock.inspect.log_tables import LogTables, Unnamed
 from penstock.inspect.note import Notes
 from penstock.inspect.place import parse_place
 from penstock.inspect.selection import Selection, table_patterns
@@ -77,8 +78,9 @@ def _warn(what: str) -> None:
 
 
 def _picked_of(log: Log, selection: Selection) -> Iterator[Block]:
+    tables = LogTables(Unnamed(), log.earlier)
     for block in log:
-        yield selection.pick(block)
+        yield selection.pick(tables.complete(block))
         if selection.is_over:
             return
 
@@ -97,7 +99,9 @@ class _Work:
         self._selection = Selection(table_patterns(request.tables), self._since, until, notes)
         self._left = request.limit
         self._has_incidents = False
-        self._shapes = Shapes(_ask(request.server) if request.server else None)
+        self._unnamed = Unnamed()
+        self._told_unnamed: list[str] = []
+        self._shapes = Shapes(_ask(request.server) if request.server else None, self._unnamed)
 
     def run(self) -> int:
         if self._request.mode == "verify":
@@ -108,6 +112,7 @@ class _Work:
             {"show": self._show, "stats": self._stats, "flashback": self._flashback}[self._request.mode]()
         finally:
             self._progress.clear()
+            self._tell_unnamed()
         self._selection.check()
         return INCIDENT_CODE if self._has_incidents else 0
 
@@ -133,15 +138,26 @@ class _Work:
         self._progress.clear()
         _warn(what)
 
+    def _tell_unnamed(self) -> None:
+        """Warn about tables without names, once, or when there are others."""
+        warnings = self._unnamed.warnings(has_server=self._request.server is not None)
+        for warning in warnings if warnings != self._told_unnamed else ():
+            self._progress_safe_warn(warning)
+        self._told_unnamed = warnings
+
     def _picked(self, *, for_counting: bool = False) -> Generator[Block, None, None]:
         log = self._log()
+        tables = LogTables(self._unnamed, log.earlier)
         for block in log:
-            part = self._selection.pick(block, for_counting=for_counting)
+            named = block if for_counting else tables.complete(block)
+            part = self._selection.pick(named, for_counting=for_counting)
             if len(part):
                 yield part
             if self._selection.is_over or self._left == 0:
                 return
             self._progress.show(log.done, log.total)
+            if self._request.follow:
+                self._tell_unnamed()
 
     def _pages(self, language: LineFormat) -> Iterator[Page]:
         with closing(read_ahead(self._decoded(language))) as decoded:
@@ -181,6 +197,7 @@ class _Work:
             return
         language = self._language()
         language.shows_passwords = self._request.passwords
+        language.comments_nameless = self._request.server is not None
         with self._opened() as out:
             out.write(language.begin().encode())
             for page in self._pages(language):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.events.query import body_at
+from penstock.binlog.events.query import are_statements, body_at
 from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, survey
 from penstock.config import FilterSettings
-from penstock.filter.kinds import are_loads, are_notes, are_statements, are_xa
+from penstock.filter.kinds import are_loads, are_notes, are_xa
 from penstock.filter.rules import FilterRules
 from penstock.filter.secrets import with_masked_secrets
 from penstock.model import Column, TableSchema

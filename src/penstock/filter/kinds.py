@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import begin_with
 from penstock.config.filter_settings import FilterKind
 from penstock.schema.ddl import StatementKind
@@ -27,7 +27,7 @@ _LOADS = (
     EventType.BEGIN_LOAD_QUERY, EventType.EXECUTE_LOAD_QUERY,
 )  # fmt: skip
 _NOTES = (EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS)
-_XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
+_XA = "XA "
 _QUERIES = {StatementKind.DATA, StatementKind.MAINTENANCE, StatementKind.OTHER}
 
 
@@ -64,13 +64,3 @@ def are_xa(block: Block) -> NDArray[np.bool_]:
     """Events that say of an XA transaction what it is, and what becomes of it."""
     kind = block.column("kind")
     return begin_with(block, kind == EventType.QUERY, _XA) | (kind == EventType.XA_PREPARE)
-
-
-def are_statements(block: Block) -> NDArray[np.bool_]:
-    """Statements that mean something by themselves, XA's apart."""
-    kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
-    found = (kind == EventType.QUERY) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
-    if found.any():
-        for word in (_XA, *_FRAME_WORDS):
-            found &= ~begin_with(block, found, word)
-    return found

@@ -25,6 +25,7 @@ class FileLog:
         names = name_files(self.checked(paths))
         first = _first_wanted(paths, names, since)
         self._paths, self._names = paths[first:], names[first:]
+        self._before = list(zip(paths[:first], names[:first], strict=True))
         self._warn = warn
         self._verify = verify
         self.done = 0
@@ -41,6 +42,11 @@ class FileLog:
             if not path.exists():
                 raise ConfigurationError(f"there is no file {printable(path)}")
         return paths
+
+    def earlier(self) -> Iterator[Block]:
+        """Yield the blocks of the files that end before the place where the reading begins."""
+        for path, file in self._before:
+            yield from LogFile(path, name=file, verify=False)
 
     def __iter__(self) -> Iterator[Block]:
         before = 0

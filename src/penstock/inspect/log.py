@@ -13,3 +13,7 @@ class Log(Protocol):
     total: int
 
     def __iter__(self) -> Iterator[Block]: ...
+
+    def earlier(self) -> Iterator[Block]:
+        """Yield what is known to be before that, if it can be had: its DDL counts, its rows do not."""
+        ...

@@ -53,6 +53,10 @@ class ServerLog:
                 if not self._follow and (block.end if block is not None else stream.position) >= self.end:
                     return
 
+    def earlier(self) -> Iterator[Block]:
+        """Yield nothing: a server is asked for its tables, and has more log than anybody wants to read for that."""
+        return iter(())
+
     def _asked_for(self, start: Position) -> Position:
         """The protocol has 32 bits for an offset: beyond that the file is read from its beginning."""
         if start.offset <= _LAST_OFFSET:

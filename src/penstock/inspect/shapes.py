@@ -5,43 +5,52 @@ from dataclasses import replace
 
 from penstock.binlog.events.block import Block
 from penstock.errors import SchemaError
+from penstock.inspect.log_tables import Unnamed
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.model.table import is_nameless
 
 _DECLARED_SIZES = {4, 16}  # of INET4; of INET6 and UUID
+_TEXTS = {WireType.STRING, WireType.VARCHAR, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED}
 
 
 class Shapes:
-    """Asks the server, if there is one, once per table, and only for what the log does not say.
+    """Asks the server, if there is one, once per table, and only for what neither the log nor its DDL says.
 
-    A log without names is completed, or refused where the server's table is another one by now. A log of MariaDB with
-    names lacks only which of its BINARY columns are UUID, INET4 or INET6: these are bytes where the server cannot say.
+    A table without names is completed; where the server has no such table, or another one by now, it stays without
+    names, and `unnamed` says why. A table whose DDL does not tell the charset of a text gets that. A log of MariaDB
+    with names lacks which of its BINARY columns are UUID, INET4 or INET6: these are bytes where the server cannot say.
     """
 
-    def __init__(self, ask: Callable[[TableName], TableSchema] | None = None) -> None:
+    def __init__(self, ask: Callable[[TableName], TableSchema] | None = None, unnamed: Unnamed | None = None) -> None:
         self._ask = ask
+        self._unnamed = unnamed or Unnamed()
         self._known: dict[TableName, TableSchema | SchemaError] = {}
 
     def __call__(self, block: Block, table_id: int) -> TableSchema:
         return self.of(block.schema_of(table_id), block.server_version)
 
     def of(self, table: TableSchema, server_version: str) -> TableSchema:
-        known = self.known(table)
-        if known is not None:
-            return table.completed(known)
-        if self._ask is not None and "MariaDB" in server_version and any(map(_may_be_declared, table.columns)):
+        """Return the table with what the server knows of it."""
+        if self._ask is None:
+            return table
+        if is_nameless(table):
+            return self._with_names(table)
+        if any(map(_lacks_charset, table.columns)):
+            table = _with_charsets(table, self._asked(table.name))
+        if "MariaDB" in server_version and any(map(_may_be_declared, table.columns)):
             found = self._asked(table.name)
             return table if isinstance(found, SchemaError) else _with_declared(table, found)
         return table
 
-    def known(self, table: TableSchema) -> TableSchema | None:
-        """Of a table whose columns the log does not name."""
-        if self._ask is None or not is_nameless(table):
-            return None
+    def _with_names(self, table: TableSchema) -> TableSchema:
         found = self._asked(table.name)
-        if isinstance(found, SchemaError):
-            raise found
-        return found
+        try:
+            if isinstance(found, SchemaError):
+                raise found
+            return table.completed(found)
+        except SchemaError as error:
+            self._unnamed.by_server.setdefault(table.name, str(error))
+            return table
 
     def _asked(self, table: TableName) -> TableSchema | SchemaError:
         if self._ask is not None and table not in self._known:
@@ -50,6 +59,23 @@ class Shapes:
             except SchemaError as error:
                 self._known[table] = error
         return self._known[table]
+
+
+def _lacks_charset(column: Column) -> bool:
+    return column.type in _TEXTS and not column.charset and not column.declared
+
+
+def _with_charsets(table: TableSchema, known: TableSchema | SchemaError) -> TableSchema:
+    """Return the table with the charsets of columns that the server has with the same name, type and size."""
+    if isinstance(known, SchemaError):
+        return table
+
+    def of(column: Column) -> Column:
+        now = known.column(column.name) if _lacks_charset(column) else None
+        is_same = now is not None and (now.type, now.size) == (column.type, column.size)
+        return replace(column, charset=now.charset) if now is not None and is_same else column
+
+    return replace(table, columns=tuple(map(of, table.columns)))
 
 
 def _may_be_declared(column: Column) -> bool:

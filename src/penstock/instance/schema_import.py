@@ -18,7 +18,6 @@ from pathlib import Path
 
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
-from penstock.instance.ddl import Statements
 from penstock.instance.tables import Tables
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
@@ -30,6 +29,7 @@ from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
 from penstock.schema.incomplete import is_incomplete, mark_incomplete
 from penstock.schema.live_catalogue import read_catalogue
+from penstock.schema.log_statements import Statements
 from penstock.source import connect, current_position, origin_of
 from penstock.source.connection import translated
 from penstock.source.folder_origin import FolderOrigin

@@ -16,7 +16,6 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import parse_table_map, table_name
 from penstock.errors import BinlogError, SchemaError
-from penstock.instance.ddl import Statements
 from penstock.model import Position, TableName, TableSchema
 from penstock.model.table import is_nameless
 from penstock.schema.catalogue import Catalogue
@@ -27,6 +26,7 @@ from penstock.schema.declared import declared_by, declared_types
 from penstock.schema.dialect import Dialect, Server
 from penstock.schema.history import SchemaHistory
 from penstock.schema.incomplete import mark_incomplete
+from penstock.schema.log_statements import Statements
 from penstock.schema.shape import Table
 
 log = logging.getLogger(__name__)

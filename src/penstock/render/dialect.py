@@ -7,6 +7,7 @@
 | FLOAT, DOUBLE                   | float                                | `real`     |
 | text, ENUM, SET                 | string                               | `text`     |
 | bytes, GEOMETRY                 | binary                               | `binary`   |
+| text in no known charset        | binary                               | `guessed`  |
 | DATE, TIME, DATETIME, TIMESTAMP | string, as the server prints it, UTC | `moment`   |
 | YEAR                            | integer                              | `year`     |
 | BIT                             | unsigned integer                     | `bits`     |
@@ -23,13 +24,17 @@ import pyarrow.compute as pc
 from penstock.binlog.arrays import numbers
 from penstock.model import Column, WireType
 from penstock.render import text
-from penstock.render.weave import Written
+from penstock.render.weave import Written, weave
 
 _FOUR = np.array([4], np.int64)
 _LARGEST_FLOAT = numbers(np.array([np.finfo(np.float32).max], np.float32))[0]
 MOMENTS = {
     WireType.DATE, WireType.TIME, WireType.TIME2, WireType.DATETIME, WireType.DATETIME2,
     WireType.TIMESTAMP, WireType.TIMESTAMP2,
+}  # fmt: skip
+
+_MAY_BE_TEXT = {
+    WireType.STRING, WireType.VARCHAR, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED,
 }  # fmt: skip
 
 
@@ -60,6 +65,25 @@ class Dialect(ABC):
     @abstractmethod
     def binary(self, array: pa.Array) -> Written: ...
 
+    def guessed(self, array: pa.Array) -> Written:
+        """Write texts whose charset nobody knows: as texts where they are printable UTF-8, else as bytes."""
+        marks = text.are_printable(array)
+        if marks.all():
+            return self.printable(text.as_text(array))
+        if not marks.any():
+            return self.binary(array)
+        every = np.arange(len(array))
+        # What is no UTF-8 must not be taken for it, even where it is not shown.
+        shown = self.printable(text.as_text(array.take(numbers(np.flatnonzero(marks)))))
+        others = self.binary(array.take(numbers(np.flatnonzero(~marks))))
+        places = np.where(marks, np.cumsum(marks) - 1, int(marks.sum()) + np.cumsum(~marks) - 1)
+        parts = [weave([part.at(every[: len(part.texts)])], len(part.texts)) for part in (shown, others)]
+        return Written(pa.concat_arrays(parts).take(numbers(places.astype(np.int64))))
+
+    def printable(self, array: pa.Array) -> Written:
+        """Write texts whose charset nobody knows, and which are UTF-8."""
+        return self.text(array)
+
     @abstractmethod
     def moment(self, array: pa.Array, column: Column) -> Written: ...
 
@@ -71,7 +95,7 @@ class Dialect(ABC):
         if column.type in MOMENTS:
             return self.moment(array, column)
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return self.binary(array)
+            return self.guessed(array) if is_of_unknown_charset(column) else self.binary(array)
         if pa.types.is_decimal(kind):
             return self.decimal(array)
         if pa.types.is_floating(kind):
@@ -87,6 +111,11 @@ class Dialect(ABC):
                 return self.year(array)
             case _:
                 return self.number(array) if pa.types.is_integer(kind) else self.text(array)
+
+
+def is_of_unknown_charset(column: Column) -> bool:
+    """Tell whether a column may be text, and nobody knows in which charset."""
+    return not column.charset and not column.declared and column.type in _MAY_BE_TEXT
 
 
 def server_reals(array: pa.Array) -> pa.Array:

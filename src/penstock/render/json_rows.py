@@ -24,14 +24,23 @@ from penstock.binlog.values.column import Decoding
 from penstock.model import Column, TableName, TableSchema
 from penstock.render.json_lines import JsonValues
 from penstock.render.mixed_json import MixedJson, mixed_json_rows
-from penstock.render.weave import Chosen, weave
+from penstock.render.weave import Chosen, Written, weave
 
 ROW_FIELDS = pa.schema([pa.field("_table", pa.string()), pa.field("row", pa.string()), *CHANGE_FIELDS])
 _DECODING = Decoding(dates="text", partial_json="operations")
-_VALUES = JsonValues()
 _ORDER = [("_seq", "ascending"), ("_row", "ascending")]
 
 ColumnsOf = Callable[[TableSchema], Sequence[Column]]
+
+
+class _RowValues(JsonValues):
+    """For programs: what kind of text a column holds must not depend on its values."""
+
+    def guessed(self, array: pa.Array) -> Written:
+        return self.binary(array)
+
+
+_VALUES = _RowValues()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.binlog.copying import copy_bytes
 from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D, I64S_2D_IN, I64S_IN, NONE, U8S, kernel, shared
+from penstock.binlog.values.utf8 import sequence_size
 
 LONGEST_ESCAPE = 6  # \u001f
 LONGEST_DECIMAL = 80  # 65 digits, a sign, a point, and room
@@ -51,6 +52,25 @@ def escape(data: Any, bounds: Any, lengths: Any, texts: Any, out_bounds: Any, ou
                 place += np.int64(lengths[np.uint64(byte)])
                 at += 1
         out_bounds[i + 1] = place
+
+
+@kernel(NONE(BYTES, I64S_IN, U8S))
+def mark_printable(data: Any, bounds: Any, marks: Any) -> None:
+    """1 for each value that is UTF-8 without control characters, but for tabs and the ends of lines; else 0."""
+    for i in range(bounds.size - 1):
+        at, end = bounds[i], bounds[i + 1]
+        while at < end:
+            byte = np.int64(data[np.uint64(at)])
+            if byte >= 0x80:
+                size = sequence_size(data, at, end)
+                if size < 1 or (byte == 0xC2 and data[np.uint64(at + 1)] < 0xA0):  # U+0080 … U+009F are controls too
+                    break
+                at += size
+            elif (byte >= 0x20 and byte != 0x7F) or byte == 9 or byte == 10 or byte == 13:  # noqa: PLR1714 - numba
+                at += 1
+            else:
+                break
+        marks[i] = at >= end
 
 
 @kernel(NONE(BYTES, I64S_IN, I64S, U8S))

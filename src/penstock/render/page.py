@@ -87,6 +87,7 @@ class LineFormat(RowFormat):
 
     finds_rows = False  # has to tell a row from all others, even if only some columns are to be shown
     shows_passwords = False  # of statements about accounts; else they are masked
+    comments_nameless = False  # where rows need names, those without are comments; else they are refused
 
     def __init__(self, xa: XaTransactions) -> None:
         self.xa = xa  # of the block that is being written

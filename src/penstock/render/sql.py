@@ -58,7 +58,12 @@ class SqlLines(LineFormat):
         return None if changes.kind is Kind.DELETE else _VALUES
 
     def changes(self, changes: Changes) -> Line:
+        if self.comments_nameless and is_nameless(changes.table):
+            return ["-- no names of columns: ", *self._statement(changes)]
         check_names(changes.table)
+        return self._statement(changes)
+
+    def _statement(self, changes: Changes) -> Line:
         match changes.kind:
             case Kind.INSERT:
                 return insert(changes, changes.shown_of(changes.after), changes.last)
@@ -168,8 +173,9 @@ def _switched(old: Options, new: Options) -> str:
 def check_names(table: TableSchema) -> None:
     if is_nameless(table):
         raise SchemaError(
-            f"the log has no column names for table {table.name}, so there is no SQL for its rows: add --host … to look"
-            " them up on a server that has the table (for later logs: SET GLOBAL binlog_row_metadata = 'FULL')"
+            f"the log has no column names for table {table.name}, nor DDL before its rows that tells them, so there is"
+            " no SQL for them: add --host … to look them up on a server that has the table (for later logs: SET GLOBAL"
+            " binlog_row_metadata = 'FULL')"
         )
 
 

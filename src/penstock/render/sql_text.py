@@ -58,6 +58,10 @@ class SqlValues(Dialect):
     def binary(self, array: pa.Array) -> Written:
         return Written(text.hexed(array), self.null, "X'", "'")
 
+    def printable(self, array: pa.Array) -> Written:
+        """The introducer makes it the same bytes for the server, whatever the charset of the column."""
+        return Written(text.escaped(array, _ESCAPES), self.null, "_binary'", "'")
+
     def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - quotes do for all of them
         return Written(text.plain(array), self.null, "'", "'")
 

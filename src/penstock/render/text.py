@@ -74,6 +74,20 @@ def hexed(array: pa.Array) -> pa.Array:
     return like(array, out_bounds, out)
 
 
+def are_printable(array: pa.Array) -> NDArray[np.bool_]:
+    """Which binaries are UTF-8 that can be shown as it is; a null is."""
+    data, bounds = bytes_of(array)
+    marks = np.empty(len(array), np.uint8)
+    kernels.mark_printable(data, bounds, marks)
+    return marks.view(np.bool_)
+
+
+def as_text(array: pa.Array) -> pa.Array:
+    """The same bytes, which are known to be UTF-8, as texts."""
+    data, bounds = bytes_of(array)
+    return like(array, bounds, data)
+
+
 def base64ed(array: pa.Array) -> pa.Array:
     data, bounds = bytes_of(array)
     size = 4 * int(((np.diff(bounds) + 2) // 3).sum())

@@ -6,39 +6,60 @@ another version of it, and which one nobody can tell.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from penstock.binlog.events.map_field import LABELLED, MapField, types_with_charset, types_with_sign
 from penstock.binlog.events.table_map import fields_of, parse_table_map
-from penstock.binlog.values.charset import collation_of
+from penstock.binlog.values.charset import NO_COLLATION, collation_of
 from penstock.errors import SchemaError
 from penstock.model import Column, TableSchema, WireType
 from penstock.model.table import are_exact_labels, is_nameless
+from penstock.schema.collation import built_in_collation, widest
 from penstock.schema.ddl.key import KeyKind
+from penstock.schema.label import kept_label, shown_label
 from penstock.schema.shape import Field, Index, Table
 
 # Tables that an old server made keep the times of that day until they are altered.
 _OLD = {WireType.TIME: WireType.TIME2, WireType.DATETIME: WireType.DATETIME2, WireType.TIMESTAMP: WireType.TIMESTAMP2}
 _BYTES = 63  # the collation `binary`
+_TEXTS = frozenset(
+    {WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED}
+)
 
 
-def completed_body(body: bytes, table: Table, server_version: str) -> bytes:
-    """Raises SchemaError where the two do not fit."""
+def completed_body(
+    body: bytes,
+    table: Table,
+    server_version: str,
+    *,
+    unsure: frozenset[str] = frozenset(),
+    with_declared: bool = False,
+) -> bytes:
+    """Return the body with what the table has beyond it. Raises SchemaError where the two do not fit.
+
+    The charset of the columns that are `unsure` is the log's, or nobody's. `with_declared` adds the types that no
+    server writes, in a field that only this package reads: which BINARY columns of MariaDB are UUID, INET4 or INET6.
+    """
     logged = parse_table_map(body, server_version)
-    found = difference(logged, table.schema)
+    found = difference(logged, table.schema, unsure)
     if found:
         raise SchemaError(f"table {logged.name} is not what the schema history says: {found}")
     there = fields_of(body)
-    added = ((number, raw) for number, raw in _fields(table, server_version, there) if raw and number not in there)
+    fields = list(_fields(_with_charsets(table, logged, unsure), server_version, there, unsure))
+    if with_declared and any(column.declared for column in table.schema.columns):
+        fields.append((MapField.DECLARED, b"".join(_text(each.declared.encode()) for each in table.schema.columns)))
+    added = ((number, raw) for number, raw in fields if raw and number not in there)
     return body + b"".join(bytes([number]) + _packed(len(raw)) + raw for number, raw in added)
 
 
-def difference(logged: TableSchema, known: TableSchema) -> str:
-    """The first one, of what the log says; empty where there is none."""
+def difference(logged: TableSchema, known: TableSchema, unsure: frozenset[str] = frozenset()) -> str:
+    """Return the first one, of what the log says; empty where there is none. Charsets of `unsure` columns are none."""
     mine, theirs = logged.columns, known.columns
     if len(mine) != len(theirs):
         return f"{len(mine)} columns in the log, {len(theirs)} in the history"
     for one, other in zip(mine, theirs, strict=True):
-        for what, log, history in _facts(one, other, logged):
+        facts = _facts_without_charset if other.name in unsure else _facts
+        for what, log, history in facts(one, other, logged):
             if log != history:
                 return f"column {other.name} has the {what} {log} in the log, {history} in the history"
     if not is_nameless(logged) and known.key and logged.key != known.key:
@@ -62,14 +83,57 @@ def _facts(logged: Column, known: Column, table: TableSchema) -> Iterator[tuple[
         yield "labels", logged.labels, known.labels
 
 
-def _fields(table: Table, server_version: str, there: frozenset[int]) -> Iterator[tuple[MapField, bytes]]:
+def _facts_without_charset(logged: Column, known: Column, table: TableSchema) -> Iterator[tuple[str, object, object]]:
+    """Yield what does not depend on the charset of a column."""
+    if logged.type in LABELLED:
+        yield from _facts(replace(logged, charset="", labels=()), known, table)
+        return
+    if not is_nameless(table):
+        yield "name", logged.name, known.name
+    yield "property to be null", logged.nullable, known.nullable
+    if not _fits_some_charset(logged, known):
+        yield "type", f"{logged.type.name}({logged.size})", f"{known.type.name}({known.size})"
+
+
+def _fits_some_charset(logged: Column, known: Column) -> bool:
+    """Tell whether a text column of the log can be this one, in whatever charset."""
+    if logged.type not in _TEXTS or known.type not in _TEXTS:
+        return False
+    if logged.type is not known.type or logged.type in {WireType.BLOB, WireType.BLOB_COMPRESSED}:
+        return True  # where characters take more bytes, the server may make a longer TEXT of either
+    extra = logged.type is WireType.VARCHAR_COMPRESSED
+    characters = (known.size - extra) // widest(known.charset)
+    return logged.size - extra in {characters * width for width in range(1, 5)}
+
+
+def _with_charsets(table: Table, logged: TableSchema, unsure: frozenset[str]) -> Table:
+    """Return the table with the labels of unsure columns in the charset in which the log says that they are."""
+    if not unsure:
+        return table
+    fields: list[Field] = []
+    for field, column in zip(table.fields, logged.columns, strict=True):
+        labels = [label for label in field.type.labels if isinstance(label, bytes)]
+        if field.name in unsure and labels and column.charset and column.charset != field.charset:
+            labels = tuple(kept_label(shown_label(label, field.charset), column.charset) for label in labels)
+            collation = built_in_collation(column.charset)
+            field = replace(field, type=replace(field.type, labels=labels), collation=collation)  # noqa: PLW2901
+        fields.append(field)
+    return replace(table, fields=tuple(fields))
+
+
+def _fields(
+    table: Table, server_version: str, there: frozenset[int], unsure: frozenset[str]
+) -> Iterator[tuple[MapField, bytes]]:
     """Of those whose form depends on others that are there, only what goes with these."""
     columns, fields = table.schema.columns, table.fields
     signed = [column for column in columns if column.type in types_with_sign(server_version)]
     yield MapField.SIGNEDNESS, _bits(column.unsigned or column.type is WireType.YEAR for column in signed)
     if MapField.DEFAULT_CHARSET not in there:
         text = [column for column in columns if column.type in types_with_charset(server_version)]
-        yield MapField.COLUMN_CHARSET, b"".join(map(_collation, text))
+        yield (
+            MapField.COLUMN_CHARSET,
+            b"".join(_packed(NO_COLLATION) if column.name in unsure else _collation(column) for column in text),
+        )
     yield MapField.NAMES, b"".join(_text(column.name.encode()) for column in columns)
     for number, wire in ((MapField.SET_LABELS, WireType.SET), (MapField.ENUM_LABELS, WireType.ENUM)):
         pairs = [pair for pair in zip(columns, fields, strict=True) if pair[0].type is wire]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from penstock.binlog.read import read_binlog
+from penstock.inspect.read import read_binlog
 from penstock.model import TableName
 from penstock.schema.live import live_schema
 from penstock.schema.live_catalogue import read_catalogue

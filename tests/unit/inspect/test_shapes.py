@@ -1,10 +1,12 @@
 """When a server is asked for what a log does not say of a table, and what becomes of its answer."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from penstock.errors import SchemaError
+from penstock.inspect.log_tables import Unnamed
 from penstock.inspect.shapes import Shapes
 from penstock.model import Column, TableName, TableSchema, WireType
 
@@ -48,7 +50,6 @@ def test_mariadb_is_asked_for_types_that_look_like_bytes() -> None:
     shapes = Shapes(server)
     assert declared(shapes) == declared(shapes) == ["uuid", "inet4", "", ""]
     assert server.asked == [NAME]
-    assert shapes.known(LOGGED) is None
 
 
 def test_nobody_is_asked_without_need() -> None:
@@ -72,12 +73,33 @@ def test_a_table_that_is_gone_keeps_its_bytes() -> None:
     assert server.asked == [NAME]
 
 
-def test_without_names_the_server_has_to_know() -> None:
-    nameless = replace(
-        LOGGED, columns=tuple(replace(column, name=f"@{i}") for i, column in enumerate(LOGGED.columns, 1)), key=()
-    )
-    shapes = Shapes(Server(NOW))
-    assert shapes.of(nameless, MYSQL) == replace(NOW, key=("id",))
-    assert shapes.known(nameless) == NOW
-    with pytest.raises(SchemaError, match=r"there is no table shop\.visit"):
-        Shapes(Server(None)).of(nameless, MYSQL)
+NAMELESS = replace(
+    LOGGED, columns=tuple(replace(column, name=f"@{i}") for i, column in enumerate(LOGGED.columns, 1)), key=()
+)
+
+
+def test_without_names_the_server_is_asked() -> None:
+    assert Shapes(Server(NOW)).of(NAMELESS, MYSQL) == replace(NOW, key=("id",))
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (None, r"there is no table shop\.visit"),
+        (replace(NOW, columns=NOW.columns[1:]), "has 4 columns in the log and 3 now"),
+    ],
+)
+def test_a_table_that_the_server_does_not_have_like_this_stays_without_names(now: TableSchema | None, why: str) -> None:
+    unnamed = Unnamed()
+    shapes = Shapes(Server(now), unnamed)
+    assert shapes.of(NAMELESS, MYSQL) == shapes.of(NAMELESS, MYSQL) == NAMELESS
+    (warning,) = unnamed.warnings(has_server=True)
+    assert warning.startswith("the columns of these tables have no names and are shown as @1, @2 …: shop.visit (")
+    assert re.search(why, warning)
+
+
+def test_a_charset_that_only_the_server_knows_is_asked_for() -> None:
+    columns = (replace(LOGGED.columns[3], charset=""), replace(LOGGED.columns[3], name="other", charset=""))
+    table = replace(LOGGED, columns=columns, key=())
+    assert [column.charset for column in Shapes(Server(NOW)).of(table, MYSQL).columns] == ["utf8mb4", ""]
+    assert Shapes(Server(None)).of(table, MYSQL) == table

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from penstock.render import text
 from penstock.render.json_lines import JsonValues
+from penstock.render.sql_text import SqlValues
 from penstock.render.weave import Written, weave
 from tests.twins.strategy import examples
+from tests.twins.text import is_printable
 
 SOME = st.lists(st.one_of(st.none(), st.binary(max_size=9)), max_size=20)
+SQL_ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=12), st.text("\"\\\0\n\t\x1f'ü", max_size=6)), max_size=20)
 
 
@@ -31,6 +34,30 @@ def test_hex_and_base64(values: list[bytes | None], first: int) -> None:
     assert shown(text.base64ed(array)) == [
         value if value is None else base64.b64encode(value).decode() for value in values
     ]
+
+
+PIECES = st.sampled_from(
+    [b"plain", "ü€😀".encode(), b"\t\r\n", b"\xc2\x85", b"\x7f", b"\0", b"\xff", b"\xe2\x82", b"\xed\xa0\x80"]
+)
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.lists(PIECES, max_size=3).map(b"".join), st.binary(max_size=4))), st.integers(0, 2)
+)
+@examples(200)
+def test_what_is_printable(values: list[bytes | None], first: int) -> None:
+    array = pa.array(values, pa.binary()).slice(first)
+    assert text.are_printable(array).tolist() == [value is None or is_printable(value) for value in values[first:]]
+    for dialect, null, written in (
+        (JsonValues(), "null", lambda raw: json.dumps(raw.decode(), ensure_ascii=False)),
+        (SqlValues(), "NULL", lambda raw: f"_binary'{raw.decode().translate(SQL_ESCAPES)}'"),
+    ):
+        lines = shown(weave([dialect.guessed(array).at(_every(array))], len(array)))
+        others = shown(weave([dialect.binary(array).at(_every(array))], len(array)))
+        assert lines == [
+            null if value is None else written(value) if is_printable(value) else other
+            for value, other in zip(values[first:], others, strict=True)
+        ]
 
 
 @given(TEXTS, st.integers(0, 3))

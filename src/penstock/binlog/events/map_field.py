@@ -30,6 +30,7 @@ class MapField(IntEnum):
     LABEL_COLUMN_CHARSET = 11
     VISIBILITY = 12
     DIMENSIONS = 13
+    DECLARED = 250  # of this package, not of a server: the declared type of each column that looks like BINARY
 
 
 def types_with_sign(server_version: str) -> frozenset[WireType]:

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Statement, parse_body
-from penstock.binlog.events.layout import HEADER, EventType
+from penstock.binlog.events.layout import HEADER, Entry, EventType
 from penstock.errors import BinlogError
 
 _TEXT_AT = 13  # the variables, the database and the text
+_XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
 
 
 def query_at(block: Block, event: int) -> Statement:
@@ -47,6 +48,16 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
         text = body + _TEXT_AT + variables + data[body + 8] + 1
         is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
         found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
+    return found
+
+
+def are_statements(block: Block) -> NDArray[np.bool_]:
+    """Statements that mean something by themselves, XA's apart."""
+    kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
+    found = (kind == EventType.QUERY) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
+    if found.any():
+        for word in (_XA, *_FRAME_WORDS):
+            found &= ~begin_with(block, found, word)
     return found
 
 

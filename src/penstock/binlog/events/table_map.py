@@ -15,7 +15,7 @@ from functools import lru_cache
 from penstock.binlog.events.layout import HEADER, EventType
 from penstock.binlog.events.map_field import LABELLED, MapField, types_with_charset, types_with_sign
 from penstock.binlog.events.problem import EventProblemError, broken
-from penstock.binlog.values.charset import charset_of
+from penstock.binlog.values.charset import NO_COLLATION, charset_of
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 from penstock.errors import SchemaError
@@ -31,6 +31,7 @@ _LENGTH_FIRST = {WireType.BLOB, WireType.BLOB_COMPRESSED, WireType.JSON, WireTyp
 _FRACTION = {WireType.TIMESTAMP2, WireType.DATETIME2, WireType.TIME2}
 _VAR_STRING, _NEWDATE, _TYPED_ARRAY = 253, 14, 20
 _NAMES_AT = 8
+_DECLARED_SIZES = {"uuid": 16, "inet6": 16, "inet4": 4}
 
 
 class _Reader:
@@ -257,6 +258,8 @@ def _with_fields(
                 columns[i] = replace(column, labels=_labels(raw, column.charset))
     _set_numbers(columns, WireType.GEOMETRY, "geometry", fields.get(MapField.GEOMETRY_KINDS, _NOTHING))
     _set_numbers(columns, WireType.VECTOR, "dimension", fields.get(MapField.DIMENSIONS, _NOTHING))
+    if MapField.DECLARED in fields:
+        columns = [_with_declared(column, fields[MapField.DECLARED].text()) for column in columns]
     if MapField.VISIBILITY in fields:
         visible = set(_marked(columns, frozenset(WireType), fields[MapField.VISIBILITY].rest()))
         columns = [replace(column, is_visible=i in visible) for i, column in enumerate(columns)]
@@ -271,6 +274,14 @@ def _with_fields(
     shown = tuple(prefixes) if any(prefixes) else ()
     has_signs = MapField.SIGNEDNESS in fields or not any(column.type in signed for column in columns)
     return TableSchema(name, tuple(columns), tuple(columns[i].name for i in key), has_signs, shown)
+
+
+def _with_declared(column: Column, declared: str) -> Column:
+    """Return the column with its declared type, if it can have that."""
+    if declared == "vector" and column.type is WireType.VARCHAR:
+        return replace(column, declared=declared)
+    fits = column.type is WireType.STRING and _DECLARED_SIZES.get(declared) == column.size
+    return replace(column, declared=declared) if fits else column
 
 
 def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
@@ -313,7 +324,7 @@ def _set_charsets(
         collations = [exceptions.get(k, numbers[0]) for k in range(len(indexes))]
     for i, collation in zip(indexes, collations, strict=False):
         if columns[i].type not in (WireType.GEOMETRY, WireType.VECTOR):
-            columns[i] = replace(columns[i], charset=charset_of(collation))
+            columns[i] = replace(columns[i], charset="" if collation == NO_COLLATION else charset_of(collation))
 
 
 def table_map_body(event: memoryview, checksum: int) -> bytes:

@@ -30,6 +30,9 @@ TABLES = {
 TEXT = UTF8 | UNITS.keys() | TABLES.keys()
 """Every charset there is but `binary`."""
 
+NO_COLLATION = 0
+"""In a table map that was completed: the charset of this column is not known. Servers write no such number."""
+
 _FILE = Path(__file__).with_name("collations.txt")
 
 

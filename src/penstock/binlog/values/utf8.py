@@ -83,7 +83,7 @@ def copy_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> A
 
 
 @shared
-def _sequence(data: Any, at: Any, end: Any) -> Any:
+def sequence_size(data: Any, at: Any, end: Any) -> Any:
     """Bytes of the character at `at`; of one that is cut or wrong, how many fit, negative."""
     lead = np.int64(data[at])
     if lead < 0x80:
@@ -114,7 +114,7 @@ def mend_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> A
             at = np.int64(offsets[i])
             end = at + lengths[i]
             while at < end:
-                size = _sequence(data, at, end)
+                size = sequence_size(data, at, end)
                 if size > 0:
                     for k in range(size):
                         out[to + k] = data[at + k]

@@ -7,10 +7,9 @@ import numpy as np
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import Statement
 from penstock.binlog.events.layout import EventType
-from penstock.binlog.events.query import body_at, query_at
+from penstock.binlog.events.query import are_statements, body_at, query_at
 from penstock.binlog.events.survey import STATEMENTS, survey
 from penstock.binlog.values.charset import TEXT, charset_of
-from penstock.filter.kinds import are_statements
 from penstock.schema.change import Change
 from penstock.schema.collation import default_collation
 from penstock.schema.ddl import StatementKind, kind_of
@@ -29,6 +28,10 @@ class Statements:
 
     def of(self, block: Block, server: Server) -> Iterator[tuple[StatementKind, Change]]:
         """That change tables, or what is in them. Each is at the place where it ends."""
+        return ((kind, change) for _, kind, change in self.with_events(block, server))
+
+    def with_events(self, block: Block, server: Server) -> Iterator[tuple[int, StatementKind, Change]]:
+        """Yield the same, each with the number of its event in the block."""
         kinds = block.column("kind")
         statements: list[int] = np.flatnonzero(are_statements(block)).tolist() if survey(block) & STATEMENTS else []
         gtids = np.flatnonzero(kinds == EventType.MARIADB_GTID) if statements else np.empty(0, np.int64)
@@ -41,7 +44,7 @@ class Statements:
             kind = kind_of(query.text, Dialect(server, session))
             if kind.changes_tables or kind is StatementKind.DATA:
                 server_id = int(block.column("server_id")[event])
-                yield kind, Change(block.end_of(event), query.text, query.database, session, server_id)
+                yield event, kind, Change(block.end_of(event), query.text, query.database, session, server_id)
         if len(block):
             self._gtid = body_at(block, len(block) - 1) if kinds[-1] == EventType.MARIADB_GTID else b""
 

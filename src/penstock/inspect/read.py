@@ -19,6 +19,8 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
 from penstock.binlog.rows.widening import common_type
 from penstock.binlog.values.column import Decoding
 from penstock.errors import BinlogWarning, ConfigurationError, SchemaError
+from penstock.inspect.file_log import name_files
+from penstock.inspect.log_tables import LogTables, Unnamed
 from penstock.model import TableName, TableSchema
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -40,7 +42,9 @@ def read_binlog(
     `path` is one file or several, in their order. Without `table` the files must hold rows of one table only.
     `dates` says what a date becomes that no calendar has, `labels` what an ENUM or SET becomes, `known` what the log
     does not say of the table, and `verify` whether checksums are verified. `partial_json` says what a change to a JSON
-    document becomes that the log does not have: an error, or null with the operations in `_partial`.
+    document becomes that the log does not have: an error, or null with the operations in `_partial`. Without `known`,
+    a log that does not name its columns gets the names, charsets and key from the DDL in these files, where that
+    comes before the rows.
 
     A table that was altered within the files has the columns of all its versions, in the widest of their types; what a
     row did not have yet, or no longer, is null and listed in `_absent`. A file that ends inside an event, and a place
@@ -58,15 +62,19 @@ def read_binlog(
             raise ConfigurationError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
     choice = Decoding(dates, labels, partial_json=partial_json)
     reading = _Reading(TableName.parse(table) if table else None, columns, choice, known)
-    for one in paths:
-        log = LogFile(one, verify=verify)
+    unnamed = Unnamed()
+    tables = LogTables(unnamed)
+    for one, file in zip(paths, name_files(paths), strict=True):
+        log = LogFile(one, name=file, verify=verify)
         for block in log:
-            reading.take(block)
+            reading.take(tables.complete(block) if known is None else block)
         if log.rest:
             _warn(f"{log.end} is followed by {log.rest} bytes that are no whole event: {one} is cut, or being written")
     if not reading.batches:
         what = f"no rows of {reading.table}" if reading.table else "no rows"
         raise SchemaError(f"there are {what} in {', '.join(map(str, paths)) or 'no file'}")
+    for warning in unnamed.only(reading.table).warnings(has_server=False):
+        _warn(warning)
     return reading.result()
 
 
