@@ -94,6 +94,10 @@ class NotRunningError(PenstockError):
     transient = True
 
 
+class StartingError(NotRunningError):
+    """A destination is configured and is being started: the same call succeeds once it runs."""
+
+
 class MetaError(PenstockError):
     """A subscription, a batch or a cursor was used against its rules, or cannot be kept."""
 

@@ -1,6 +1,7 @@
 """The server that runs an instance now, for commands that change what only that server may change."""
 
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 from penstock.cli.instance_options import admin_url
 from penstock.client.admin import AdminClient
 from penstock.config import InstanceSettings
-from penstock.errors import ConfigurationError, MetaInUseError, PenstockError
+from penstock.errors import ConfigurationError, MetaInUseError, NotRunningError, PenstockError
 from penstock.instance.cursors import check_free
 from penstock.model import Position
+
+_START_S, _LOOK_S = 10.0, 0.1  # how long a destination that is starting is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,25 @@ def _ask(
     """One that answers where the configuration says may be another server: it must be the one with the lock."""
     found, secret = (url, None) if url is not None else admin_url(config)
     client = AdminClient(found, token or secret)
-    status = client.status()
-    about = next((one for one in status["instances"] if one["destination"] == settings.destination), None)
+    status, about = _await_start(client, settings.destination)
     if about is None or about["role"] != "runs":
         raise ConfigurationError(f"the server at {found} does not run '{settings.destination}': say --url of the other")
     if url is None and settings.zookeeper is None and status["server"].get("pid") != _pid_of_lock(settings):
         raise ConfigurationError(f"the server at {found} is another one: say --url of that which runs with {config}")
     return client, about
+
+
+def _await_start(client: AdminClient, destination: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """Return the status of a server and of a destination in it, once that is not starting any more."""
+    until = time.monotonic() + _START_S
+    while True:
+        status = client.status()
+        about = next((one for one in status["instances"] if one["destination"] == destination), None)
+        if about is None or about["role"] != "starts":
+            return status, about
+        if time.monotonic() > until:
+            raise NotRunningError(f"destination '{destination}' is starting at {client.url}, try again")
+        time.sleep(_LOOK_S)
 
 
 def _pid_of_lock(settings: InstanceSettings) -> int | None:

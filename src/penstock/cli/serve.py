@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.announcement import Announcement
 from penstock.cli.signals import leave_at_once, on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
 from penstock.config import AdminSettings, CanalSettings, InstanceSettings, ServerSettings, load_server_settings
@@ -84,13 +85,14 @@ def _run(server: "Server") -> None:
     sys.setswitchinterval(_TURN_S)
     stopped = threading.Event()
     on_stop(stopped.set)
-    starting, failure = _Starting(server), None
+    starting, announcement, failure = _Starting(server), Announcement(server), None
     try:
-        if starting.succeeds_before(stopped):
-            gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is sent
-            _announce(server)
-            while not stopped.wait(_LOOK_S) and not server.is_over:
-                pass
+        starting.start()
+        while not stopped.wait(_LOOK_S if announcement.is_made else _START_LOOK_S):
+            if starting.failure is not None or (server.is_over and not starting.is_alive()):
+                break
+            if announcement.look():
+                gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is sent
     except Exception as error:  # noqa: BLE001 - raised below, when all that can be written is written
         failure = error
     has_ended = server.stop(_STOP_S) and not starting.is_alive()
@@ -99,19 +101,6 @@ def _run(server: "Server") -> None:
         leave_at_once(failure)
     if failure is not None:
         raise failure
-
-
-def _announce(server: "Server") -> None:
-    for name, instance in server.instances.items():
-        typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
-    ports = [f"Arrow Flight on {server.address}"]
-    if server.canal is not None:
-        ports.append(f"canal's protocol on {server.canal.address}")
-    if server.admin is not None:
-        ports.append(f"its status on http://{server.admin.address}")
-    if server.canal_admin is not None:
-        ports.append(f"canal's admin protocol on {server.canal_admin.address}")
-    typer.echo(f"serving {', '.join(ports)}; Ctrl-C stops")
 
 
 class _Starting(threading.Thread):
@@ -127,12 +116,3 @@ class _Starting(threading.Thread):
             self._server.start()
         except Exception as error:  # noqa: BLE001 - the main thread raises it
             self.failure = error
-
-    def succeeds_before(self, stopped: threading.Event) -> bool:
-        """Wait until the server has started; False when that failed, or `stopped` came first."""
-        self.start()
-        while self.is_alive():
-            if stopped.is_set():
-                return False
-            self.join(_START_LOOK_S)
-        return self.failure is None

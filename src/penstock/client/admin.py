@@ -7,7 +7,13 @@ import urllib.request
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
-from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError, SourceConnectionError
+from penstock.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    NotRunningError,
+    ProtocolError,
+    SourceConnectionError,
+)
 from penstock.model import Position
 
 _MOST_BYTES = 64 << 20
@@ -75,6 +81,8 @@ class AdminClient:
         text = body[:200].decode("utf-8", "replace").strip()
         if code in {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}:
             raise AuthenticationError(f"{self.url} refuses: {text}")
+        if code == http.HTTPStatus.SERVICE_UNAVAILABLE:
+            raise NotRunningError(f"{self.url}: {text}")
         raise ProtocolError(f"{self.url}{path} answers {code}: {text}")
 
 

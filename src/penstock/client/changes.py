@@ -64,10 +64,16 @@ class Changes:
 
     # -- the stream
 
-    def _open(self) -> Any:
-        self._stream = stream = self._link.get(json.dumps(self._request).encode())
-        self.schema = self._link.call_once(lambda: stream.schema)
-        return stream
+    def _open(self, *, waits_for_start: bool = True) -> Any:
+        ticket = json.dumps(self._request).encode()
+
+        def accepted() -> pa.Schema:
+            """A refusal comes with the first thing that is asked of a stream."""
+            self._stream = stream = self._link.get(ticket, waits_for_start=False)
+            return stream.schema
+
+        self.schema = self._link.call(accepted, waits_for_start=waits_for_start)
+        return self._stream
 
     def _read(self) -> Any:
         """A break is over when something has come again: a server may take the call, and have nothing to give."""
@@ -76,7 +82,7 @@ class Changes:
             if self._is_closed:
                 raise StopIteration
             try:
-                stream = self._stream or self._open()
+                stream = self._stream or self._open(waits_for_start=False)  # this loop waits, and can be closed
                 return self._link.call_once(stream.read_chunk)
             except PenstockError as error:
                 if self._is_closed:
@@ -134,7 +140,8 @@ class Subscription(Changes):
         if self._got is None:
             return
         try:
-            self._link.action("ack", {**self._about, "batch": self._got})
+            # An instance that is still starting has forgotten the batch: there is nothing to wait for.
+            self._link.action("ack", {**self._about, "batch": self._got}, waits_for_start=False)
         except PenstockError as error:
             if not error.transient and not isinstance(error, MetaError):
                 raise

@@ -18,9 +18,10 @@ def connect(
 ) -> "Connection":
     """`url` is grpc://HOST:PORT, or grpc+tls://HOST:PORT; `tls_ca` a file of certificates to trust.
 
-    A server that goes away is waited for, so long.
+    A server that goes away is waited for, `patience_s` at most, and so is a destination that it is still starting.
     """
-    return Connection(Link(Address(url, token, tls_ca)), destination, patience_s)
+    link = Link(Address(url, token, tls_ca), start_patience_s=patience_s)
+    return Connection(link, destination, patience_s)
 
 
 class Connection:

@@ -19,6 +19,7 @@ from penstock.errors import (
     PenstockError,
     ProtocolError,
     SourceConnectionError,
+    StartingError,
 )
 
 T = TypeVar("T")
@@ -67,19 +68,23 @@ class Address:
 
 
 class Link:
-    """Safe to keep for long; what is transient is tried again for `patience_s`."""
+    """Safe to keep for long; what is transient is tried again for `patience_s`, and a destination that the server is
+    still starting is waited for, `start_patience_s` if that is longer."""
 
-    def __init__(self, address: Address, patience_s: float = 0) -> None:
+    def __init__(self, address: Address, patience_s: float = 0, *, start_patience_s: float = 0) -> None:
         self._address, self.patience_s = address, patience_s
+        self._start_patience_s = max(patience_s, start_patience_s)
         self._parent = os.getppid()
         self._client, self._options = address.open(), address.options
 
     def close(self) -> None:
         self._client.close()
 
-    def action(self, name: str, request: Mapping[str, Any]) -> list[bytes]:
+    def action(self, name: str, request: Mapping[str, Any], *, waits_for_start: bool = True) -> list[bytes]:
         action = fl.Action(name, json.dumps(request).encode())
-        answers = self.call(lambda: list(self._client.do_action(action, self._options)))
+        answers = self.call(
+            lambda: list(self._client.do_action(action, self._options)), waits_for_start=waits_for_start
+        )
         return [answer.body.to_pybytes() for answer in answers]
 
     def info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
@@ -89,9 +94,9 @@ class Link:
     def flights(self, destination: str = "") -> list[fl.FlightInfo]:
         return self.call(lambda: list(self._client.list_flights(destination.encode(), self._options)))
 
-    def get(self, ticket: bytes) -> Any:
+    def get(self, ticket: bytes, *, waits_for_start: bool = True) -> Any:
         """A stream; what it brings is asked for with `call_once`."""
-        return self.call(lambda: self._client.do_get(fl.Ticket(ticket), self._options))
+        return self.call(lambda: self._client.do_get(fl.Ticket(ticket), self._options), waits_for_start=waits_for_start)
 
     def call_once(self, call: Callable[[], T]) -> T:
         """The rest of a stream cannot be asked for again."""
@@ -102,15 +107,17 @@ class Link:
         except pa.ArrowException as error:
             raise ProtocolError(f"the answer of {self._address.server} is not understood: {error}") from error
 
-    def call(self, call: Callable[[], T]) -> T:
-        deadline, pause_s = time.monotonic() + self.patience_s, 0.1
+    def call(self, call: Callable[[], T], *, waits_for_start: bool = True) -> T:
+        began, pause_s = time.monotonic(), 0.1
         while True:
             try:
                 return self.call_once(call)
             except PenstockError as error:
                 # Whoever started this process may be gone: nobody waits for the answer any more.
                 is_orphan = os.getppid() != self._parent
-                if not error.transient or is_orphan or time.monotonic() + pause_s > deadline:
+                is_starting = waits_for_start and isinstance(error, StartingError)
+                patience_s = self._start_patience_s if is_starting else self.patience_s
+                if not error.transient or is_orphan or time.monotonic() + pause_s > began + patience_s:
                     raise
                 log.warning("asking again server=%s in_s=%.1f reason=%s", self._address.server, pause_s, error)
                 time.sleep(pause_s)

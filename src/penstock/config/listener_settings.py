@@ -99,6 +99,12 @@ class CanalSettings(Login):
     frame_limit: ByteSize = Field(default=ByteSize(16 << 20), ge=1 << 10, description="of one packet from a client")
     idle_s: float = Field(default=3600, gt=0, description="a connection that is silent so long is closed")
     handshake_s: float = Field(default=10, gt=0, description="so long a client may take to say who it is")
+    start_wait_s: float = Field(
+        default=10,
+        ge=0,
+        description="a client that asks for a destination which is still starting waits so long, and is then told to"
+        " try again",
+    )
     connections: int = Field(default=1000, ge=1, description="so many at a time")
 
     @model_validator(mode="after")

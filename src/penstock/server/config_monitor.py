@@ -19,6 +19,7 @@ from penstock.errors import PenstockError
 from penstock.server.conf import Conf
 from penstock.server.descriptors import DescriptorBudget, log_budget, plan_descriptors
 from penstock.server.destination_keeper import DestinationKeeper, Destinations, Pace
+from penstock.server.expected import Expected
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,18 @@ class ConfigMonitor:
             if not self._has_scanned:
                 return [SERVER]
             return sorted(name for name, keeper in self._keepers.items() if not keeper.is_settled)
+
+    @property
+    def expected(self) -> Expected:
+        """What is configured and does not run as it is configured, or not yet."""
+        with self._lock:
+            if not self._has_scanned:
+                return Expected(unread=self._errors.get(SERVER, ""))
+            starting = {name: keeper.problem or "" for name, keeper in self._keepers.items() if keeper.is_starting}
+            others = {name: text for name, text in self._errors.items() if name not in {SERVER, *self._keepers}}
+            written = {name: text for name, text in others.items() if name in self._notices}
+            wrong = {name: text for name, text in others.items() if name not in written}
+            return Expected(starting | written, wrong)
 
     @property
     def is_settled(self) -> bool:

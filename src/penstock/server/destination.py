@@ -12,6 +12,7 @@ from penstock.errors import NotRunningError
 from penstock.instance import Instance
 from penstock.instance.opening import check_settings
 from penstock.instance.state import InstanceState
+from penstock.server.expected import describe_start
 from penstock.store import Start
 
 log = logging.getLogger(__name__)
@@ -55,6 +56,14 @@ class Destination(ABC):
         if self._halted is not None:
             raise NotRunningError(f"destination '{self.name}' was stopped {self._halted}")
         return self._running()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether somebody can read it, here or at the server that runs it."""
+        try:
+            return self.running().failure is None
+        except NotRunningError:
+            return False
 
     def start(self) -> None:
         with self._turn:
@@ -172,11 +181,10 @@ class OwnDestination(Destination):
         self._left: _Clients | None = None  # of the instance that was stopped by hand
 
     def _running(self) -> Instance:
-        if self._instance is None:
-            raise NotRunningError(f"destination '{self.name}' has not been started")
-        if self._instance.state is InstanceState.STOPPED:
-            raise NotRunningError(f"destination '{self.name}' is being started anew")
-        return self._instance
+        instance = self._instance
+        if instance is None or instance.state is InstanceState.STOPPED:
+            raise describe_start(self.name)
+        return instance
 
     def _begin(self, settings: InstanceSettings) -> None:
         self._open(settings)
@@ -213,12 +221,18 @@ class ElectedDestination(Destination):
         self._is_joined = True
         self.problem = ""  # why it could not run here when it was elected last
 
+    @property
+    def is_served(self) -> bool:
+        return super().is_served or self.election.owner not in {None, self.election.address}
+
     def _running(self) -> Instance:
         instance = self._instance
-        if instance is None or not self.election.is_held():
+        if not self.election.is_held():
             owner = self.election.owner
             where = f"; {owner} has it" if owner is not None and owner != self.election.address else ""
             raise NotRunningError(f"destination '{self.name}' does not run on this server{where}")
+        if instance is None or instance.state is InstanceState.STOPPED:
+            raise describe_start(self.name, self.problem)
         return instance
 
     def _begin(self, settings: InstanceSettings) -> None:

@@ -90,6 +90,12 @@ class DestinationKeeper:
         with self._changed:
             return self._is_over or (self._step() is None and self._wanted is not None)
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is wanted, and not yet there as it is wanted."""
+        with self._changed:
+            return not self._is_over and self._wanted is not None and self._step() is not None
+
     def want(self, settings: InstanceSettings | None) -> bool:
         """False when it is over: the destination was stopped, and another keeper begins."""
         with self._changed:

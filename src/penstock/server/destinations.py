@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from penstock.config import GroupSettings, InstanceSettings
@@ -10,6 +10,7 @@ from penstock.errors import ConfigurationError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.server.cluster import Cluster
 from penstock.server.destination import Destination, ElectedDestination, OwnDestination
+from penstock.server.expected import Expected
 from penstock.server.finish import finish_all
 
 log = logging.getLogger(__name__)
@@ -23,12 +24,12 @@ _CLOSING = "this server is being stopped: open the stream again, on another serv
 class Destinations:
     """Any thread may call it; those that change one destination come one after the other."""
 
-    def __init__(self, groups: Sequence[GroupSettings] = (), *, is_complete: bool = True) -> None:
-        """Without a cluster all destinations run here, whatever ZooKeeper they name. Groups are known by name only. Of
-        one that is not there it is not said that it never will be, before all have been started."""
+    def __init__(self, groups: Sequence[GroupSettings] = (), *, expected: Callable[[], Expected] = Expected) -> None:
+        """Without a cluster all destinations run here, whatever ZooKeeper they name. Groups are known by name only.
+        `expected` says what is configured: of that it is not said that there is no such destination."""
         self._groups = {one.destination: tuple(one.member_names.values()) for one in groups}
         self.cluster: Cluster | None = None
-        self.is_complete = is_complete
+        self._expected = expected
         self._lock = threading.Lock()
         self._found: dict[str, Destination] = {}
         self._closing = threading.Event()
@@ -45,26 +46,52 @@ class Destinations:
         """That run here, or have run last."""
         return {name: one.instance for name, one in self.all.items() if one.instance is not None}
 
+    @property
+    def starting(self) -> Mapping[str, str]:
+        """Destinations that are configured and do not run yet, and why their last try failed."""
+        found = self._expected().starting
+        running = self.all
+        return {name: problem for name, problem in found.items() if name not in running}
+
     def instance(self, destination: str) -> Instance:
         """That may serve now; raises why there is none."""
         if self._closing.is_set():
             raise NotRunningError(_CLOSING)
         return self._named(destination).running()
 
+    def check_starting(self) -> None:
+        """Raise StartingError when destinations are configured and none has been started yet."""
+        expected = self._expected()
+        names = sorted(expected.starting)
+        if not self.all and (names or expected.unread is not None):
+            absence = expected.describe_absence(names[0] if names else "")
+            if absence is not None:
+                raise absence
+
     def _named(self, destination: str) -> Destination:
-        with self._lock:
-            found = self._found.get(destination)
-            known = ", ".join(sorted(self._found)) or "none"
+        found = self._find(destination)
+        if found is not None:
+            return found
         if destination in self._groups:
             members = ", ".join(self._groups[destination])
             raise ConfigurationError(
                 f"'{destination}' is a group, for canal's clients only: here its members are {members}"
             )
-        if found is None and (self._closing.is_set() or not self.is_complete):
-            raise NotRunningError(_CLOSING if self._closing.is_set() else "this server is being started: try again")
-        if found is None:
-            raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
-        return found
+        expected = self._expected()
+        found = self._find(destination)  # it may have started before that was asked
+        if found is not None:
+            return found
+        if self._closing.is_set():
+            raise NotRunningError(_CLOSING)
+        absence = expected.describe_absence(destination)
+        if absence is not None:
+            raise absence
+        known = ", ".join(sorted({*self.all, *expected.starting})) or "none"
+        raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
+
+    def _find(self, destination: str) -> Destination | None:
+        with self._lock:
+            return self._found.get(destination)
 
     def start(self, settings: InstanceSettings) -> None:
         self._check_open()

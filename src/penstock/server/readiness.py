@@ -1,6 +1,6 @@
 """Whether a server does what it is there for: every destination gets on, here or on another server."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from penstock.config.snapshot import SERVER
@@ -11,6 +11,7 @@ from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import Destination, ElectedDestination
 
 _ENDED = {InstanceState.STOPPED, InstanceState.FAILED}
+_STARTING = "it is being started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,21 @@ class Readiness:
         return {"ready": self.is_ready, "reasons": dict(self.hindrances), "notes": dict(self.notes)}
 
 
-def judge(destinations: Mapping[str, Destination], monitor: ConfigMonitor | None, of_server: str = "") -> Readiness:
-    """`of_server` is what hinders it as a whole."""
+def judge(
+    destinations: Mapping[str, Destination],
+    monitor: ConfigMonitor | None,
+    of_server: str = "",
+    starting: Collection[str] = (),
+) -> Readiness:
+    """`of_server` is what hinders it as a whole; `starting` are destinations that are configured and not there yet."""
     found = {name: _of(one) for name, one in destinations.items()}
     hindrances = {name: text for name, (is_bad, text) in found.items() if is_bad}
     notes = {name: text for name, (is_bad, text) in found.items() if text and not is_bad}
     if monitor is not None:
         waiting = dict.fromkeys(monitor.waiting, "it is being brought to what its settings say")
-        hindrances |= waiting | monitor.mistakes
+        hindrances |= waiting | dict.fromkeys(starting, _STARTING) | monitor.mistakes
+    else:
+        hindrances |= dict.fromkeys(starting, _STARTING)
     if of_server:
         hindrances[SERVER] = of_server
     return Readiness(hindrances, notes)
@@ -50,7 +58,7 @@ def _of(destination: Destination) -> tuple[bool, str]:
     instance = destination.instance
     is_elected = isinstance(destination, ElectedDestination)
     if instance is None or (is_elected and instance.state in _ENDED and not destination.problem):
-        return True, "it is being started"
+        return True, _STARTING
     text = hindrance(instance)
     return bool(text), text
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from penstock import __version__
 from penstock.coordinate.state import State
+from penstock.instance import InstanceState
 from penstock.instance.report import report as instance_report
 from penstock.server.canal.traffic import Counted
 from penstock.server.config_monitor import ConfigMonitor
@@ -29,6 +30,11 @@ class Reported(Protocol):
 
     @property
     def all_destinations(self) -> Mapping[str, Destination]: ...
+
+    @property
+    def starting(self) -> Mapping[str, str]:
+        """Destinations that are configured and not there yet, and why their last try failed."""
+        ...
 
     @property
     def monitor(self) -> ConfigMonitor | None: ...
@@ -67,11 +73,13 @@ class Report:
 
     def readiness(self) -> Readiness:
         server = self._server
-        return judge(server.all_destinations, server.monitor, server.hindrance)
+        return judge(server.all_destinations, server.monitor, server.hindrance, server.starting)
 
     def status(self) -> dict[str, Any]:
         server, now = self._server, time.time()
-        ready = self.readiness()
+        starting, ready = server.starting, self.readiness()
+        instances = {name: _destination(one, ready, now) for name, one in server.all_destinations.items()}
+        absent = {name: _absent(name, problem, ready) for name, problem in starting.items()}
         ports = {
             name: {"address": address, "connections": connections}
             for name, (address, connections) in server.ports.items()
@@ -84,11 +92,21 @@ class Report:
             "server": about,
             **ready.to_json(),
             "problems": dict(server.monitor.problems) if server.monitor is not None else {},
-            "instances": [
-                _destination(one, ready, now)
-                for _, one in sorted(server.all_destinations.items(), key=lambda it: it[0])
-            ],
+            "instances": [one for _, one in sorted((absent | instances).items(), key=lambda it: it[0])],
         }
+
+
+def _absent(name: str, problem: str, ready: Readiness) -> dict[str, Any]:
+    """A destination that is configured and has not been started yet."""
+    return {
+        "destination": name,
+        **_NOTHING,
+        "state": InstanceState.STARTING.value,
+        "reason": problem,
+        "role": "starts",
+        "hindrance": ready.hindrances.get(name, ""),
+        "note": ready.notes.get(name, ""),
+    }
 
 
 def _destination(destination: Destination, ready: Readiness, now: float) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.descriptors import DescriptorBudget, log_budget, plan_descriptors
 from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
+from penstock.server.expected import Expected
 from penstock.server.finish import finish_all
 from penstock.server.flight import FlightPort
 from penstock.server.groups import Groups
@@ -39,7 +40,8 @@ class Server:
     def __init__(self, settings: ServerSettings, conf: Conf | None = None, scan_s: float = 0) -> None:
         self.settings = settings
         canal = settings.canal
-        self.destinations = Destinations(settings.groups, is_complete=False)
+        self.monitor: ConfigMonitor | None = None
+        self.destinations = Destinations(settings.groups, expected=self._expected)
         groups = Groups(settings.groups, self.destinations.instance)
         self.flight = FlightPort(settings.flight, self.destinations)
         self.canal: CanalListener | None = None
@@ -54,6 +56,7 @@ class Server:
                 idle_s=canal.idle_s,
                 handshake_s=canal.handshake_s,
                 connections=canal.connections,
+                start_wait_s=canal.start_wait_s,
             )
         host, port = (canal.host, self.canal.port) if self.canal else (settings.flight.host, self.flight.port)
         self.cluster = Cluster(settings.running, published_address(host, port, settings.running.address))
@@ -61,7 +64,8 @@ class Server:
         self._served: list[Instance] = []
         self.has_started, self.started_at = False, time.time()
         self._is_stopping = False
-        self.monitor = ConfigMonitor(conf, self.destinations, scan_s) if conf is not None else None
+        if conf is not None:
+            self.monitor = ConfigMonitor(conf, self.destinations, scan_s)
         self.report, self._ring = Report(self), LogRing()
         self.admin: AdminPort | None = None
         self.canal_admin: CanalAdminListener | None = None
@@ -87,6 +91,20 @@ class Server:
         if not self.has_started:
             return "it is being started"
         return "it was stopped by hand" if self.destinations.is_halted else ""
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it has started, and at least one destination can be read: here, or at the server that runs it."""
+        return self.has_started and any(one.is_served for one in self.all_destinations.values())
+
+    @property
+    def has_no_destination(self) -> bool:
+        """Whether nothing is configured, as far as the configuration was read."""
+        return not self.all_destinations and self._expected().is_empty
+
+    @property
+    def starting(self) -> Mapping[str, str]:
+        return self.destinations.starting
 
     @property
     def all_destinations(self) -> Mapping[str, Destination]:
@@ -135,8 +153,8 @@ class Server:
         return next((one.failure for one in self._served if one.failure is not None), None)
 
     def start(self) -> None:
-        """Instances of the settings first, and if one cannot start, none; those of a conf when they can. Meanwhile it
-        can be asked how far it is."""
+        """Instances of the settings first, and if one cannot start, none; those of a conf when they can. Meanwhile all
+        ports answer: who asks for a destination that is still starting is told to try again."""
         for warning in describe_open_ports(self.settings):
             log.warning("%s", warning)
         if self.admin is not None:
@@ -144,6 +162,8 @@ class Server:
         if self.canal_admin is not None:
             self._ring.attach()
             self.canal_admin.start()
+        if self.canal is not None:
+            self.canal.start()
         if self.monitor is None:
             log_budget(plan_descriptors(self.settings, self.settings.captured))
             for one in self.settings.captured:
@@ -151,9 +171,6 @@ class Server:
             self._served = list(self.instances.values())
         else:
             self.monitor.start()
-        self.destinations.is_complete = True
-        if self.canal is not None:
-            self.canal.start()
         self.has_started = True
 
     def stop(self, timeout_s: float = _STOP_S) -> bool:
@@ -181,6 +198,12 @@ class Server:
         if unfinished:
             log.warning("not ended in time parts=%s streams=%d", ",".join(unfinished), self.flight.streams)
         return not unfinished
+
+    def _expected(self) -> Expected:
+        if self.monitor is not None:
+            return self.monitor.expected
+        running = self.destinations.all
+        return Expected({one.destination: "" for one in self.settings.captured if one.destination not in running})
 
     def _stop_capture(self, until: float) -> None:
         if self.monitor is not None:

@@ -24,6 +24,7 @@ from penstock.coordinate import ClientLock, Servers, Session
 from penstock.errors import (
     AuthenticationError,
     CoordinationError,
+    NotRunningError,
     PenstockError,
     ProtocolError,
     SourceConnectionError,
@@ -178,7 +179,7 @@ class CanalCluster:
             connector = self._connected(deadline)
             try:
                 return action(connector)
-            except (SourceConnectionError, ProtocolError) as error:
+            except (SourceConnectionError, ProtocolError, NotRunningError) as error:
                 self.disconnect()
                 if time.monotonic() > deadline:
                     raise
@@ -197,7 +198,7 @@ class CanalCluster:
                 for address in self._finder.addresses():
                     try:
                         self._connector = self._opened(address)
-                    except (SourceConnectionError, ProtocolError) as error:
+                    except (SourceConnectionError, ProtocolError, NotRunningError) as error:
                         problem = error
                     else:
                         return self._connector

@@ -21,7 +21,7 @@ from typing import Any, Self
 from penstock.canal import messages, scramble
 from penstock.canal.packet import PacketType
 from penstock.client.canal.message import NOTHING, Answer, Message, message_of
-from penstock.errors import AuthenticationError, ProtocolError, SourceConnectionError
+from penstock.errors import AuthenticationError, ProtocolError, SourceConnectionError, StartingError
 
 _LENGTH = struct.Struct(">i")
 _LARGEST = 1 << 30
@@ -30,6 +30,7 @@ _MILLISECONDS = 2
 _GOODBYE_S, _PIECE = 2.0, 1 << 16
 _KEPT = 64 << 20  # of what packets are read into
 DEFAULT_CLIENT = 1001
+_TRY_AGAIN = 503  # what a Penstock server says of a destination that is still starting
 
 
 class CanalConnector:
@@ -203,5 +204,7 @@ class CanalConnector:
         self.disconnect()
         if answer.type == PacketType.ACK:
             told = messages.Ack.FromString(bytes(answer.body))
+            if told.error_code == _TRY_AGAIN:
+                raise StartingError(f"{self.address}: {told.error_message}")
             raise cls(f"{self.address}: {told.error_message} ({told.error_code})")
         raise cls(f"{self.address} answered with a packet of type {answer.type}")

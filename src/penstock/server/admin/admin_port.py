@@ -116,6 +116,7 @@ class AdminPort(Port):
 
 def _refused(error: RefusedError) -> bytes:
     more = {"WWW_Authenticate": "Bearer"} if error.status is HTTPStatus.UNAUTHORIZED else {}
+    more |= {"Retry_After": "1"} if error.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
     more |= {"Allow": error.allow} if error.status is HTTPStatus.METHOD_NOT_ALLOWED else {}
     return response(error.status, f"{error.text}\n", **more)
 

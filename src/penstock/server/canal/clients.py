@@ -1,21 +1,41 @@
 """Clients by destination and id, as packets name them."""
 
 import threading
+import time
 from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
-from penstock.errors import MetaError, NotRunningError, PenstockError
+from penstock.errors import MetaError, NotRunningError, PenstockError, StartingError
 from penstock.server.canal.view import Answer, ClientView, Served
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
 
 
 class CanalClients:
     """`instance_of` gives the running instance of a destination, or raises why there is none. One that was started anew
     is another instance: its clients have subscribed already, and what they had got comes again."""
 
-    def __init__(self, instance_of: Callable[[str], Served]) -> None:
-        self._instance_of = instance_of
+    def __init__(self, instance_of: Callable[[str], Served], start_wait_s: float = 0) -> None:
+        self._instance_of, self._start_wait_s = instance_of, start_wait_s
         self._lock = threading.Lock()
         self._views: WeakKeyDictionary[Served, dict[int, ClientView]] = WeakKeyDictionary()
+
+    def await_start(self, destination: str, is_gone: Callable[[], bool]) -> None:
+        """Hold a client while its destination is starting, for `start_wait_s` at most: those of canal give up at the
+        first error. Returns also when the client is gone, or the wait is over: the call itself says how it is."""
+        until, pause_s = time.monotonic() + self._start_wait_s, _FIRST_PAUSE_S
+        while self._is_starting(destination) and time.monotonic() < until and not is_gone():
+            time.sleep(min(pause_s, max(0.0, until - time.monotonic())))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _is_starting(self, destination: str) -> bool:
+        try:
+            self._instance_of(destination)
+        except StartingError:
+            return True
+        except PenstockError:
+            return False
+        return False
 
     def subscribe(self, destination: str, client_id: int, text: str) -> None:
         instance = self._instance_of(destination)

@@ -26,9 +26,10 @@ class CanalListener(Port):
         idle_s: float = 3600,
         handshake_s: float = 10,
         connections: int = 1000,
+        start_wait_s: float = 0,
     ) -> None:
         super().__init__("canal", host, port, connections=connections)
-        self.clients = CanalClients(instance_of)
+        self.clients = CanalClients(instance_of, start_wait_s)
         self.traffic = Traffic()
         self._access, self._limit, self._idle_s = access or Access(), frame_limit, idle_s
         self._handshake_s = handshake_s

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from penstock.canal import packet, protobuf, scramble
 from penstock.canal.packet import Fields, Packet, PacketType, Wire
-from penstock.errors import PenstockError, ProtocolError
+from penstock.errors import PenstockError, ProtocolError, StartingError
 from penstock.server.canal.clients import CanalClients
 from penstock.server.canal.traffic import Traffic
 
 log = logging.getLogger(__name__)
 
 GENERAL, MISSING, NO_BATCH = 400, 401, 402  # canal's codes
+TRY_AGAIN = 503  # ours: the destination is starting
 _UNITS_S = {0: 1e-9, 1: 1e-6, 2: 1e-3, 3: 1.0, 4: 60.0, 5: 3600.0, 6: 86400.0}
 _OTHER_UNIT_S = 1e-3
 _MOST_ATTEMPTS = 3  # to log in
@@ -103,11 +104,12 @@ class Session:
             try:
                 if fields.raw(5) and fields.raw(6):
                     client_id = _client_id(fields.text(6))
+                    self._await_start(fields.text(5))
                     self._clients.subscribe(fields.text(5), client_id, fields.text(7))
                     self._traffic.knows(fields.text(5))
                     self._connected.note(fields.text(5), client_id)
             except PenstockError as error:
-                self._wire.send(packet.ack(GENERAL, _short(error)))
+                self._wire.send(packet.ack(_code(error), _short(error)))
                 continue
             self._wire.send(packet.ack())
             return True
@@ -130,7 +132,7 @@ class Session:
         except ProtocolError:
             raise
         except PenstockError as error:
-            self._refuse(destination, kind, GENERAL, _short(error))
+            self._refuse(destination, kind, _code(error), _short(error))
         except OSError:
             raise
         except Exception:
@@ -145,8 +147,12 @@ class Session:
         self._traffic.refused(destination, kind, code)
         self._wire.send(packet.ack(code, message))
 
+    def _await_start(self, destination: str) -> None:
+        self._clients.await_start(destination, lambda: self._wire.is_gone)
+
     def _subscribe(self, fields: Fields) -> bytes:
         destination, client_id = _of_client(fields)
+        self._await_start(destination)
         self._clients.subscribe(destination, client_id, fields.text(7))
         self._traffic.knows(destination)
         self._connected.note(destination, client_id)
@@ -154,12 +160,14 @@ class Session:
 
     def _unsubscribe(self, fields: Fields) -> bytes:
         destination, client_id = _of_client(fields)
+        self._await_start(destination)
         self._clients.unsubscribe(destination, client_id)
         self._connected.forget(destination, client_id)
         return packet.ack()
 
     def _get(self, fields: Fields) -> None:
         destination, client_id = _of_client(fields)
+        self._await_start(destination)
         self._connected.note(destination, client_id)
         timeout = fields.number(4)
         seconds = timeout * _UNITS_S.get(fields.number(5), _OTHER_UNIT_S)
@@ -211,6 +219,10 @@ def _seconds(milliseconds: int, most: float) -> float:
 
 def _name(kind: int) -> str:
     return PacketType(kind).name if kind in set(PacketType) else str(kind)
+
+
+def _code(error: PenstockError) -> int:
+    return TRY_AGAIN if isinstance(error, StartingError) else GENERAL
 
 
 def _short(error: PenstockError) -> str:

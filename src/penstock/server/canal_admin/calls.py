@@ -36,6 +36,9 @@ class Operated(Protocol):
     def all(self) -> Mapping[str, Destination]: ...
 
     @property
+    def starting(self) -> Mapping[str, str]: ...
+
+    @property
     def is_halted(self) -> bool: ...
 
     def halt(self, name: str) -> bool: ...
@@ -99,7 +102,8 @@ class Calls:
             yield from _secrets_of(one.settings)
 
     def _check_known(self, destination: str) -> None:
-        known = sorted(self._destinations.all)
+        """One that is still starting is known: it does not run yet, and there is nothing to stop or to start."""
+        known = sorted({*self._destinations.all, *self._destinations.starting})
         if destination not in known:
             raise ConfigurationError(f"there is no destination {destination[:100]!r}; there is: {', '.join(known)}")
 

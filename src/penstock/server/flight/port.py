@@ -20,7 +20,7 @@ import pyarrow.flight as fl
 from penstock.binlog.events.block import EVENT_SCHEMA
 from penstock.binlog.rows.fields import describe_table
 from penstock.config import FlightSettings
-from penstock.errors import ConfigurationError, NotRunningError, PenstockError
+from penstock.errors import ConfigurationError, NotRunningError, PenstockError, StartingError
 from penstock.filter import ColumnRules
 from penstock.instance import Instance
 from penstock.model import Position
@@ -97,9 +97,16 @@ class FlightPort(fl.FlightServerBase):
         """Of one destination, if the criteria name one."""
         with answered():
             wanted = criteria.decode(errors="replace")
-            for name in [wanted] if wanted else sorted(self._destinations.all):
+            names = [wanted] if wanted else sorted(self._destinations.all)
+            if not names:
+                self._destinations.check_starting()
+            for name in names:
                 try:
                     instance = self._destinations.instance(name)
+                except StartingError:
+                    if wanted:
+                        raise  # an empty list would say that it has no tables
+                    continue
                 except NotRunningError:
                     continue  # on another server
                 yield _flight([name], EVENT_SCHEMA, Request(name, form="raw"))
