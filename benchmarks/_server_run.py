@@ -102,8 +102,9 @@ def serving(source: DatabaseServer, start: str | None, folder: Path) -> Iterator
         command = [sys.executable, "-c", "from penstock.cli import main; main()", "serve", str(path)]
         process = subprocess.Popen(command, stdout=out, stderr=out)  # noqa: S603 - ours
     try:
-        if not poll_until(lambda: b"serving" in log.read_bytes() or process.poll() is not None, 60):
-            raise RuntimeError(log.read_text())
+        poll_until(lambda: b"serving" in log.read_bytes() or process.poll() is not None, 60)
+        if process.poll() is not None or b"serving" not in log.read_bytes():
+            raise RuntimeError(f"the server does not serve: {log.read_text()}")
         yield Running(process.pid, port, flight)
     finally:
         process.terminate()
