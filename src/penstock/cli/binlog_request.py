@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.config import SourceSettings
 
 LINES = ("table", "json", "sql")
+INCIDENT_CODE = 3  # the exit code when all was shown, and the log itself says that something may be missing from it
 FILES = ("csv", "arrow", "parquet")
 _ALLOWED = {"show": (*LINES, *FILES), "stats": ("table", "json"), "flashback": ("sql",), "verify": ()}
 

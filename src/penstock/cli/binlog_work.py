@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from penstock.binlog.events.block import Block
-from penstock.cli.binlog_request import Request, checked_format
+from penstock.cli.binlog_request import INCIDENT_CODE, Request, checked_format
 from penstock.cli.progress import Progress
 from penstock.cli.read_ahead import read_ahead
 from penstock.errors import ConfigurationError
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from penstock.cli.binlog_single import SingleTable
     from penstock.config import SourceSettings
     from penstock.render.table_files import Kind
-
-
-INCIDENT_CODE = 3  # all was shown, and the log itself says that something may be missing from it
 
 
 def run(request: Request) -> int:
@@ -107,7 +104,7 @@ class _Work:
         if self._request.mode == "verify":
             from penstock.cli.binlog_verify import verify_files  # noqa: PLC0415
 
-            return 0 if verify_files(FileLog.checked(self._files), self._progress) else 1
+            return verify_files(FileLog.checked(self._files), self._progress, self._progress_safe_warn)
         try:
             {"show": self._show, "stats": self._stats, "flashback": self._flashback}[self._request.mode]()
         finally:

@@ -18,7 +18,7 @@ _WHAT = "the server says that it may have lost events here: compare the data"
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    event: int  # index in its block
+    event: int  # index in its block, or in its file
     file: str
     position: int
     message: str  # as the server wrote it; often empty
@@ -44,7 +44,10 @@ def incidents_in(block: Block) -> Iterator[Incident]:
     for i in np.flatnonzero(are_incidents(block)).tolist():
         start = int(starts[i]) + HEADER
         stop = int(starts[i]) + int(sizes[i]) - (CHECKSUM if block.column("checksum")[i] == CHECKSUM else 0)
-        body = bytes(data[start:stop])
-        length = body[_MESSAGE_AT - 1] if len(body) >= _MESSAGE_AT else 0
-        message = body[_MESSAGE_AT : _MESSAGE_AT + length].decode("utf-8", "replace")
-        yield Incident(i, block.file, int(block.column("position")[i]), message)
+        yield Incident(i, block.file, int(block.column("position")[i]), message_of(bytes(data[start:stop])))
+
+
+def message_of(body: bytes) -> str:
+    """Return the server's words in the body of an incident, without its checksum; often there are none."""
+    length = body[_MESSAGE_AT - 1] if len(body) >= _MESSAGE_AT else 0
+    return body[_MESSAGE_AT : _MESSAGE_AT + length].decode("utf-8", "replace")

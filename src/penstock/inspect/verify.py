@@ -6,7 +6,7 @@ the log stops at as well.
 
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,15 @@ from penstock.binlog.events.open_file import is_compressed_name, open_log
 from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, little, shared, u16, u32
 from penstock.inspect.file_log import printable
+from penstock.inspect.incident import Incident, message_of
 
-_START_ENCRYPTION = int(EventType.MARIADB_START_ENCRYPTION)
+_START_ENCRYPTION, _INCIDENT_KIND = int(EventType.MARIADB_START_ENCRYPTION), int(EventType.INCIDENT)
 _ROTATE, _HEARTBEAT, _HEARTBEAT_V2, _GTID_LIST = (
     int(kind) for kind in (EventType.ROTATE, EventType.HEARTBEAT, EventType.HEARTBEAT_V2, EventType.MARIADB_GTID_LIST)
 )
 _PAYLOAD, _LAST_COMPRESSED = int(EventType.TRANSACTION_PAYLOAD), int(EventType.MARIADB_PARTIAL_ROW_DATA)
 _PART_BYTES = 64 << 20
-_END, _PART, _FORMAT, _CUT, _BAD_SIZE, _BAD_CHECKSUM, _BAD_POSITION, _ENCRYPTED = range(8)
+_END, _PART, _FORMAT, _CUT, _BAD_SIZE, _BAD_CHECKSUM, _BAD_POSITION, _ENCRYPTED, _INCIDENT = range(9)
 _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 bits
 
 
@@ -49,6 +50,7 @@ class Verdict:
     bytes: int = 0
     has_checksums: bool = False
     problem: str = ""  # what is wrong at the first broken place
+    incidents: list[Incident] = field(default_factory=list[Incident])  # where the server may have lost events
 
 
 @shared
@@ -75,7 +77,7 @@ def _end_of(data: Any, at: Any, size: Any, before: Any) -> Any:
 
 
 @kernel(TRIPLE(BYTES, I64, I64, I64, U32S_IN, I64, I64S))
-def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: int, position: Any) -> Any:  # noqa: PLR0911 - see the end
+def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: int, position: Any) -> Any:  # noqa: C901, PLR0911 - see the end
     """Events from `at` on, about `part` bytes; gives (why it stopped, where, events). `position` is where the log is
     by what the events say."""
     end = np.int64(data.size)
@@ -100,8 +102,11 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
         position[0] = last
         count += 1
         at += size
-        if data[at - size + 4] == _START_ENCRYPTION:
+        kind = data[at - size + 4]
+        if kind == _START_ENCRYPTION:
             return _ENCRYPTED, at, count
+        if kind == _INCIDENT_KIND:
+            return _INCIDENT, at - size, count
     return _PART, at, count
 
 
@@ -166,12 +171,14 @@ class _Walk:
     def _go(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
         """As far as these bytes go; gives why it stopped, and where in them."""
         why = _PART
-        while why in {_PART, _FORMAT}:
+        while why in {_PART, _FORMAT, _INCIDENT}:
             why, at, self._verdict.events = _walk(
                 data, at, self._checksum, self._verdict.events, TABLES, self._part_bytes, self._position
             )
             if why == _FORMAT:
                 why, at = self._learn(data, at)
+            elif why == _INCIDENT:
+                at = self._note_incident(data, at)
             self._verdict.bytes = self._base + at
             self._report(self._verdict.bytes)
         return why, at
@@ -187,6 +194,15 @@ class _Walk:
         self._verdict.events += 1
         self._verdict.has_checksums |= self._checksum > 0
         return _FORMAT, at + len(event)
+
+    def _note_incident(self, data: NDArray[np.uint8], at: int) -> int:
+        """Add the incident that begins here to the verdict; return where it ends."""
+        end = at + int.from_bytes(data[at + 9 : at + 13].tobytes(), "little")
+        body = data[at + HEADER : end - self._checksum].tobytes()
+        self._verdict.incidents.append(
+            Incident(self._verdict.events - 1, self._name, self._base + at, message_of(body))
+        )
+        return end
 
     def _problem(self, data: NDArray[np.uint8], why: int, at: int) -> str:
         if why == _ENCRYPTED:

@@ -77,3 +77,11 @@ def test_what_is_not_shown_is_no_warning(log: Path) -> None:
     found = [json.loads(line) for line in warned(log, "--format", "json").splitlines()]
     assert len(shown(log, "--format", "json", "--since", f"binlog.000001:{found[2]['pos']}").splitlines()) == 1
     assert len(shown(log, "--format", "json", "--limit", "1").splitlines()) == 1
+
+
+def test_a_verified_file_is_whole_and_has_it(log: Path) -> None:
+    (line,) = warned(log, "--verify").splitlines()
+    assert line.endswith("whole, checksums match")
+    cut = log.with_name("binlog.000002")
+    cut.write_bytes(log.read_bytes()[:-3])
+    assert binlog("--verify", cut).exit_code == 1
