@@ -20,6 +20,7 @@ from penstock.model import Position
 
 GTID_FLAGS, PREPARED_XA = 12, 0x40  # of MariaDB's GTID
 _HAS_COMMIT_ID = 0x02
+_FORMAT_BITS = 0xFFFFFFFF
 _WORDS = re.compile(r"XA\s+(\w+)\s+(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -46,7 +47,13 @@ def parse_gtid(block: Block, event: int) -> str:
 def parse_statement(block: Block, event: int) -> tuple[str, str]:
     """Return the word after XA of a QUERY, in capitals, and the id; two empty texts for any other statement."""
     found = _WORDS.fullmatch(query_at(block, event).text.strip())
-    return (found[1].upper(), found[2].lower().replace("x'", "X'")) if found is not None else ("", "")
+    return (found[1].upper(), _same_text(found[2].strip())) if found is not None else ("", "")
+
+
+def _same_text(text: str) -> str:
+    """Return an id of a statement as the events have it: their number of the format has 32 bits, MySQL's text 64."""
+    parts, _, number = text.lower().replace("x'", "X'").rpartition(",")
+    return f"{parts},{int(number) & _FORMAT_BITS}" if parts and number.lstrip("-").isdigit() else text
 
 
 def has_prepared_flag(block: Block, event: int) -> bool:
@@ -63,4 +70,4 @@ def _cut_short(block: Block, event: int, body: bytes) -> BinlogError:
 
 
 def _xid(number: bytes, whole: bytes, branch: bytes) -> str:
-    return f"X'{whole.hex()}',X'{branch.hex()}',{int.from_bytes(number, 'little', signed=True)}"
+    return f"X'{whole.hex()}',X'{branch.hex()}',{int.from_bytes(number, 'little')}"
