@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.map_field import MapField
+from penstock.binlog.events.problem import EventProblemError
 from penstock.binlog.events.query import are_statements
 from penstock.binlog.events.table_map import fields_of, table_name
 from penstock.errors import BinlogError, SchemaError
@@ -116,7 +117,7 @@ class LogTables:
             return True
         try:
             has_names = MapField.NAMES in fields_of(body)
-        except BinlogError:
+        except EventProblemError:
             has_names = True  # who decodes it meets the problem
         if has_names:
             if len(self._named) >= _REMEMBERED:
