@@ -26,7 +26,15 @@ def flags(values: NDArray[np.bool_]) -> pa.Array:
 
 def distinct(values: NDArray[Any]) -> list[int]:
     """In their order. Of the few that one commit has, numpy would take longer."""
-    return sorted(set(values.tolist())) if values.size < _FEW else np.unique(values).tolist()
+    return sorted(set(values.tolist())) if values.size < _FEW else distinct_values(values).tolist()
+
+
+def distinct_values(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sorted values, each once. (`numpy.unique` would import numpy.ma, which a start can do without.)"""
+    ordered = np.sort(values, axis=None)
+    is_new = np.ones(ordered.size, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return ordered[is_new]
 
 
 def texts(values: Sequence[str]) -> pa.Array:

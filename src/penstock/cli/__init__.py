@@ -49,7 +49,7 @@ def _run(arguments: list[str]) -> None:
     """Run the command that the arguments name, and import no other."""
     if arguments[:1] == ["binlog"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: do not start its threads
-        from penstock.cli.binlog import run_quickly  # noqa: PLC0415
+        from penstock.cli.quick_binlog import run_quickly  # noqa: PLC0415
 
         run_quickly(arguments[1:])
     from penstock.cli.commands import build_app, named_command  # noqa: PLC0415

@@ -1,14 +1,12 @@
-"""penstock binlog"""
+"""penstock binlog, as typer has it: `quick_binlog` runs it without typer where the arguments are plain."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from penstock.cli.logs import set_up_logging
-from penstock.cli.source_options import Password, Port, source_settings
-from penstock.errors import ConfigurationError
+from penstock.cli.quick_binlog import run_binlog
+from penstock.cli.source_options import Password, Port
 
 FORMATS = ("table", "json", "sql", "csv", "arrow", "parquet")
 
@@ -77,49 +75,27 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
 
         PENSTOCK_PASSWORD=… penstock binlog --host db1 --user penstock --follow
     """
-    from penstock.cli.binlog_request import Request  # noqa: PLC0415
-    from penstock.cli.binlog_work import run  # noqa: PLC0415 - numba takes a second to load
-
-    if stats + flashback + verify > 1:
-        raise ConfigurationError("--stats, --flashback and --verify exclude each other")
-    if not files and host is None:
-        raise ConfigurationError("name log files, or a server with --host; see penstock binlog --help")
-    if host is not None and not host.strip():
-        raise ConfigurationError("--host is empty: name a server")
-    server = source_settings(host, port, user, password) if host is not None else None
-    request = Request(
-        files=tuple(files or ()),
-        server=server,
-        since=since,
-        until=until,
-        follow=follow,
-        tables=tuple(table or ()),
-        columns=_names(columns),
-        without=_names(without),
-        limit=limit,
-        format=format_,
-        output=output,
-        mode="stats" if stats else "flashback" if flashback else "verify" if verify else "show",
-        has_checks=not no_verify,
-        statements=statements,
-        passwords=passwords,
+    raise typer.Exit(
+        run_binlog(
+            files=files,
+            host=host,
+            port=port,
+            user=user,
+            password=password,
+            since=since,
+            until=until,
+            follow=follow,
+            table=table,
+            columns=columns,
+            without=without,
+            limit=limit,
+            format_=format_,
+            output=output,
+            statements=statements,
+            passwords=passwords,
+            stats=stats,
+            flashback=flashback,
+            verify=verify,
+            no_verify=no_verify,
+        )
     )
-    raise typer.Exit(run(request))
-
-
-def run_quickly(arguments: list[str]) -> None:
-    """Run the command and exit, without what typer loads to check arguments; return when typer must look at them."""
-    from penstock.cli.quick_arguments import parse_quickly  # noqa: PLC0415
-
-    keywords = parse_quickly(binlog, arguments)
-    if keywords is None:
-        return
-    set_up_logging(is_verbose=False)
-    try:
-        binlog(**keywords)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()

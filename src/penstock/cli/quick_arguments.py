@@ -1,46 +1,41 @@
-"""Arguments of a command → keywords of its function, without typer's own parser.
+"""Arguments of a command → keywords of its function, without typer.
 
-Typer checks values with pydantic, which takes longer to load than a small log takes to read. This parser knows only
-plain, well-formed arguments: for anything else (--help, a mistake, a type it does not know) it returns None, and typer
-decides. What it accepts, typer understands in the same way; tests compare the two.
+Typer, with what it loads to check values, takes longer to load than a small log takes to read. This parser knows only
+plain, well-formed arguments: for anything else (--help, a mistake) it returns None, and typer decides. What it accepts,
+typer understands in the same way; tests compare the two.
 """
 
-import inspect
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_args, get_type_hints
-
-from typer.models import ArgumentInfo, OptionInfo
-
-_PLAIN: dict[Any, Callable[[str], Any]] = {str: str, int: int, Path: Path}
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class _Parameter:
+class Parameter:
     """One parameter of the function, as the command line shows it."""
 
     name: str
     words: tuple[str, ...]
     """Its option's spellings; empty for the arguments without an option."""
 
-    convert: Callable[[str], Any] | None
-    """Makes a value of a text; None for a flag, which has no text."""
+    kind: type[str] | type[int] | type[Path] | type[bool] = str
+    """Makes a value of a text; a bool is a flag, which has no text."""
 
-    is_list: bool
-    info: ArgumentInfo | OptionInfo
+    is_list: bool = False
+    default: Any = None
+    low: int | None = None
+    high: int | None = None
+    variable: str = ""
+    """Of the environment, which gives the value where no argument does."""
 
 
-def parse_quickly(function: Callable[..., Any], arguments: Sequence[str]) -> dict[str, Any] | None:
+def parse_quickly(parameters: Sequence[Parameter], arguments: Sequence[str]) -> dict[str, Any] | None:
     """Return the keywords with which typer would call the function; None when typer must decide."""
-    parameters = _parameters_of(function)
-    if parameters is None:
-        return None
     by_word = {word: parameter for parameter in parameters for word in parameter.words}
     unnamed = next((parameter for parameter in parameters if not parameter.words), None)
-    values, is_option_over = _defaults(function, parameters), False
+    values, is_option_over = _defaults(parameters), False
     given: set[str] = set()
     words = iter(arguments)
     for word in words:
@@ -53,7 +48,7 @@ def parse_quickly(function: Callable[..., Any], arguments: Sequence[str]) -> dic
             parameter = by_word.get(spelling)
             if parameter is None or not word.startswith("--"):
                 return None
-            if parameter.convert is None:
+            if parameter.kind is bool:
                 if equals:
                     return None
                 values[parameter.name] = True
@@ -68,14 +63,13 @@ def parse_quickly(function: Callable[..., Any], arguments: Sequence[str]) -> dic
     return values
 
 
-def _keep(values: dict[str, Any], given: set[str], parameter: _Parameter, text: str) -> bool:
+def _keep(values: dict[str, Any], given: set[str], parameter: Parameter, text: str) -> bool:
     """Add the value of the text; False when it is not one of the parameter's."""
     try:
-        value: Any = parameter.convert(text) if parameter.convert else None
+        value: Any = parameter.kind(text)
     except ValueError:
         return False
-    low, high = parameter.info.min, parameter.info.max
-    if (low is not None and value < low) or (high is not None and value > high):
+    if (parameter.low is not None and value < parameter.low) or (parameter.high is not None and value > parameter.high):
         return False
     if parameter.is_list:
         values[parameter.name] = [*(values[parameter.name] if parameter.name in given else ()), value]
@@ -85,38 +79,8 @@ def _keep(values: dict[str, Any], given: set[str], parameter: _Parameter, text: 
     return True
 
 
-def _defaults(function: Callable[..., Any], parameters: Sequence[_Parameter]) -> dict[str, Any]:
-    values = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
-    for parameter in parameters:
-        variable = parameter.info.envvar
-        if isinstance(variable, str) and os.environ.get(variable) and parameter.convert is str:
-            values[parameter.name] = os.environ[variable]
-    return values
-
-
-def _parameters_of(function: Callable[..., Any]) -> list[_Parameter] | None:
-    """Return what the function takes; None when some of it is more than this module knows."""
-    parameters: list[_Parameter] = []
-    for name, hint in get_type_hints(function, include_extras=True).items():
-        if name == "return":
-            continue
-        annotation, *details = get_args(hint)
-        info = next((detail for detail in details if isinstance(detail, ArgumentInfo | OptionInfo)), None)
-        kinds = [kind for kind in (get_args(annotation) or (annotation,)) if kind is not NoneType]
-        is_list = getattr(annotation, "__origin__", None) is list
-        if len(kinds) == 1 and getattr(kinds[0], "__origin__", None) is list:
-            is_list, kinds = True, list(get_args(kinds[0]))
-        if info is None or len(kinds) != 1 or (kinds[0] is not bool and kinds[0] not in _PLAIN):
-            return None
-        words = _spellings(name, info)
-        if (kinds[0] is bool and not isinstance(info.default, str)) or (isinstance(info, ArgumentInfo) and not is_list):
-            return None
-        parameters.append(_Parameter(name, words, _PLAIN.get(kinds[0]), is_list, info))
-    return parameters
-
-
-def _spellings(name: str, info: ArgumentInfo | OptionInfo) -> tuple[str, ...]:
-    if isinstance(info, ArgumentInfo):
-        return ()
-    first = (info.default,) if isinstance(info.default, str) else ()  # where `Annotated` has typer keep it
-    return (*first, *(info.param_decls or ())) or (f"--{name.replace('_', '-')}",)
+def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
+    return {
+        parameter.name: (os.environ.get(parameter.variable) if parameter.variable else None) or parameter.default
+        for parameter in parameters
+    }

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import distinct, numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import Entry
@@ -144,7 +144,7 @@ def changes_in(block: Block, choice: ColumnChoice, shape_of: ShapeOf, *, finds_r
     """
     events = np.flatnonzero(block.column("entry") == Entry.ROWS)
     ids = block.column("table_id")[events]
-    for number in _by_table(block, np.unique(ids).tolist()):
+    for number in _by_table(block, distinct(ids)):
         table = shape_of(block, number)
         shown = choice.names(table)
         others = table.key or [column.name for column in table.shown if finds_rows]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers, texts
+from penstock.binlog.arrays import distinct, distinct_values, flags, numbers, texts
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import CHECKSUM, HEADER, EventType
 
@@ -26,8 +26,8 @@ def note_texts(block: Block, events: NDArray[np.int64]) -> pa.Array:
     found = raw = block.event_array.take(numbers(events))
     has_length = block.column("kind")[events] == EventType.ROWS_QUERY
     has_sum = block.column("checksum")[events] == CHECKSUM
-    for length in np.unique(has_length).tolist():
-        for checksum in np.unique(has_sum).tolist():
+    for length in distinct(has_length):
+        for checksum in distinct(has_sum):
             cut = pc.binary_slice(raw, HEADER + _LENGTH * length, -CHECKSUM if checksum else None)
             found = pc.if_else(flags((has_length == length) & (has_sum == checksum)), cut, found)
     try:
@@ -54,7 +54,7 @@ class Notes:
         is_due = bool(waiting) and bool((rows[:stop] & is_own).any())
         which = np.cumsum(notes) - 1  # the note that holds at each event
         same = block.column("transaction") == block.column("transaction")[places[which]] if places.size else notes
-        used = np.unique(which[rows & (which >= 0) & same])
+        used = distinct_values(which[rows & (which >= 0) & same])
         self._keep(block, places, used, None if is_due else waiting)
         keep = wanted.copy()
         keep[places] = False

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import texts
+from penstock.binlog.arrays import distinct, distinct_values, texts
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
@@ -60,7 +60,7 @@ class Selection:
         mask = self._in_range(block)
         entry, table_id = block.column("entry"), block.column("table_id")
         rows = (entry == Entry.ROWS) & mask
-        ids = self._wanted_ids(block, np.unique(table_id[rows]).tolist())
+        ids = self._wanted_ids(block, distinct(table_id[rows]))
         rows &= np.isin(table_id, ids)
         statements = are_statements(block) & mask
         if self.tables and statements.any():
@@ -80,9 +80,9 @@ class Selection:
     def _touched(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The transactions of which something is wanted, here or in an earlier block."""
         transaction = block.column("transaction")
-        found = np.unique(transaction[wanted])
+        found = distinct_values(transaction[wanted])
         if self._carried == (block.file, int(transaction[0])):
-            found = np.union1d(found, transaction[:1])
+            found = distinct_values(np.concatenate([found, transaction[:1]]))
         last = int(transaction[-1])
         self._carried = (block.file, last if last in found else -1)
         return found

@@ -12,9 +12,6 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
 from penstock.binlog.events.query import begin_with, body_at, query_at
 from penstock.model import TableName
-from penstock.schema.ddl import kind_of
-from penstock.schema.ddl.secret import masked_statement
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
 
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
 _TABLE = re.compile(
@@ -122,6 +119,10 @@ def without_secrets(statement: Statement, server_version: str) -> Statement:
     """Return the statement with `'***'` for passwords and their hashes, if there are any in it."""
     if not _MAY_HAVE_SECRETS.search(statement.text):
         return statement
+    from penstock.schema.ddl import kind_of  # noqa: PLC0415 - most logs have no such statement
+    from penstock.schema.ddl.secret import masked_statement  # noqa: PLC0415
+    from penstock.schema.dialect import Dialect, Server, Session, SqlMode  # noqa: PLC0415
+
     dialect = Dialect(Server.of(server_version), Session(SqlMode(statement.sql_mode or 0)))
     masked = masked_statement(statement.text, kind_of(statement.text, dialect), dialect)
     return statement if masked == statement.text else replace(statement, text=masked, is_masked=True)

@@ -1,17 +1,24 @@
 """The quick parser gives a command the keywords that typer gives it, or leaves the arguments to typer."""
 
 import inspect
+import subprocess
+import sys
 from functools import wraps
-from typing import Any
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.models import ArgumentInfo
 from typer.testing import CliRunner
 
 from penstock.cli.binlog import binlog
-from penstock.cli.quick_arguments import parse_quickly
+from penstock.cli.quick_arguments import Parameter, parse_quickly
+from penstock.cli.quick_binlog import PARAMETERS
+from tests.unit.render.shop_log import shop_log, written
 
 WORDS = [
     "binlog.000007", "-", "--", "--format", "json", "--format=sql", "--limit", "3", "--limit=0", "--limit", "x",
@@ -47,7 +54,7 @@ def by_typer(arguments: list[str]) -> dict[str, Any] | None:
     ],
 )
 def test_plain_arguments_are_parsed_as_by_typer(arguments: list[str]) -> None:
-    quick = parse_quickly(binlog, arguments)
+    quick = parse_quickly(PARAMETERS, arguments)
     assert quick is not None
     assert quick == by_typer(arguments)
 
@@ -55,7 +62,7 @@ def test_plain_arguments_are_parsed_as_by_typer(arguments: list[str]) -> None:
 @given(st.lists(st.sampled_from(WORDS), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_any_arguments_are_parsed_as_by_typer_or_left_to_it(arguments: list[str]) -> None:
-    quick = parse_quickly(binlog, arguments)
+    quick = parse_quickly(PARAMETERS, arguments)
     if quick is not None:
         assert quick == by_typer(arguments), arguments
 
@@ -74,13 +81,55 @@ def test_any_arguments_are_parsed_as_by_typer_or_left_to_it(arguments: list[str]
     ],
 )
 def test_mistakes_and_help_are_left_to_typer(arguments: list[str]) -> None:
-    assert parse_quickly(binlog, arguments) is None
+    assert parse_quickly(PARAMETERS, arguments) is None
 
 
 def test_a_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_PASSWORD", "secret")
     arguments = ["--host", "db1"]
-    quick = parse_quickly(binlog, arguments)
+    quick = parse_quickly(PARAMETERS, arguments)
     assert quick is not None
     assert quick["password"] == "secret"
     assert quick == by_typer(arguments)
+
+
+def test_the_parameters_are_those_that_typer_knows() -> None:
+    """All that is written twice: names, spellings, types, defaults, limits and variables of the environment."""
+    signature, found = inspect.signature(binlog), list[Parameter]()
+    for name, hint in get_type_hints(binlog, include_extras=True).items():
+        if name == "return":
+            continue
+        annotation, info = get_args(hint)
+        (kind,) = [kind for kind in get_args(annotation) or (annotation,) if kind is not NoneType]
+        is_list = get_origin(kind) is list
+        first = [info.default] if isinstance(info.default, str) else []
+        words = [] if isinstance(info, ArgumentInfo) else [*first, *(info.param_decls or ())] or [f"--{name}"]
+        found.append(
+            Parameter(
+                name,
+                tuple(words),
+                get_args(kind)[0] if is_list else kind,
+                is_list,
+                signature.parameters[name].default,
+                info.min,
+                info.max,
+                info.envvar or "",
+            )
+        )
+    assert tuple(found) == PARAMETERS
+
+
+def test_files_are_read_without_typer(tmp_path: Path) -> None:
+    code = "import sys; sys.argv[0] = 'penstock'; from penstock.cli import main; main()"
+    log = written(shop_log(), tmp_path)
+    for more in (["--format", "json"], ["--format", "sql"], ["--stats"]):
+        result = subprocess.run(
+            [sys.executable, "-X", "importtime", "-c", code, "binlog", str(log), *more],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        loaded = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
+        assert "numpy" in loaded
+        assert not loaded & {"typer", "pydantic", "pandas", "pymysql", "penstock.schema.ddl"}, more
+        assert "numpy.ma" not in loaded or more == ["--stats"]
