@@ -1,0 +1,93 @@
+"""Commands that let a running server change a client: they wait for a destination that the server is starting."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cli.running_server import RunningServer, find_running_server
+from penstock.client.admin import AdminClient
+from penstock.config import ConfFolder, InstanceSettings
+from penstock.errors import NotRunningError, PenstockError
+from penstock.meta import FileKeeper
+from penstock.server import Server
+from tests.unit.server.admin_support import served, shop_folder, status_of
+from tests.unit.server.recorded_destinations import poll
+
+LONG_S = 60.0
+
+
+class Scene:
+    """A server whose destination cannot start yet: its log is not there, and somebody else has its cursors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.logs, self.conf, self.data = folder / "logs", folder / "conf", folder / "data"
+        self.conf.mkdir()
+        ports = "{flight: {port: 0}, canal: {port: null}, admin: {port: 0}, scan_s: 0}"
+        (self.conf / "server.yml").write_text(ports, encoding="utf-8")
+        text = f"{{source: {{path: '{self.logs}', poll_s: 0.05}}, start: first, data_dir: '{self.data}'}}"
+        (self.conf / "shop.yml").write_text(text, encoding="utf-8")
+        self.folder = ConfFolder(self.conf, 0)
+        self.keeper = FileKeeper("shop", self.data)
+        self.keeper.load()
+
+    @property
+    def settings(self) -> InstanceSettings:
+        return self.folder.read().settings().instances[0]
+
+    def find(self, server: Server) -> RunningServer | None:
+        assert server.admin is not None
+        return find_running_server(self.settings, self.conf, f"http://{server.admin.address}", None)
+
+    def let_start(self) -> None:
+        self.keeper.close()
+        shop_folder(self.logs)
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
+
+
+def _is_starting(server: Server) -> bool:
+    return [one["role"] for one in status_of(server)["instances"]] == ["starts"]
+
+
+def test_a_destination_that_is_starting_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.cli.running_server._START_S", LONG_S)
+    looks, found = list[str](), list[RunningServer | None]()
+    ask = AdminClient.status
+
+    def status(client: AdminClient) -> dict[str, Any]:
+        looks.append(client.url)
+        return ask(client)
+
+    monkeypatch.setattr(AdminClient, "status", status)
+    with served(scene.folder.read().server, scene.folder, 0) as server:
+        assert poll(lambda: _is_starting(server))
+        command = threading.Thread(target=lambda: found.append(scene.find(server)))
+        command.start()
+        assert poll(lambda: len(looks) > 1), "it looks again"
+        assert not found
+        scene.let_start()
+        command.join(LONG_S)
+        assert found[0] is not None
+        assert found[0].client is not None, found[0].problem
+        with pytest.raises(PenstockError, match="there is no client 1001 of 'shop'"):
+            found[0].forget_client(1001)
+
+
+def test_one_that_does_not_start_is_told_to_be_tried_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.cli.running_server._START_S", 0.2)
+    with served(scene.folder.read().server, scene.folder, 0) as server:
+        assert poll(lambda: _is_starting(server))
+        found = scene.find(server)
+        assert found is not None
+        assert "destination 'shop' is starting at http" in found.problem
+        assert server.admin is not None
+        client = RunningServer("shop", found.why, AdminClient(f"http://{server.admin.address}"), {})
+        with pytest.raises(NotRunningError, match="'shop' is starting, try again") as told:
+            client.forget_client(1001)
+        assert told.value.transient
+    scene.keeper.close()
