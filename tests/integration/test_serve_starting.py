@@ -110,7 +110,7 @@ def test_every_port_tells_to_try_again(server: ServeProcess, gate: Gate) -> None
     assert poll(lambda: "nothing to serve yet" in server.output), server.output
     assert not is_serving(server)
     gate.open()
-    assert poll(lambda: is_serving(server)), server.output
+    assert poll(lambda: is_serving(server), 90), server.output
     assert server.output.index("capturing 'default'") < server.output.index("serving Arrow Flight")
     assert poll(lambda: server.ask("/readyz")[0] == 200)
     assert [one["role"] for one in server.ask("/status")[1]["instances"]] == ["runs"]
@@ -125,7 +125,7 @@ def test_a_server_of_one_file_answers_while_it_starts(server: ServeProcess, gate
     _check_starting(server)
     assert not is_serving(server)
     gate.open()
-    assert poll(lambda: is_serving(server)), server.output
+    assert poll(lambda: is_serving(server), 90), server.output
     with _connector(server) as connector:
         connector.subscribe(".*\\..*")
 
@@ -187,7 +187,7 @@ def test_clients_may_ask_as_soon_as_a_port_is_open(server: ServeProcess, schema:
     server.launch(conf)
     for one in asked:
         one.result(LONG_S)
-    assert poll(lambda: is_serving(server)), server.output
+    assert poll(lambda: is_serving(server), 90), server.output
 
 
 def test_clients_may_ask_once_it_says_that_it_serves(server: ServeProcess, schema: str) -> None:
@@ -217,7 +217,7 @@ def test_a_source_that_is_not_there_is_named_until_it_is(
             network.move_to(mariadb.port)
             for one in asked:
                 one.result(LONG_S)
-        assert poll(lambda: is_serving(server)), server.output
+        assert poll(lambda: is_serving(server), 90), server.output
 
 
 @pytest.mark.usefixtures("gate")
@@ -244,7 +244,7 @@ def test_a_folder_without_destinations_says_so(server: ServeProcess) -> None:
     with closing(fl.connect(server.url)) as client, pytest.raises(fl.FlightServerError, match="it has: none"):
         _ask_flight(client)
     write_conf(server)
-    assert poll(lambda: is_serving(server)), server.output
+    assert poll(lambda: is_serving(server), 90), server.output
 
 
 def _check_starting(server: ServeProcess) -> None:
