@@ -45,7 +45,14 @@ class State:
     gtid: bytes = bytes(25)
     ordinal: int = 0  # rows events in the transaction
     tags: list[bytes] = field(default_factory=list[bytes])
-    tables: dict[int, int] = field(default_factory=dict[int, int])  # id → checksum of its map
+    tables: dict[int, bytes] = field(default_factory=dict[int, bytes])  # id → its map without the id
+    maps: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])  # without the id → as it first came
+    room: tuple[int, int, int] = (32, 32, 1 << 14)  # for ids, maps, bytes of maps
+
+    def learn(self, body: bytes) -> None:
+        """What the reader does with a table map that the kernel does not add by itself."""
+        self.maps.setdefault(body[6:], body)
+        self.tables[int.from_bytes(body[:6], "little")] = body[6:]
 
 
 def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[int, int, list[Indexed]]:  # noqa: C901, PLR0911 - one answer per reason
@@ -149,7 +156,28 @@ def _statement(state: State, text: bytes) -> tuple[int, int]:
 def _about_table(state: State, kind: int, entry: int, table: int, body: bytes) -> int | None:
     if entry == ROWS and table not in state.tables:
         return NO_TABLE_MAP
-    return NEW_TABLE if kind == 19 and state.tables.get(table) != zlib.crc32(body) else None
+    if kind != 19:
+        return None
+    if table in state.tables:
+        return None if state.tables[table] == body[6:] else NEW_TABLE
+    ids, maps, size = state.room
+    if len(state.tables) >= ids:
+        return NEW_TABLE
+    used = sum(map(len, state.maps.values()))
+    if body[6:] not in state.maps and (
+        len(state.maps) >= maps or used + len(body) > size or not _has_plain_names(body[8:])
+    ):
+        return NEW_TABLE
+    state.learn(body)
+    return None
+
+
+def _has_plain_names(rest: bytes) -> bool:
+    for _ in range(2):
+        if not rest or len(rest) < rest[0] + 2 or not rest[1 : 1 + rest[0]].isascii():
+            return False
+        rest = rest[rest[0] + 2 :]
+    return True
 
 
 def _tagged(state: State, body: bytes) -> int | None:  # noqa: C901 - a branch per field

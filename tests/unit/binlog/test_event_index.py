@@ -1,6 +1,5 @@
 """The event index against its twin, on whole logs and on broken ones."""
 
-import zlib
 from dataclasses import astuple
 
 import numpy as np
@@ -30,6 +29,7 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
     kernel_state, arrays = IndexState.start(verify=state.is_verified), EventArrays.of(capacity)
     kernel_state.seek(state.position)
     kernel_state.slots[CHECKSUM_BYTES] = state.checksum
+    state.room = kernel_state.known.room
     buffer = np.frombuffer(data, np.uint8)
     at, count, expected = 0, 0, list[Indexed]()
     while True:
@@ -45,6 +45,7 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
     found = [Indexed(*cells, bytes(gtid)) for *cells, gtid in zip(*columns, arrays.gtid[:count], strict=True)]
     assert found == expected
     assert [tag.encode() for tag in kernel_state.tag_names] == state.tags
+    assert kernel_state.known.ids == {number: state.maps[body] for number, body in state.tables.items()}
     if why in {Stop.STARVED, Stop.FULL, Stop.ATTENTION}:
         assert kernel_state.slots[POSITION] == state.position
         assert (kernel_state.slots[TRANSACTION] < 0) == (state.transaction is None)
@@ -53,11 +54,11 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
 
 
 def learn(data: bytes, kernel_state: IndexState, state: State) -> None:
-    """What the reader does with a table map that is new."""
+    """What the reader does with a table map that the kernel does not add by itself."""
     body = data[19 : int.from_bytes(data[9:13], "little") - state.checksum]
-    number = int.from_bytes(body[:6], "little")
-    kernel_state.know_table(number, zlib.crc32(body), len(state.tables))
-    state.tables[number] = zlib.crc32(body)
+    kernel_state.known.learn(body)
+    state.learn(body)
+    state.room = kernel_state.known.room
 
 
 def after_format(log: LogWriter) -> tuple[bytes, State]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.checksum import TABLES, crc32, sealed
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.framing import entry_of_statement
+from penstock.binlog.events.known_tables import TABLE_ID_BYTES, find_table, has_map, learn_table
 from penstock.binlog.events.layout import (
     ARTIFICIAL,
     END_AT,
@@ -57,7 +58,6 @@ from penstock.binlog.events.state import (
     TRANSACTION,
     VERIFY,
     IndexState,
-    find_table,
 )
 from penstock.binlog.events.stop import (
     ATTENTION,
@@ -76,7 +76,7 @@ from penstock.binlog.kernel import (
     BYTES,
     I64,
     I64S,
-    I64S_2D_IN,
+    I64S_2D,
     TRIPLE,
     U8S,
     U8S_2D,
@@ -95,7 +95,7 @@ _GTID_LIST = int(EventType.MARIADB_GTID_LIST)
 # QUERY: thread 4 | seconds 4 | database length 1 | error 2 | variables length 2 | variables | database, 0 | text
 _DATABASE_LENGTH, _VARIABLES_LENGTH, _VARIABLES = 8, 11, 13
 # TABLE_MAP and rows: table id 6 | flags 2
-_TABLE_ID_BYTES, _TABLE_HEAD = 6, 8
+_TABLE_HEAD = 8
 _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 bits, and begin anew at 4 GiB
 
 
@@ -131,7 +131,7 @@ def _text_of_query(data: Any, body: Any, stop: Any) -> Any:
 
 @kernel(
     TRIPLE(
-        BYTES, I64, I64, I64, I64S, U8S, U8S_2D, I64S_2D_IN, U32S_IN, I64,
+        BYTES, I64, I64, I64, I64S, U8S, U8S_2D, I64S_2D, I64S_2D, I64S, U8S, I64S, U32S_IN, I64,
         I64S, I64S, I64S, I64S, U8S, U8S, U8S, U8S, I64S, I64S, I64S, I64S, I64S, I64S, U8S_2D,
     )
 )  # fmt: skip
@@ -144,6 +144,10 @@ def _index_events(
     gtid: Any,
     tags: Any,
     tables: Any,
+    maps: Any,
+    map_bounds: Any,
+    map_bytes: Any,
+    table_counts: Any,
     crc_tables: Any,
     count: int,
     start: Any,
@@ -214,7 +218,7 @@ def _index_events(
         elif role in (MAPS, ROWS):
             if body + _TABLE_HEAD > stop:
                 return BAD_EVENT, at, count
-            table = little(data, body, _TABLE_ID_BYTES)
+            table = little(data, body, TABLE_ID_BYTES)
             if role == MAPS or table != NO_TABLE:
                 slot = find_table(tables, table)
                 is_known = tables[slot, 0] != 0
@@ -223,7 +227,12 @@ def _index_events(
                         return NO_TABLE_MAP, at, count
                     entry, ordinal = _ROWS, state[ORDINAL]
                     state[ORDINAL] += 1
-                elif not is_known or tables[slot, 1] != crc32(data, body, stop, crc_tables):
+                elif is_known:
+                    if not has_map(data, body, stop, tables[slot, 1], map_bounds, map_bytes):
+                        return NEW_TABLE, at, count
+                elif not learn_table(
+                    data, body, stop, tables, maps, map_bounds, map_bytes, table_counts, crc_tables, 0
+                ):
                     return NEW_TABLE, at, count
         elif role == BETWEEN:
             state[TRANSACTION], boundary = -1, 1
@@ -265,7 +274,8 @@ def index_events(
         state.slots,
         state.gtid,
         state.tags,
-        state.tables,
+        *state.known.arrays,
+        state.known.counts,
         TABLES,
         count,
         into.start,

@@ -6,7 +6,6 @@ views of the buffer that the transport filled: bytes are written once and never 
 across the end of a buffer.
 """
 
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +24,7 @@ from penstock.binlog.events.feed import Feed
 from penstock.binlog.events.format import is_sound, read_format
 from penstock.binlog.events.fragments import Fragments
 from penstock.binlog.events.index import index_events
+from penstock.binlog.events.known_tables import TABLE_ID_BYTES
 from penstock.binlog.events.layout import (
     ARTIFICIAL,
     CHECKSUM,
@@ -60,8 +60,6 @@ BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
 _EVENTS = 1 << 16
 _DEEPEST = 3  # payloads in payloads
 _MOST_LOOSE = 16  # blocks' worth of events that wait for the one they belong to
-_MOST_MAPS = 1 << 16
-_TABLE_ID = 6  # bytes of it, with which a table map begins
 _WRAP = 1 << 32  # end positions begin anew there
 
 
@@ -95,8 +93,6 @@ class BlockReader:
         self._pieces: list[NDArray[np.uint8]] = []  # bytes of these events that are no longer in the feed's run
         self._sealed = 0  # how many bytes
         self._feed = Feed(np.empty(2 * block_bytes, np.uint8))
-        self._tables: dict[int, bytes] = {}
-        self._maps: dict[bytes, bytes] = {}  # by all of it but the table id
         self._fragments = Fragments()
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
         self.mark: FileMark | None = None  # of the file that is read, known with it
@@ -184,7 +180,7 @@ class BlockReader:
                 case _:
                     yield from self._cut_any(feed)
                     event = feed.data[feed.at : feed.fill].data
-                    table = int.from_bytes(event[HEADER : HEADER + 6], "little")
+                    table = int.from_bytes(event[HEADER : HEADER + TABLE_ID_BYTES], "little")
                     raise broken(event[TYPE_AT], PROBLEMS[why].format(table=table), event, place=self.position)
 
     def _seal(self, feed: Feed, rest: int = 0) -> None:
@@ -200,7 +196,7 @@ class BlockReader:
         arrays, count = self._arrays, self._count if loose == self._count else self._count - loose
         rest = self._taken(feed, int(arrays.size[count : self._count].sum()))
         used = distinct(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS])
-        tables = {number: self._tables[number] for number in used}
+        tables = dict(zip(used, self._state.known.maps_of(used), strict=True))
         data = self._pieces[0] if len(self._pieces) == 1 else np.concatenate(self._pieces)
         if self._executed is None:
             self._executed = self._gtids_before(data)
@@ -217,6 +213,8 @@ class BlockReader:
         self._count -= count
         self._pieces = [rest] if rest.size and feed.run == feed.at else []
         self._sealed = sum(piece.size for piece in self._pieces)
+        if not self._count and self.is_between_transactions:
+            self._state.known.shrink()
         return block
 
     def _taken(self, feed: Feed, rest: int) -> NDArray[np.uint8]:
@@ -257,8 +255,8 @@ class BlockReader:
         self._keeps_loose = before
 
     def _is_redefined(self, feed: Feed) -> bool:
-        number = int.from_bytes(feed.event[HEADER : HEADER + 6], "little")
-        if number not in self._tables:
+        number = int.from_bytes(feed.event[HEADER : HEADER + TABLE_ID_BYTES], "little")
+        if number not in self._state.known:
             return False
         are_rows = self._arrays.entry[: self._count] == Entry.ROWS
         return bool((self._arrays.table_id[: self._count][are_rows] == number).any())
@@ -266,20 +264,7 @@ class BlockReader:
     def _learn_table(self, feed: Feed) -> None:
         body = table_map_body(feed.event, int(self._state.slots[CHECKSUM_BYTES]))
         check_names(body)
-        number = int.from_bytes(body[:_TABLE_ID], "little")
-        self._state.know_table(number, zlib.crc32(body), len(self._tables))
-        self._tables[number] = self._same_map(body)
-
-    def _same_map(self, body: bytes) -> bytes:
-        """The map of the same table that came first: a server gives a table a new id each time that it opens it, and
-        what others remember of a table they remember by its map."""
-        if len(self._maps) >= _MOST_MAPS:
-            self._maps.clear()
-        return self._maps.setdefault(body[_TABLE_ID:], body)
-
-    def _forget_tables(self) -> None:
-        self._tables = {}
-        self._state.forget_tables()
+        self._state.known.learn(body)
 
     def _attend(self, feed: Feed, depth: int) -> Iterator[Block]:
         """Handle the event that the kernel left to us, and step over it."""
@@ -327,7 +312,7 @@ class BlockReader:
             self._verify(event)
             self._follow_rotation(event)
             self._has_rotated = self._has_rotated or not _is_made_up(event)
-        self._forget_tables()
+        self._state.known.forget_ids()
         self._fragments.forget()
         self._state.slots[ALERT] = 0
 

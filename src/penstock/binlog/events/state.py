@@ -1,12 +1,11 @@
 """What the index remembers from call to call: cells by name, the GTID at hand, tags and tables seen."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import I64, I64S_2D, NONE, kernel, shared
+from penstock.binlog.events.known_tables import KnownTables
 
 # Cells of `slots`. Plain numbers, because kernels use them.
 POSITION = 0  # file offset of the next event
@@ -40,16 +39,13 @@ NO_GTID, MYSQL, MARIADB, TAGGED = range(4)  # flavours; from TAGGED on, the diff
 MOST_TAGS = 252  # as many as a byte can tell apart; beyond that the reader begins anew with them
 TAG_BYTES = 33  # length 1, text
 
-_FIRST_TABLES = 64
-_1 = np.uint64(1)
-
 
 @dataclass(slots=True)
 class IndexState:
     slots: NDArray[np.int64]
     gtid: NDArray[np.uint8]
     tags: NDArray[np.uint8]
-    tables: NDArray[np.int64]  # open addressing: id + 1, checksum of the table map
+    known: KnownTables
 
     @classmethod
     def start(cls, *, verify: bool = True, lenient: bool = False) -> "IndexState":
@@ -59,7 +55,7 @@ class IndexState:
         slots[LENIENT] = lenient
         slots[SEAL] = slots[ENTRY_SEAL] = _NO_SEAL
         tags = np.zeros((MOST_TAGS, TAG_BYTES), np.uint8)
-        return cls(slots, np.zeros(GTID_BYTES, np.uint8), tags, np.zeros((_FIRST_TABLES, 2), np.int64))
+        return cls(slots, np.zeros(GTID_BYTES, np.uint8), tags, KnownTables())
 
     def seek(self, offset: int) -> None:
         """The next event begins at `offset`, between two transactions."""
@@ -85,30 +81,3 @@ class IndexState:
     def forget_tags(self) -> None:
         """GTIDs that were indexed before need the names that were there before."""
         self.slots[TAGS] = 0
-
-    def forget_tables(self) -> None:
-        self.tables = np.zeros((_FIRST_TABLES, 2), np.int64)
-
-    def know_table(self, number: int, checksum: int, count: int) -> None:
-        """`count` tables are known already."""
-        if 2 * (count + 1) > self.tables.shape[0]:
-            old, self.tables = self.tables, np.zeros((4 * self.tables.shape[0], 2), np.int64)
-            for key, value in old[old[:, 0] != 0].tolist():
-                _set_table(self.tables, key - 1, value)
-        _set_table(self.tables, number, checksum)
-
-
-@shared
-def find_table(tables: Any, number: int) -> Any:
-    """Slot of a table id, or the free one where it belongs."""
-    mask = np.uint64(tables.shape[0] - 1)
-    slot = np.uint64(number ^ number >> 7) & mask
-    while tables[slot, 0] != 0 and tables[slot, 0] != number + 1:
-        slot = (slot + _1) & mask
-    return slot
-
-
-@kernel(NONE(I64S_2D, I64, I64))
-def _set_table(tables: Any, number: int, checksum: int) -> None:
-    slot = find_table(tables, number)
-    tables[slot, 0], tables[slot, 1] = number + 1, checksum

@@ -12,7 +12,7 @@ class Stop(IntEnum):
     STARVED = STARVED  # the rest of the buffer is no whole event
     FULL = FULL  # the arrays are full
     ATTENTION = ATTENTION  # the next event is for Python
-    NEW_TABLE = NEW_TABLE  # the next event is a table map that is not known yet
+    NEW_TABLE = NEW_TABLE  # the next event is a table map that the kernel cannot add by itself
     TAGS_FULL = TAGS_FULL  # the next event has one tag more than a block can have
     BAD_SIZE = BAD_SIZE
     BAD_CHECKSUM = BAD_CHECKSUM
