@@ -4,6 +4,7 @@ Python's `re` can take for ever for a short text, and lets no other thread run m
 RE2, which takes time in proportion to the text, and has no look-around and no back references.
 """
 
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ def table_filter(text: str) -> TableFilter | None:
             f"the filter has {size} bytes, and a client's has at most {MOST_BYTES}: put it into the instance's filter"
         )
     rules = list(split_list(text))
-    return _ClientFilter(rules).passes if rules else None
+    return _ClientFilter(rules) if rules else None
 
 
 class _ClientFilter:
@@ -49,18 +50,26 @@ class _ClientFilter:
         if len(several) > 1:
             _try(self._pattern, _where(", ".join(rules)))
 
-    def passes(self, table: TableName) -> bool:
-        found = self._known.get(table)
-        if found is None:
-            if len(self._known) >= _MOST_TABLES:
-                self._known = {}
-            found = self._known[table] = self._passing(table)
-        return found
+    def __call__(self, table: TableName) -> bool:
+        known = self._known.get(table)
+        return self._decide([table])[0] if known is None else known
 
-    def _passing(self, table: TableName) -> bool:
-        if _matches(self._pattern, _plain(str(table))):
-            return True
-        return not table.table and self._databases is not None and _matches(self._databases, _plain(table.schema))
+    def prepare(self, tables: Collection[TableName]) -> None:
+        """Match all of these that are new in one call: to compile the pattern takes longer than to match a name."""
+        new = [table for table in tables if table not in self._known]
+        if new:
+            self._decide(new)
+
+    def _decide(self, tables: Sequence[TableName]) -> list[bool]:
+        passing = _match_all(self._pattern, [_plain(str(table)) for table in tables])
+        if self._databases is not None:
+            for number, table in enumerate(tables):
+                if not table.table and not passing[number]:
+                    passing[number] = _matches(self._databases, _plain(table.schema))
+        if len(self._known) + len(tables) > _MOST_TABLES:
+            self._known = {}
+        self._known.update(zip(tables, passing, strict=True))
+        return passing
 
 
 def _plain(name: str) -> str:
@@ -99,5 +108,8 @@ def _try(pattern: str, where: str) -> None:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    found = pc.match_substring_regex(texts([name]), pattern=pattern, ignore_case=True)
-    return bool(found[0].as_py())
+    return _match_all(pattern, [name])[0]
+
+
+def _match_all(pattern: str, names: Sequence[str]) -> list[bool]:
+    return pc.match_substring_regex(texts(names), pattern=pattern, ignore_case=True).to_pylist()

@@ -24,6 +24,9 @@ _TESTS = (
     "test_json_operations.py",
     "test_gtid_text.py",
     "test_changes.py",
+    "test_event_index.py",
+    "test_known_tables.py",
+    "test_mixed_rows.py",
     "../render/test_text_kernels.py",
     "../source/test_packet.py",
 )

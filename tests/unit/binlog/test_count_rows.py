@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.rows import count
 from penstock.binlog.rows.count import count_rows
-from penstock.model import ChangeKind, TableSchema, WireType
+from penstock.model import ChangeKind, Column, TableName, TableSchema, WireType
 from tests.twins import locate as twin
 from tests.twins.event import MAGIC
+from tests.twins.feed import read
 from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
 from tests.twins.strategy import broken, examples, logs
 from tests.unit.binlog.test_locate import rows_events, wires_of
 
@@ -67,3 +69,21 @@ def test_a_broken_event_counts_as_none(found: tuple[TableSchema, list[bytes], bo
     head, body = events[number][:27], events[number][27 : len(events[number]) - checksum]
     events[number] = head + data.draw(broken(body)) + bytes(checksum)
     assert counted(table, events, checksum) == expected(table, events, checksum)
+
+
+def test_tables_that_differ_in_their_names_only_are_counted_by_the_same_lines() -> None:
+    columns = Column("a", WireType.LONG), Column("b", WireType.VARCHAR, size=90)
+    log = LogWriter().open()
+    tables = [TableSchema(TableName("shop", f"t{number}"), columns) for number in range(50)]
+    for number, table in enumerate(tables, 1):
+        log.begin()
+        log.map(number, table)
+        log.rows(INSERT, number, table, [[1, "x"]] * (number % 3 + 1))
+        log.commit()
+    (block,) = read(log)
+    assert len({id(count._wires(body, block.server_version)) for body in block.tables.values()}) == 1
+    assert count_rows(block) == len(log.images)
+    part = block.slice(0, len(block) // 2)
+    assert count_rows(part) == sum(number % 3 + 1 for number in range(1, 26))
+    without = block.with_tables({number: body for number, body in block.tables.items() if number != 3})
+    assert count_rows(without) == len(log.images) - 1

@@ -4,18 +4,26 @@ import re
 import subprocess
 import sys
 import time
+from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.binlog.events.layout import Entry
 from penstock.errors import ConfigurationError
 from penstock.instance.clients import Clients
 from penstock.instance.filter import MOST_BYTES, table_filter
 from penstock.meta import MemoryMeta
-from penstock.model import Position, TableName
+from penstock.model import Column, Position, TableName, TableSchema, WireType
 from penstock.model.table_rules import split_list
 from penstock.store import EventStore, MemoryShelf
+from penstock.store.client import BatchFilter, Client, Place
+from tests.twins.feed import read
+from tests.twins.log import LogWriter
+from tests.twins.row import INSERT
 
 START = Position("binlog.000001", 4)
 PIECES = (
@@ -133,3 +141,71 @@ def test_one_that_was_kept_from_before_keeps_nobody_from_starting(caplog: pytest
     assert "client=1" in caplog.text
     with pytest.raises(ConfigurationError, match="instance's filter"):
         clients.subscribe(1, r"shop\.(?!a).*")
+
+
+@given(st.sets(st.tuples(st.sampled_from(["shop", "crm", ""]), st.text("ab_Ä", max_size=2))))
+def test_many_tables_at_once_pass_as_one_after_the_other(names: set[tuple[str, str]]) -> None:
+    tables = [TableName(*name) for name in sorted(names)]
+    text = r"shop\..*,crm\.[ab]*"
+    table_filter.cache_clear()
+    expected = [table_filter(text)(table) for table in tables]  # type: ignore[misc]
+    table_filter.cache_clear()
+    found = table_filter(text)
+    assert isinstance(found, BatchFilter)
+    found.prepare(tables[::2])
+    found.prepare(tables)
+    assert [found(table) for table in tables] == expected
+
+
+def test_tables_that_are_new_are_matched_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, match = list[int](), pc.match_substring_regex
+
+    def counted(names: Any, **options: Any) -> Any:
+        calls.append(len(names))
+        return match(names, **options)
+
+    table_filter.cache_clear()
+    wants = table_filter(r"shop\.t\d*[02468]")
+    monkeypatch.setattr(pc, "match_substring_regex", counted)
+    log, tables = LogWriter().open(), [orders(number) for number in range(100)]
+    for number, table in enumerate(tables, 1):
+        log.begin()
+        log.map(number, table)
+        log.rows(INSERT, number, table, [[1]])
+        log.commit()
+    (block,) = read(log)
+    begin = Place(0, block.start, 0)
+    for _ in range(2):
+        shown = Client("x", begin, begin, begin, filter=wants).shown(block)
+        assert {*shown.tables} == {*range(1, 101, 2)}
+        rows = shown.column("entry") == Entry.ROWS
+        assert shown.column("table_id")[rows].tolist() == [*range(1, 101, 2)]
+    assert calls == [100]
+
+
+def orders(number: int) -> TableSchema:
+    return TableSchema(TableName("shop", f"t{number}"), (Column("a", WireType.LONG),))
+
+
+def test_a_part_of_a_block_is_filtered_by_its_own_tables() -> None:
+    """A client that gets little at a time asks nothing about the thousands of other tables of the block."""
+    log = LogWriter().open()
+    for number in range(1, 101):
+        log.begin()
+        log.map(number, orders(number))
+        log.rows(INSERT, number, orders(number), [[1]])
+        log.commit()
+    (block,) = read(log)
+    asked = list[TableName]()
+
+    def wants(table: TableName) -> bool:
+        asked.append(table)
+        return table.table != "t2"
+
+    begin = Place(0, block.start, 0)
+    rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    shown = Client("x", begin, begin, begin, filter=wants).shown(block.slice(int(rows[0]), int(rows[2]) + 1))
+    assert [table.table for table in asked] == ["t1", "t2", "t3"]
+    assert {*shown.tables} == {1, 3}
+    visible = shown.column("entry") == Entry.ROWS
+    assert shown.column("table_id")[visible].tolist() == [1, 3]

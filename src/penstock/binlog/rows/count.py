@@ -17,9 +17,10 @@ from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D_IN, I64S_IN, kernel
 from penstock.binlog.rows.heads import PARTIAL_UPDATE, has_null, skip_head
 from penstock.binlog.values.column import wire_of
 from penstock.errors import BinlogError, SchemaError
-from penstock.model import WireType
+from penstock.model import Column, WireType
 
-_REMEMBERED = 12_000  # table maps
+_REMEMBERED = 1 << 16  # table maps
+_SHAPES = 12_000
 _ROWS = int(Entry.ROWS)
 _NO_WIRES = np.empty((0, 3), np.int64)
 
@@ -29,27 +30,38 @@ def count_rows(block: Block) -> int:
     events = np.flatnonzero(block.column("entry") == _ROWS)
     if not events.size or not block.tables:
         return 0
-    ids = np.fromiter(sorted(block.tables), np.int64, len(block.tables))
-    wires = [_wires(block.tables[number], block.server_version) for number in ids.tolist()]
+    ids, inverse = np.unique(block.column("table_id")[events], return_inverse=True)
+    # Tables that differ in their names only are counted by the same lines.
+    numbers, wires = dict[int, int](), list[NDArray[np.int64]]()
+    which = np.empty(ids.size, np.int64)
+    for k, number in enumerate(ids.tolist()):
+        body = block.tables.get(number)
+        own = _NO_WIRES if body is None else _wires(body, block.server_version)
+        known = numbers.setdefault(id(own), len(wires))
+        if known == len(wires):
+            wires.append(own)
+        which[k] = -1 if body is None else known
     firsts = np.cumsum([0, *map(len, wires)], dtype=np.int64)
-    table_ids = block.column("table_id")[events]
-    which = np.minimum(np.searchsorted(ids, table_ids), ids.size - 1)
-    which = np.where(ids[which] == table_ids, which, -1)
     data, starts, sizes = block.raw
     ends = starts[events] + sizes[events] - block.column("checksum")[events]
     flat = np.concatenate(wires) if len(wires) != 1 else wires[0]
     widest = int(np.diff(firsts).max(initial=1))
-    return int(_count(data, starts[events], ends, which, firsts, flat, np.empty(2 * max(widest, 1), np.int64)))
+    room = np.empty(2 * max(widest, 1), np.int64)
+    return int(_count(data, starts[events], ends, which[inverse], firsts, flat, room))
 
 
 @lru_cache(_REMEMBERED)
 def _wires(table_map: bytes, server_version: str) -> NDArray[np.int64]:
     """Per column: length bytes, width, whether it is JSON; none where the table map is not understood."""
     try:
-        columns = parse_table_map(table_map, server_version).columns
-        found = [(wire_of(column), column.type is WireType.JSON) for column in columns]
+        return _wires_of(parse_table_map(table_map, server_version).columns)
     except (BinlogError, SchemaError):
         return _NO_WIRES
+
+
+@lru_cache(_SHAPES)
+def _wires_of(columns: tuple[Column, ...]) -> NDArray[np.int64]:
+    found = [(wire_of(column), column.type is WireType.JSON) for column in columns]
     return np.array([(wire.length_bytes, wire.width, is_json) for wire, is_json in found], np.int64).reshape(-1, 3)
 
 
