@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import EventType
 from penstock.cli.binlog_request import INCIDENT_CODE, Request, checked_format
 from penstock.cli.progress import Progress
 from penstock.cli.read_ahead import read_ahead
@@ -29,7 +31,7 @@ from penstock.inspect.place import parse_place
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.shapes import Shapes
 from penstock.inspect.xa import XaTransactions
-from penstock.model import TableName, TableSchema
+from penstock.model import Position, TableName, TableSchema
 from penstock.render import text
 from penstock.render.page import LineFormat, Page, Role, compose, write_values
 
@@ -177,7 +179,15 @@ class _Work:
             page = page.first_changes(self._left)
             self._left -= int(np.count_nonzero(page.role == Role.CHANGE))
         self._tell_incidents(block, page.event[page.role == Role.INCIDENT])
+        if self._format == "sql":
+            self._tell_loads(block, page.event[page.role == Role.STATEMENT])
         return page
+
+    def _tell_loads(self, block: Block, events: NDArray[np.int64]) -> None:
+        """Warn about each LOAD DATA among these statements of a block: SQL output cannot load its file again."""
+        for event in events[block.column("kind")[events] == EventType.EXECUTE_LOAD_QUERY].tolist():
+            place = Position(block.file, int(block.column("position")[event]))
+            self._progress_safe_warn(f"{place} a LOAD DATA in statement format: its rows are not in this output")
 
     def _tell_incidents(self, block: Block, events: Container[int]) -> None:
         """Warn about these incidents of a block: data may be missing, whatever the output shows of it."""

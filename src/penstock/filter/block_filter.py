@@ -17,7 +17,7 @@ from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.query import are_statements, body_at
 from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, survey
 from penstock.config import FilterSettings
-from penstock.filter.kinds import are_loads, are_notes, are_xa
+from penstock.filter.kinds import are_loaded_files, are_notes, are_xa
 from penstock.filter.rules import FilterRules
 from penstock.filter.secrets import with_masked_secrets
 from penstock.model import Column, TableSchema
@@ -160,11 +160,11 @@ def _parts(block: Block, rules: FilterRules) -> _Parts:
     are_rows, are_maps = entry == Entry.ROWS, kind == EventType.TABLE_MAP
     is_denied = np.isin(table_id, rules.unwanted_ids(_tables_of(block, are_maps)))
     rows = are_rows & ~is_denied & rules.rows_kinds[kind]
-    statements, loads, xa = are_statements(block), are_loads(block), are_xa(block)
+    statements, files, xa = are_statements(block), are_loaded_files(block), are_xa(block)
     wanted = rows | rules.are_wanted(block, statements) | (xa & (entry == Entry.DDL)) | (kind == EventType.INCIDENT)
-    if "query" in rules.kinds:
-        wanted |= loads
-    unwanted = (are_rows | statements | loads) & ~wanted
+    if "query" in rules.kinds and rules.are_all_tables:  # of which table they are, only a later statement says
+        wanted |= files
+    unwanted = (are_rows | statements | files) & ~wanted
     unwanted |= are_maps & (is_denied | (not rules.rows_kinds.any()))
     notes = are_notes(block)
     if notes.any():

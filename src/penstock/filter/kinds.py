@@ -1,6 +1,6 @@
 """What an event of the log is to a filter: rows of a kind, a statement, a mark, or the frame of these.
 
-content   rows; statements; what a LOAD DATA of a log in statement format is made of: each passes or does not
+content   rows; statements; the files of LOAD DATA in a log in statement format: each passes or does not
 note      the statement behind rows: it goes with them
 map       the shape of a table: it goes with the table's rows
 frame     everything else in a transaction: it goes with the transaction
@@ -22,9 +22,9 @@ ROWS_KINDS: dict[FilterKind, tuple[int, ...]] = {
     "update": (EventType.UPDATE_ROWS_V1, EventType.UPDATE_ROWS_V2, EventType.PARTIAL_UPDATE_ROWS),
     "delete": (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS_V2),
 }
-_LOADS = (
+_FILES = (
     EventType.LOAD, EventType.CREATE_FILE, EventType.APPEND_BLOCK, EventType.EXEC_LOAD, EventType.DELETE_FILE,
-    EventType.BEGIN_LOAD_QUERY, EventType.EXECUTE_LOAD_QUERY,
+    EventType.BEGIN_LOAD_QUERY,
 )  # fmt: skip
 _NOTES = (EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS)
 _XA = "XA "
@@ -37,7 +37,7 @@ def _marked(kinds: tuple[int, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     return found
 
 
-_IS_LOAD, _IS_NOTE = _marked(_LOADS), _marked(_NOTES)
+_IS_FILE, _IS_NOTE = _marked(_FILES), _marked(_NOTES)
 
 
 def rows_of(kinds: tuple[FilterKind, ...]) -> NDArray[np.bool_]:
@@ -56,8 +56,9 @@ def are_notes(block: Block) -> NDArray[np.bool_]:
     return _IS_NOTE[block.column("kind")]
 
 
-def are_loads(block: Block) -> NDArray[np.bool_]:
-    return _IS_LOAD[block.column("kind")]
+def are_loaded_files(block: Block) -> NDArray[np.bool_]:
+    """Return which events hold parts of the file of a LOAD DATA; its statement is an event of its own."""
+    return _IS_FILE[block.column("kind")]
 
 
 def are_xa(block: Block) -> NDArray[np.bool_]:

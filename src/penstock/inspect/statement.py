@@ -1,4 +1,4 @@
-"""QUERY events: the statements that a log holds as text, such as DDL."""
+"""QUERY events: the statements that a log holds as text, such as DDL; and LOAD DATA of a log in statement format."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
-from penstock.binlog.events.query import begin_with, body_at, query_at
+from penstock.binlog.events.query import are_queries, begin_with, body_at, query_at, text_at
 from penstock.model import TableName
 
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
@@ -26,8 +26,8 @@ _DROPS_DATABASE = re.compile(r"DROP\s+(?:DATABASE|SCHEMA)\b", re.IGNORECASE)
 # MySQL's CREATE TABLE … SELECT: the table and its rows are one transaction.
 _WITH_ROWS = re.compile(r"(CREATE\s+TABLE\b.*?)\s+START\s+TRANSACTION\s*", re.IGNORECASE | re.DOTALL)
 _SUPPRESS_USE = 0x8  # in the flags of the header
-_TEXT_AT = 13  # the variables, the database and the text of a QUERY
-_FLAGS_CODE, _FLAGS_END = 0, _TEXT_AT + 5  # of the options of the session, the first of the variables
+_FLAGS_CODE, _FLAGS_SIZE = 0, 5  # of the options of the session, the first of the variables
+_VARIABLES_SIZE_AT = 11
 _ROWS_FLAGS_AT, _ROWS_FLAGS, _ROWS_SHIFT = 6, 0b110, 25  # of rows events, and how far they are from Options
 _MAY_HAVE_SECRETS = re.compile(r"IDENTIFIED|PASSWORD", re.IGNORECASE)
 _COMMENTS = re.compile(r"\s*(?:/\*.*?\*/\s*)*", re.DOTALL)
@@ -53,6 +53,7 @@ class Statement:
     options: Options = _NO_OPTIONS
     sql_mode: int | None = None
     is_masked: bool = False  # a password in its text is not shown
+    is_load: bool = False  # a LOAD DATA whose file is in other events
 
     @property
     def goes_back(self) -> bool:
@@ -93,12 +94,12 @@ class Statement:
 def are_statements(block: Block) -> NDArray[np.bool_]:
     """Which events of a block are statements of their own, not the frame of a transaction."""
     entry, is_inside = block.column("entry"), block.column("boundary") == 0
-    found = (block.column("kind") == EventType.QUERY) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & is_inside))
+    found = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & is_inside))
     return found & ~begin_with(block, found, "XA ")
 
 
 def statements_in(block: Block) -> Iterator[Statement]:
-    entry = block.column("entry")
+    kind, entry = block.column("kind"), block.column("entry")
     data, starts, _ = block.raw
     for i in np.flatnonzero(are_statements(block)).tolist():
         query = query_at(block, i)
@@ -110,8 +111,9 @@ def statements_in(block: Block) -> Iterator[Statement]:
                 query.text,
                 bool(entry[i] == Entry.OTHER),
                 not data[starts[i] + FLAGS_AT] & _SUPPRESS_USE,
-                _options(body_at(block, i)),
+                _options(body_at(block, i), text_at(block, i)),
                 query.sql_mode,
+                is_load=bool(kind[i] == EventType.EXECUTE_LOAD_QUERY),
             )
 
 
@@ -128,13 +130,13 @@ def without_secrets(statement: Statement, server_version: str) -> Statement:
     return statement if masked == statement.text else replace(statement, text=masked, is_masked=True)
 
 
-def _options(body: bytes) -> Options:
-    """Servers write them before all other variables."""
-    size = int.from_bytes(body[_TEXT_AT - 2 : _TEXT_AT], "little")
-    if size < _FLAGS_END - _TEXT_AT or body[_TEXT_AT] != _FLAGS_CODE:
+def _options(body: bytes, at: int) -> Options:
+    """Servers write them before all other variables, which begin at `at`."""
+    size = int.from_bytes(body[_VARIABLES_SIZE_AT : _VARIABLES_SIZE_AT + 2], "little")
+    if size < _FLAGS_SIZE or body[at] != _FLAGS_CODE:
         return Options(0)
     every = Options.NO_FOREIGN_KEY_CHECKS | Options.RELAXED_UNIQUE_CHECKS
-    return Options(int.from_bytes(body[_TEXT_AT + 1 : _FLAGS_END], "little") & every)
+    return Options(int.from_bytes(body[at + 1 : at + _FLAGS_SIZE], "little") & every)
 
 
 def options_of_rows(block: Block) -> NDArray[np.int64]:

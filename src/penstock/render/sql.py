@@ -80,6 +80,8 @@ class SqlLines(LineFormat):
             lines.append(f"-- {heading(block, np.array([statement.event]))[0].as_py()}\n")
         if statement.is_masked:  # it would set another password, or fail
             return "".join([*lines, _commented(statement.text), "-- with --passwords it is a statement\n"])
+        if statement.is_load:
+            return "".join([*lines, _commented(statement.text), "-- the file that it loads is not in this output\n"])
         if statement.needs_database and statement.database and statement.database != self._database:
             self._database = statement.database
             lines.append(f"USE {name_text(statement.database)};\n")

@@ -20,6 +20,7 @@ from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 
 _STATEMENT_AT = 13
+_LOAD_HEAD = 13  # bytes more in the head of EXECUTE_LOAD_QUERY
 _CHARSET_NUMBERS = 3
 _USER_VAR_TYPES = {0: "text", 1: "real", 2: "integer", 4: "decimal"}
 # Status variables of a fixed size; the others say theirs. An unknown one ends the list: later servers add to its end.
@@ -103,7 +104,7 @@ def parse_body(kind: int, body: bytes) -> Body:
     """Of the events above; None for others. `body` is without header and checksum. Errors do not know the place."""
     data = _Bytes(kind, body)
     match kind:
-        case EventType.QUERY:
+        case EventType.QUERY | EventType.EXECUTE_LOAD_QUERY:
             return _statement(data)
         case EventType.INTVAR:
             return Variable({1: "LAST_INSERT_ID", 2: "INSERT_ID"}.get(data.number(1), "?"), data.number(8))
@@ -136,6 +137,8 @@ def parse_body(kind: int, body: bytes) -> Body:
 
 def _statement(data: _Bytes) -> Statement:
     thread, seconds, length, error, size = struct.unpack("<IIBHH", data.take(_STATEMENT_AT))
+    if data.kind == EventType.EXECUTE_LOAD_QUERY:
+        data.take(_LOAD_HEAD)
     variables = _variables(_Bytes(data.kind, data.take(size)))
     database = data.take(length + 1)[:-1].decode("utf-8", "replace")
     charset, collation, server_collation = "utf8mb4", None, None

@@ -1,4 +1,7 @@
-"""The text of QUERY events of a block, one by one, and by their first word all at once."""
+"""The text of QUERY events of a block, one by one, and by their first word all at once.
+
+An EXECUTE_LOAD_QUERY is a QUERY too: the LOAD DATA of a log in statement format, with a longer head.
+"""
 
 from typing import cast
 
@@ -11,13 +14,14 @@ from penstock.binlog.events.layout import HEADER, Entry, EventType
 from penstock.errors import BinlogError
 
 _TEXT_AT = 13  # the variables, the database and the text
+_LOAD_HEAD = 13  # bytes more in the head of a LOAD DATA: file 4 | its name in the text 4, 4 | duplicates 1
 _XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
 
 
 def query_at(block: Block, event: int) -> Statement:
     """What a QUERY event of the block holds."""
     try:
-        return cast("Statement", parse_body(EventType.QUERY, body_at(block, event)))
+        return cast("Statement", parse_body(int(block.column("kind")[event]), body_at(block, event)))
     except BinlogError as error:
         raise BinlogError(f"{block.file}:{block.column('position')[event]} {error}") from None
 
@@ -33,8 +37,19 @@ def text_span(block: Block, event: int) -> tuple[int, int]:
     data, starts, sizes = block.raw
     body = int(starts[event]) + HEADER
     variables = int(data[body + 11]) | int(data[body + 12]) << 8
-    begin = body + _TEXT_AT + variables + int(data[body + 8]) + 1
+    begin = body + text_at(block, event) + variables + int(data[body + 8]) + 1
     return begin, int(starts[event] + sizes[event]) - int(block.column("checksum")[event])
+
+
+def text_at(block: Block, event: int) -> int:
+    """Return where the variables begin in the body of a QUERY event; the database and the text are behind them."""
+    return _TEXT_AT + (_LOAD_HEAD if block.column("kind")[event] == EventType.EXECUTE_LOAD_QUERY else 0)
+
+
+def are_queries(block: Block) -> NDArray[np.bool_]:
+    """Return which events of a block hold a statement as text."""
+    kind = block.column("kind")
+    return (kind == EventType.QUERY) | (kind == EventType.EXECUTE_LOAD_QUERY)
 
 
 def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
@@ -45,7 +60,8 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
     if which.size:
         body = starts[which] + HEADER
         variables = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
-        text = body + _TEXT_AT + variables + data[body + 8] + 1
+        is_load = block.column("kind")[which] == EventType.EXECUTE_LOAD_QUERY
+        text = body + np.where(is_load, _TEXT_AT + _LOAD_HEAD, _TEXT_AT) + variables + data[body + 8] + 1
         is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
         found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
     return found
@@ -53,8 +69,8 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
 
 def are_statements(block: Block) -> NDArray[np.bool_]:
     """Statements that mean something by themselves, XA's apart."""
-    kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
-    found = (kind == EventType.QUERY) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
+    entry, boundary = block.column("entry"), block.column("boundary")
+    found = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
     if found.any():
         for word in (_XA, *_FRAME_WORDS):
             found &= ~begin_with(block, found, word)

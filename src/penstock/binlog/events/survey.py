@@ -8,9 +8,11 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.kernel import BYTES, I64, I64S_IN, brief_kernel
 
-STATEMENTS = 1  # that may mean something by themselves: not the BEGIN and COMMIT of rows
+STATEMENTS = 1  # that may mean something by themselves: not the BEGIN and COMMIT of rows; and the files of LOAD DATA
 OTHER_MAPS = 2  # of tables that have no rows in the block
 _QUERY, _TABLE_MAP = int(EventType.QUERY), int(EventType.TABLE_MAP)
+_OLD_LOAD, _LAST_OLD_LOAD = int(EventType.LOAD), int(EventType.DELETE_FILE)
+_BEGIN_LOAD, _EXECUTE_LOAD = int(EventType.BEGIN_LOAD_QUERY), int(EventType.EXECUTE_LOAD_QUERY)
 _OTHER, _DDL = int(Entry.OTHER), int(Entry.DDL)
 
 
@@ -28,7 +30,9 @@ def survey(block: Block) -> int:
 def _survey(kind: Any, entry: Any, boundary: Any, table_id: Any, tables: Any) -> Any:
     found, last = np.int64(0), np.int64(-1)
     for event in range(kind.size):
-        if entry[event] == _DDL or (kind[event] == _QUERY and entry[event] == _OTHER and not boundary[event]):
+        is_query = kind[event] == _QUERY and entry[event] == _OTHER and not boundary[event]
+        is_load = _BEGIN_LOAD <= kind[event] <= _EXECUTE_LOAD or _OLD_LOAD <= kind[event] <= _LAST_OLD_LOAD
+        if entry[event] == _DDL or is_query or is_load:
             found |= STATEMENTS
         elif kind[event] == _TABLE_MAP and table_id[event] != last:
             last = table_id[event]

@@ -46,6 +46,7 @@ _ROW_TYPES = np.zeros(256, np.int64)
 _ROW_TYPES[[int(kind) for kind in _ROWS]] = list(_ROWS.values())
 # As plain numbers, which arrays are compared with faster than with members of an Enum.
 _QUERY, _XID, _XA_PREPARE = int(LogEvent.QUERY), int(LogEvent.XID), int(LogEvent.XA_PREPARE)
+_EXECUTE_LOAD_QUERY = int(LogEvent.EXECUTE_LOAD_QUERY)
 _BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
     int(one) for one in (Entry.BEGIN, Entry.END, Entry.DDL, Entry.OTHER, Entry.ROWS)
 )
@@ -227,7 +228,7 @@ class _Page:
     def _add_statements(self) -> None:
         block = self._block
         kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
-        is_query = kind == _QUERY
+        is_query = (kind == _QUERY) | (kind == _EXECUTE_LOAD_QUERY)
         if not is_query.any():
             return
         found = is_query & ((entry == _DDL) | ((entry == _OTHER) & (boundary == 0)))

@@ -34,7 +34,7 @@ _DDL = {
     StatementKind.DROP_INDEX: EventType.DINDEX,
 }  # fmt: skip
 _DATA = {"INSERT": EventType.INSERT, "REPLACE": EventType.INSERT, "UPDATE": EventType.UPDATE,
-         "DELETE": EventType.DELETE}  # fmt: skip
+         "DELETE": EventType.DELETE, "LOAD": EventType.INSERT}  # fmt: skip
 _XA_ENTRIES = {
     "XA START": EntryType.TRANSACTIONBEGIN, "XA END": EntryType.TRANSACTIONEND,
     "XA COMMIT": EntryType.ROWDATA, "XA ROLLBACK": EntryType.ROWDATA,

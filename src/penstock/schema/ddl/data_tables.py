@@ -46,8 +46,9 @@ class _Statement:
         self._text, self._database = text, database
         self._tokens: Iterator[Token] = scan(text, dialect)
         self.token = next(self._tokens)
-        # By alias, or by the table's own name where it has none: the tables that the statement refers to.
-        self._referred: dict[str, TableName] = {}
+        # By alias, or by the table's own name where it has none: the tables that the statement refers to. Tables of
+        # two databases may have one name.
+        self._referred: dict[str, list[TableName]] = {}
 
     @property
     def _word(self) -> str:
@@ -103,10 +104,10 @@ class _Statement:
         self._read_references()
         if self._word == "SET":
             self._next()
-        everyone, found = list(self._referred.values()), list[TableName]()
+        everyone, found = [table for tables in self._referred.values() for table in tables], list[TableName]()
         while not self._is_done and self._word not in _ENDS_OF_REFERENCES and len(everyone) > 1:
             column = self._name_parts()
-            found += [self._resolve(column[:-1])] if len(column) > 1 else everyone
+            found += self._resolve(column[:-1]) if len(column) > 1 else everyone
             while not self._is_done and self._word not in (",", *_ENDS_OF_REFERENCES):
                 self._skip_one()
             if self._word == ",":
@@ -125,7 +126,7 @@ class _Statement:
         if self._word in ("USING", "FROM"):
             self._next()
             self._read_references()
-            return [self._resolve(target) for target in targets]
+            return [table for target in targets for table in self._resolve(target)]
         if not is_after:
             self._fail("FROM is missing")
         return [self._named(target) for target in targets]
@@ -135,11 +136,11 @@ class _Statement:
         parts = self._name_parts()
         return parts[:-1] if parts[-1] == "*" else parts
 
-    def _resolve(self, parts: list[str]) -> TableName:
-        """What a name or an alias of a table stands for."""
+    def _resolve(self, parts: list[str]) -> list[TableName]:
+        """What a name or an alias of a table may stand for."""
         if len(parts) == 1:
-            return self._referred.get(parts[0].lower(), self._named(parts))
-        return self._named(parts)
+            return self._referred.get(parts[0].lower(), [self._named(parts)])
+        return [self._named(parts)]
 
     def _read_references(self) -> None:
         """Table names stand first, and behind a comma, a JOIN and an opening bracket."""
@@ -177,7 +178,7 @@ class _Statement:
         alias = table.table
         if self.token.kind in _NAMES and self._word not in _NO_ALIAS:
             alias = self._next().value
-        self._referred[alias.lower()] = table
+        self._referred.setdefault(alias.lower(), []).append(table)
 
     def _table(self) -> TableName:
         return self._named(self._name_parts())
