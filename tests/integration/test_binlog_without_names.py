@@ -21,6 +21,7 @@ _SERVERS = {
     "mysql57": {},
     "mysql80": {"binlog_row_metadata": "MINIMAL"},
     "mariadb": {"binlog_row_metadata": "NO_LOG"},
+    "mariadb11": {"binlog_row_metadata": "NO_LOG"},
 }
 _STEPS = [
     "CREATE TABLE {t} (id INT UNSIGNED PRIMARY KEY, name VARCHAR(20) CHARACTER SET latin1, plain TEXT, raw BLOB)",

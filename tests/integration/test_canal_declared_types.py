@@ -25,7 +25,7 @@ VALUES = ["1", "42", "1.5", "'x'"]
 MARIADB_VALUES = ["'00000000-0000-0000-0000-0000000000aa'", "'::1'"]
 
 
-@pytest.fixture(params=["mariadb", "mysql80"])
+@pytest.fixture(params=["mariadb", "mariadb11", "mysql80"])
 def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
 

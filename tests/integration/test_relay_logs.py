@@ -27,7 +27,7 @@ def show(files: list[Path], *options: str) -> list[dict[str, Any]]:
     return [line for line in map(json.loads, done.stdout.splitlines()) if line["type"] == "insert"]
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "mysql80"])
+@pytest.mark.parametrize("kind", ["mariadb", "mariadb11", "mysql80"])
 def test_positions_of_a_relay_log_rise_and_are_taken(private_server: Callable[..., DatabaseServer], kind: str) -> None:
     primary, replica = pair(private_server, kind, {"relay_log": "relay-bin", "relay_log_purge": "OFF"}, by_gtids=False)
     execute(primary, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, name VARCHAR(40))")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 STARVED, FULL, ATTENTION, NEW_TABLE, TAGS_FULL = range(5)
 BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION, NO_TABLE_MAP = range(5, 10)
 OTHER, BEGIN, ROWS, DDL, END = range(5)
-_FOR_PYTHON = {4, 15, 26, 27, 40, 41, *range(164, 173)}
+_FOR_PYTHON = {1, 4, 15, 26, 27, 40, 41, *range(164, 173)}
 _ROWS = {23, 24, 25, 30, 31, 32, 39}
 _NO_TABLE = 0xFFFFFF
 _BETWEEN = {3, 35, 161, 163}  # events that open or close a file, or lie between two transactions

@@ -113,6 +113,8 @@ class _Work:
             self._progress.clear()
             self._tell_unnamed()
         self._selection.check()
+        if self._selection.matched and self._request.mode != "stats" and self._choice.unmet:
+            _warn(f"--without {', '.join(self._choice.unmet)}: no table that was shown has such a column")
         return INCIDENT_CODE if self._has_incidents else 0
 
     # -- reading

@@ -46,10 +46,11 @@ class ColumnChoice:
 
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    met: set[str] = field(default_factory=set[str], compare=False)  # those of `without` that a table had
 
     def names(self, table: TableSchema) -> list[str]:
         known = [column.name for column in table.shown]
-        chosen = [name for name in known if (not self.only or name in self.only) and not self.drops(table, name)]
+        chosen = [name for name in known if not self.drops(table, name) and (not self.only or name in self.only)]
         if not chosen:
             raise SchemaError(
                 f"nothing is left of table {table.name}, which has the columns {', '.join(known)}: name one of these"
@@ -58,7 +59,14 @@ class ColumnChoice:
 
     def drops(self, table: TableSchema, column: str) -> bool:
         """Tell whether a column is left out by name."""
-        return column in self.without or f"{table.name}.{column}" in self.without
+        found = {column, f"{table.name}.{column}"}.intersection(self.without)
+        self.met.update(found)
+        return bool(found)
+
+    @property
+    def unmet(self) -> list[str]:
+        """Return what was to be left out and was in no table: likely its name is wrong."""
+        return [name for name in self.without if name not in self.met]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

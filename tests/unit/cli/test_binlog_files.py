@@ -108,6 +108,12 @@ def format_event(data: bytes, at: int, value: bytes) -> bytes:
             b"\x0b",
             "have a head of 11 bytes instead of 13: logs of MySQL 5.0 and of early versions of 5.1",
         ),
+        (4 + 4, b"\x01", "logs of MySQL 4.1 and older ones are not read; the mysqlbinlog of such a server reads them"),
+        (
+            4 + 19 + 2,
+            b"5.0.96-log".ljust(50, b"\0"),
+            "the log is of server 5.0.96-log: logs of MySQL 5.0 and of early versions of 5.1",
+        ),
         (4 + 19 + 57 + 18, b"\x06", "TABLE_MAP events of .* have a head of 6 bytes instead of 8: logs of MySQL 5.0"),
     ],
 )

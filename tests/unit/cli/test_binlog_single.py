@@ -84,3 +84,11 @@ def test_a_run_that_compiles_kernels_says_so_once(
         native._announce_compilation.cache_clear()
         assert Kernel(one_more, I64(I64), is_brief=False)(1) == 2
     assert caplog.text.count("compiling kernels for this machine") == 1, "it is on disk by now"
+
+
+def test_a_column_that_no_table_has_is_warned_about(tmp_path: Path) -> None:
+    log = written(shop_log(), tmp_path)
+    result = binlog(log, "--without", "shop.note.raw,shop.note.wrong,price")
+    assert result.exit_code == 0
+    assert result.stderr == "penstock: warning: --without shop.note.wrong: no table that was shown has such a column\n"
+    assert binlog(log, "--without", "price", "--columns", "id,name,what").stderr == ""

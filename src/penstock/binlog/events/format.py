@@ -14,7 +14,9 @@ from penstock.binlog.events.problem import EventProblemError
 _VERSION, _HEADER_LENGTH, _LENGTHS = slice(HEADER + 2, HEADER + 52), HEADER + 56, HEADER + 57
 _HEADS = {EventType.QUERY: 13, EventType.TABLE_MAP: 8}  # since 5.5
 _FIRST_WITH_CHECKSUM = (5, 6, 1)
+_FIRST_READ = (5, 1)
 _CRC32 = 1
+_WHO_READS_IT = "the mysqlbinlog of such a server reads them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,8 @@ class Format:
 
 
 def read_format(event: memoryview) -> Format:
+    if event[TYPE_AT] == EventType.START_V3:
+        raise EventProblemError(f"logs of MySQL 4.1 and older ones are not read; {_WHO_READS_IT}")
     if len(event) < _LENGTHS + EventType.DELETE_ROWS_V1:
         raise EventProblemError("the event does not hold what its type asks for")
     version = bytes(event[_VERSION]).rstrip(b"\0").decode("ascii", "replace")
@@ -35,12 +39,18 @@ def read_format(event: memoryview) -> Format:
             f" {HEADER} bytes, as MySQL and MariaDB write them, are read",
             _HEADER_LENGTH,
         )
+    if _numbers(version) < _FIRST_READ:
+        raise EventProblemError(
+            f"the log is of server {version}: logs of MySQL 5.0 and of early versions of 5.1 are not read;"
+            f" {_WHO_READS_IT}",
+            _VERSION.start,
+        )
     for kind, length in _HEADS.items():
         found = event[_LENGTHS + kind - 1]
         if found != length:
             raise EventProblemError(
                 f"{event_name(kind)} events of server {version} have a head of {found} bytes instead of {length}: logs"
-                " of MySQL 5.0 and of early versions of 5.1 are not read; the mysqlbinlog of such a server reads them",
+                f" of MySQL 5.0 and of early versions of 5.1 are not read; {_WHO_READS_IT}",
                 _LENGTHS + kind - 1,
             )
     is_on = _knows_checksums(version) and event[-CHECKSUM - 1] == _CRC32
@@ -61,5 +71,8 @@ def is_sound(event: memoryview) -> bool:
 
 def _knows_checksums(server_version: str) -> bool:
     """MySQL before 5.6.1 did not; its format event ends without the algorithm."""
-    numbers = tuple(map(int, re.findall(r"\d+", server_version)[:3]))
-    return "MariaDB" in server_version or numbers >= _FIRST_WITH_CHECKSUM
+    return "MariaDB" in server_version or _numbers(server_version) >= _FIRST_WITH_CHECKSUM
+
+
+def _numbers(server_version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", server_version)[:3]))

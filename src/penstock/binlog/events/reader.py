@@ -58,6 +58,7 @@ from penstock.model.position import numbered
 
 BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
 _EVENTS = 1 << 16
+_OPENING = (EventType.FORMAT_DESCRIPTION, EventType.START_V3, EventType.ROTATE)
 _DEEPEST = 3  # payloads in payloads
 _MOST_LOOSE = 16  # blocks' worth of events that wait for the one they belong to
 _WRAP = 1 << 32  # end positions begin anew there
@@ -271,7 +272,7 @@ class BlockReader:
         event = feed.event
         start, span = self._place(feed, depth)
         try:
-            if event[TYPE_AT] in (EventType.FORMAT_DESCRIPTION, EventType.ROTATE) and not depth:
+            if event[TYPE_AT] in _OPENING and not depth:
                 yield from self._cut_all(feed)
                 self._open(event)
             else:
@@ -295,7 +296,7 @@ class BlockReader:
 
     def _open(self, event: memoryview) -> None:
         """A file, or its next one."""
-        if event[TYPE_AT] == EventType.FORMAT_DESCRIPTION:
+        if event[TYPE_AT] in (EventType.FORMAT_DESCRIPTION, EventType.START_V3):
             found = read_format(event)
             self._state.slots[CHECKSUM_BYTES] = found.checksum
             self._verify(event)

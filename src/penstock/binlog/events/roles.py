@@ -9,8 +9,9 @@ from penstock.binlog.events.layout import EventType
 PLAIN, FOR_PYTHON, INCIDENT, OPENS, STATEMENT, ENDS, MAPS, ROWS, BETWEEN = range(9)
 
 _ROLES = {
-    # Rotation, format, made up by the server, encrypted, or holding other events.
+    # Format, old or new, rotation, made up by the server, encrypted, or holding other events.
     FOR_PYTHON: (
+        EventType.START_V3,
         EventType.ROTATE,
         EventType.FORMAT_DESCRIPTION,
         EventType.HEARTBEAT,
