@@ -35,7 +35,7 @@ class Shapes:
             return table
         if is_nameless(table):
             return self._with_names(table)
-        if any(map(_lacks_charset, table.columns)):
+        if any(map(lacks_charset, table.columns)):
             table = _with_charsets(table, self._asked(table.name))
         if "MariaDB" in server_version and any(map(_may_be_declared, table.columns)):
             found = self._asked(table.name)
@@ -61,7 +61,8 @@ class Shapes:
         return self._known[table]
 
 
-def _lacks_charset(column: Column) -> bool:
+def lacks_charset(column: Column) -> bool:
+    """Tell whether a column may be text, and nobody knows in which charset."""
     return column.type in _TEXTS and not column.charset and not column.declared
 
 
@@ -71,7 +72,7 @@ def _with_charsets(table: TableSchema, known: TableSchema | SchemaError) -> Tabl
         return table
 
     def of(column: Column) -> Column:
-        now = known.column(column.name) if _lacks_charset(column) else None
+        now = known.column(column.name) if lacks_charset(column) else None
         is_same = now is not None and (now.type, now.size) == (column.type, column.size)
         return replace(column, charset=now.charset) if now is not None and is_same else column
 

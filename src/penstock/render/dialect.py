@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.binlog.arrays import numbers
+from penstock.inspect.shapes import lacks_charset
 from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.weave import Written, weave
@@ -31,10 +32,6 @@ _LARGEST_FLOAT = numbers(np.array([np.finfo(np.float32).max], np.float32))[0]
 MOMENTS = {
     WireType.DATE, WireType.TIME, WireType.TIME2, WireType.DATETIME, WireType.DATETIME2,
     WireType.TIMESTAMP, WireType.TIMESTAMP2,
-}  # fmt: skip
-
-_MAY_BE_TEXT = {
-    WireType.STRING, WireType.VARCHAR, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED,
 }  # fmt: skip
 
 
@@ -95,7 +92,7 @@ class Dialect(ABC):
         if column.type in MOMENTS:
             return self.moment(array, column)
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-            return self.guessed(array) if is_of_unknown_charset(column) else self.binary(array)
+            return self.guessed(array) if lacks_charset(column) else self.binary(array)
         if pa.types.is_decimal(kind):
             return self.decimal(array)
         if pa.types.is_floating(kind):
@@ -111,11 +108,6 @@ class Dialect(ABC):
                 return self.year(array)
             case _:
                 return self.number(array) if pa.types.is_integer(kind) else self.text(array)
-
-
-def is_of_unknown_charset(column: Column) -> bool:
-    """Tell whether a column may be text, and nobody knows in which charset."""
-    return not column.charset and not column.declared and column.type in _MAY_BE_TEXT
 
 
 def server_reals(array: pa.Array) -> pa.Array:

@@ -124,6 +124,12 @@ def test_logs_of_old_servers_are_refused_in_words(tmp_path: Path, at: int, value
         lines(path)
 
 
+def test_a_version_without_numbers_is_not_taken_for_an_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(format_event(log_of(1), 4 + 19 + 2, b"MariaDB-of-ours".ljust(50, b"\0")))
+    assert len(lines(path)) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "head"), [("binlog-000000.ibb", b"\0" * 16384), ("binlog.000001", b"\xfe\xfe\x0d\x01")]
 )

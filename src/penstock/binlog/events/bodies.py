@@ -20,7 +20,7 @@ from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 
 _STATEMENT_AT = 13
-_LOAD_HEAD = 13  # bytes more in the head of EXECUTE_LOAD_QUERY
+LOAD_HEAD = 13  # bytes more in the head of EXECUTE_LOAD_QUERY: file 4 | its name in the text 4, 4 | duplicates 1
 _CHARSET_NUMBERS = 3
 _USER_VAR_TYPES = {0: "text", 1: "real", 2: "integer", 4: "decimal"}
 # Status variables of a fixed size; the others say theirs. An unknown one ends the list: later servers add to its end.
@@ -138,7 +138,7 @@ def parse_body(kind: int, body: bytes) -> Body:
 def _statement(data: _Bytes) -> Statement:
     thread, seconds, length, error, size = struct.unpack("<IIBHH", data.take(_STATEMENT_AT))
     if data.kind == EventType.EXECUTE_LOAD_QUERY:
-        data.take(_LOAD_HEAD)
+        data.take(LOAD_HEAD)
     variables = _variables(_Bytes(data.kind, data.take(size)))
     database = data.take(length + 1)[:-1].decode("utf-8", "replace")
     charset, collation, server_collation = "utf8mb4", None, None

@@ -39,7 +39,7 @@ def read_format(event: memoryview) -> Format:
             f" {HEADER} bytes, as MySQL and MariaDB write them, are read",
             _HEADER_LENGTH,
         )
-    if _numbers(version) < _FIRST_READ:
+    if () < _numbers(version) < _FIRST_READ:  # a version without numbers says nothing
         raise EventProblemError(
             f"the log is of server {version}: logs of MySQL 5.0 and of early versions of 5.1 are not read;"
             f" {_WHO_READS_IT}",

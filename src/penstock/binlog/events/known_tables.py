@@ -165,7 +165,7 @@ def _move_maps(old: Any, new: Any) -> None:
 
 @kernel(NONE(I64S_2D_IN, I64S_IN, I64S))
 def _find_maps(tables: Any, numbers: Any, found: Any) -> None:
-    """For each table id the number of its map; -1 where it has none."""
+    """Write the number of its map for each table id into `found`; -1 where it has none."""
     for k in range(numbers.size):
         line = find_table(tables, numbers[k])
         found[k] = tables[line, 1] if tables[line, 0] != 0 else np.int64(-1)
@@ -180,7 +180,7 @@ class KnownTables:
 
     @property
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-        """As kernels take them; `counts` comes after them."""
+        """Return the arrays in the order in which kernels take them; `counts` comes after them."""
         return self._tables, self._maps, self._bounds, self._bytes
 
     @property
@@ -239,7 +239,7 @@ class KnownTables:
         return found
 
     def _make_room(self, size: int) -> None:
-        """For one id and one map of this size."""
+        """Grow the arrays until one more id and one more map of this size fit."""
         ids, maps = self.counts.tolist()
         if 2 * (ids + 1) > self._tables.shape[0]:
             old, self._tables = self._tables, np.zeros((4 * self._tables.shape[0], 2), np.int64)

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.bodies import Statement, parse_body
+from penstock.binlog.events.bodies import LOAD_HEAD, Statement, parse_body
 from penstock.binlog.events.layout import HEADER, Entry, EventType
 from penstock.errors import BinlogError
 
 _TEXT_AT = 13  # the variables, the database and the text
-_LOAD_HEAD = 13  # bytes more in the head of a LOAD DATA: file 4 | its name in the text 4, 4 | duplicates 1
 _XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
 
 
@@ -43,7 +42,7 @@ def text_span(block: Block, event: int) -> tuple[int, int]:
 
 def text_at(block: Block, event: int) -> int:
     """Return where the variables begin in the body of a QUERY event; the database and the text are behind them."""
-    return _TEXT_AT + (_LOAD_HEAD if block.column("kind")[event] == EventType.EXECUTE_LOAD_QUERY else 0)
+    return _TEXT_AT + (LOAD_HEAD if block.column("kind")[event] == EventType.EXECUTE_LOAD_QUERY else 0)
 
 
 def are_queries(block: Block) -> NDArray[np.bool_]:
@@ -61,7 +60,7 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
         body = starts[which] + HEADER
         variables = data[body + 11].astype(np.int64) | data[body + 12].astype(np.int64) << 8
         is_load = block.column("kind")[which] == EventType.EXECUTE_LOAD_QUERY
-        text = body + np.where(is_load, _TEXT_AT + _LOAD_HEAD, _TEXT_AT) + variables + data[body + 8] + 1
+        text = body + np.where(is_load, _TEXT_AT + LOAD_HEAD, _TEXT_AT) + variables + data[body + 8] + 1
         is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
         found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
     return found

@@ -52,8 +52,9 @@ def parse_statement(block: Block, event: int) -> tuple[str, str]:
 
 def _same_text(text: str) -> str:
     """Return an id of a statement as the events have it: their number of the format has 32 bits, MySQL's text 64."""
-    parts, _, number = text.lower().replace("x'", "X'").rpartition(",")
-    return f"{parts},{int(number) & _FORMAT_BITS}" if parts and number.lstrip("-").isdigit() else text
+    same = text.lower().replace("x'", "X'")
+    parts, _, number = same.rpartition(",")
+    return f"{parts},{int(number) & _FORMAT_BITS}" if parts and number.lstrip("-").isdigit() else same
 
 
 def has_prepared_flag(block: Block, event: int) -> bool:
