@@ -9,9 +9,13 @@ export PENSTOCK_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock
 # Which servers `make services` fetches; name some alone with `make services ONLY="mariadb zookeeper"`.
 ONLY ?=
 PYTEST := $(BIN)/python -m pytest
+# A file stays in one process, whose servers it shares.
+SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+# Some machines tell Python to keep no compiled modules; then each of hundreds of starts takes a second longer.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast check format services bench lock clean
+.PHONY: help setup demo test test-fast campaign check format services bench lock clean
 
 help:  ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +34,14 @@ services: setup  ## fetch the servers the tests need (ONLY="mariadb mysql80 …"
 
 test: setup services check  ## everything: checks, unit tests, tests on real servers
 	$(PYTEST) tests/unit -n 2
-	$(PYTEST) tests/integration tests/conformance -n 2 --dist loadfile
-	$(PYTEST) tests/spark tests/e2e
+	$(PYTEST) tests/integration tests/conformance $(SPREAD)
+	$(PYTEST) tests/spark tests/e2e  # alone: Spark gives its processes ten seconds to start
+
+campaign: setup services  ## the long forms of tests (many rounds, 10,000 tables), then 200,000 broken logs: an hour or more
+	@echo "the long forms of tests on real servers"
+	$(PYTEST) tests/integration tests/e2e --campaign $(SPREAD)
+	@echo "200,000 broken logs, each read to its end"
+	$(BIN)/python -m tests.campaign
 
 test-fast: setup  ## what needs no server
 	$(PYTEST) tests/unit -n 2 -m "not slow"

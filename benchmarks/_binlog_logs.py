@@ -4,6 +4,7 @@ Invariant: a log in the cache is whole; a change of what is in them needs anothe
 """
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -20,6 +21,7 @@ from penstock.testing import DatabaseServer, MariaDB, OptionValue, build_once, c
 from tests.services import SERVICES
 from tests.services.mysql import MySQL
 from tests.services.service import ServerService
+from tests.support.server_folders import VARIABLE, fill_data_folder
 
 _EDITION = 1
 _DATABASE = "bench"
@@ -86,8 +88,6 @@ def written(server: str, shape: Shape, rows: int) -> Iterator[tuple[DatabaseServ
 def served(log: Log, copies: int = 1) -> Iterator[tuple[DatabaseServer, list[str]]]:
     """A running server that has this log as its first files, so many times; and their names."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        with _started(log.server, Path(folder)):
-            pass
         names = [f"binlog.{number:06}" for number in range(1, copies + 1)]
         with _started(log.server, Path(folder), lambda data: _plant(log, names, data)) as running:
             yield running, names
@@ -120,18 +120,29 @@ def _service(server: str) -> ServerService:
 
 @contextmanager
 def _started(server: str, folder: Path, prepare: Callable[[Path], None] | None = None) -> Iterator[DatabaseServer]:
-    """`prepare` changes the data folder of one that has run before."""
+    """A server with new data, which `prepare` may change before it starts."""
     options = _OPTIONS | {_REDO.get(server, "innodb_redo_log_capacity"): "512M"}
     running = _service(server).server(folder, options=options)
     if not isinstance(running, DatabaseServer):
         raise TypeError(f"{server} has no binary log")
+    _make_data(running, server)
     if prepare is not None:
         prepare(running.data)
     running.start()
     try:
         yield running
     finally:
-        running.stop()
+        running.kill()  # its data goes with it
+
+
+def _make_data(running: DatabaseServer, server: str) -> None:
+    run = os.environ.get(VARIABLE)
+    if run is not None:  # inside of a test run, which has such data already
+        fill_data_folder(running, server, Path(run))
+        return
+    (running.folder / "tmp").mkdir(parents=True, exist_ok=True)
+    running.data.mkdir()
+    running.initialise(running.data)
 
 
 def _write(server: DatabaseServer, shape: Shape, rows: int) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 
 from penstock.client.canal import CanalCluster
 from penstock.testing import DatabaseServer, poll_until
-from tests.integration.cluster import servers
 from tests.services import SERVICES
+from tests.support.cluster import servers
+
+_SESSION_S = 6.0
 
 
 def failover(source: DatabaseServer, folder: Path) -> float:
@@ -17,7 +19,7 @@ def failover(source: DatabaseServer, folder: Path) -> float:
     folder.mkdir()
     zookeeper: Any = SERVICES["zookeeper"].server(folder / "zookeeper").start()  # type: ignore[attr-defined]
     try:
-        with servers(folder, source, [zookeeper.hosts] * 2, ["killed"]) as several:
+        with servers(folder, source, [zookeeper.hosts] * 2, ["killed"], session_s=_SESSION_S) as several:
             return _killed(source, several, zookeeper.hosts)
     finally:
         zookeeper.kill()

@@ -41,7 +41,7 @@ def latencies(stream: Any, asked: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     asked = json.loads(sys.stdin.readline())
     do, table = (latencies, "tick") if asked["what"] == "latency" else (consume, "t")
-    start = "latest" if do is latencies else "first"
+    start = "latest" if do is latencies else "stored"
     ticket = {"destination": "shop", "tables": [f"shop.{table}"], "form": asked["form"], "start": start}
     client = fl.connect(f"grpc://127.0.0.1:{asked['port']}")
     print("{}", flush=True)

@@ -10,7 +10,7 @@ import pyarrow.flight as fl
 
 def main() -> None:
     asked = json.loads(sys.stdin.readline())
-    ticket = {"destination": "shop", "tables": [], "form": "decoded", "start": "first"}
+    ticket = {"destination": "shop", "tables": [], "form": "decoded", "start": "stored"}
     client = fl.connect(f"grpc://127.0.0.1:{asked['port']}")
     stream = client.do_get(fl.Ticket(json.dumps(ticket)))
     count, begun = 0, 0.0

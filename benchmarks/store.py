@@ -30,8 +30,8 @@ from penstock.binlog.events.reader import BlockReader
 from penstock.binlog.rows.decode import decode_rows
 from penstock.cli.heap import keep_freed_memory
 from penstock.model import GtidSet, Position
-from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
-from penstock.store.shelf import Shelf
+from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, TieredStorage
+from penstock.store.block_storage import BlockStorage
 
 ROUNDS = scaled(3, 1)
 SIZE = BatchSize(1 << 11, "memory")  # 2 MiB
@@ -57,9 +57,9 @@ def put(store: EventStore, block: Block) -> None:
         raise RuntimeError(f"the store had no room for a block in {_PUT_S:g} s: {store.why_full}")
 
 
-def through(shelf: Shelf, blocks: list[Block], clients: int) -> float:
+def through(storage: BlockStorage, blocks: list[Block], clients: int) -> float:
     """Seconds for all blocks: each is put, and got and acked by every client."""
-    store = EventStore(shelf, _START)
+    store = EventStore(storage, _START)
     names = [f"client-{number}" for number in range(clients)]
     for name in names:
         store.add_client(name)
@@ -75,18 +75,18 @@ def through(shelf: Shelf, blocks: list[Block], clients: int) -> float:
 
 def write_files(blocks: list[Block], folder: Path) -> tuple[float, float, int]:
     """Seconds to put all blocks into files, and to bring these to the disk; and how large they are."""
-    shelf = FileShelf(folder, sync="none")
-    store = EventStore(shelf, _START)
+    storage = FileStorage(folder, sync="none")
+    store = EventStore(storage, _START)
     began = time.perf_counter()
     for block in blocks:
         put(store, block)
     took = time.perf_counter() - began
-    size = shelf.size_bytes
+    size = storage.size_bytes
     for path in folder.glob("*.blocks"):
         _sync(path)
     synced = time.perf_counter() - began
-    shelf.clear()
-    shelf.close()
+    storage.clear()
+    storage.close()
     return took, synced, size
 
 
@@ -146,8 +146,8 @@ def _wait_for(store: EventStore, name: str) -> None:
 
 def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
     """Seconds until a client that keeps up has decoded the whole log."""
-    shelf = MixedShelf(64 << 20, FileShelf(folder, sync="none"))
-    store = EventStore(shelf, _START)
+    storage = TieredStorage(64 << 20, FileStorage(folder, sync="none"))
+    store = EventStore(storage, _START)
     store.add_client("fast")
     if with_stopped:
         store.add_client("stopped")
@@ -174,7 +174,7 @@ def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
     took = time.perf_counter() - began
     consumer.join()
     store.forget_client("stopped")
-    shelf.close()
+    storage.close()
     for path in folder.glob("*.blocks"):
         path.unlink()
     return took
@@ -190,7 +190,7 @@ def transactions_of(blocks: list[Block]) -> list[Block]:
 def latencies(blocks: list[Block]) -> list[float]:
     """Milliseconds from the put of a small transaction to its get in another thread that waits for it."""
     parts = transactions_of(blocks)[:_LATENCIES]
-    store = EventStore(MemoryShelf(64 << 20), _START)
+    store = EventStore(MemoryStorage(64 << 20), _START)
     store.add_client("one", wants_whole=True)
     put_at, took = list[float](), list[float]()
 
@@ -220,7 +220,7 @@ def main() -> None:
     keep_freed_memory()
     log = next(log for log in logs_of(MARIADB) if log.shape is ORDERS)
     before = _resident()
-    store = EventStore(MemoryShelf(1 << 40), _START)
+    store = EventStore(MemoryStorage(1 << 40), _START)
     blocks = list[Block]()
     for block in blocks_of(log):
         put(store, block)
@@ -240,15 +240,15 @@ def main() -> None:
         add_row(name, took)
         return took
 
-    through(MemoryShelf(64 << 20), blocks, 1)
+    through(MemoryStorage(64 << 20), blocks, 1)
     for clients in (1, 2, 8):
         took = measured(
-            f"memory, {clients} client(s)", lambda clients=clients: through(MemoryShelf(64 << 20), blocks, clients)
+            f"memory, {clients} client(s)", lambda clients=clients: through(MemoryStorage(64 << 20), blocks, clients)
         )
         figures.setdefault("memory_images_per_s", round(images / took))
     say("memory, every transaction a block")
     small = transactions_of(blocks)
-    add_row("memory, small blocks", through(MemoryShelf(64 << 20), small, 1), len(small))
+    add_row("memory, small blocks", through(MemoryStorage(64 << 20), small, 1), len(small))
     with tempfile.TemporaryDirectory(dir=Path.home() / ".cache" / "penstock") as name:
         folder = Path(name)
         say("files, beside plain writes of the same size")
@@ -278,12 +278,12 @@ def main() -> None:
 
 
 def _with_files(folder: Path, blocks: list[Block], memory_bytes: int = 0) -> float:
-    shelf: Shelf = FileShelf(folder, sync="none")
+    storage: BlockStorage = FileStorage(folder, sync="none")
     if memory_bytes:
-        shelf = MixedShelf(memory_bytes, shelf)
-    took = through(shelf, blocks, 1)
-    shelf.clear()
-    shelf.close()
+        storage = TieredStorage(memory_bytes, storage)
+    took = through(storage, blocks, 1)
+    storage.clear()
+    storage.close()
     return took
 
 

@@ -4,39 +4,68 @@ Invariant: a server that has not been fetched is an error that says how to fetch
 uses a server carries the marker of that name without being asked to.
 """
 
+import os
 import secrets
 import shutil
-import tempfile
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-from penstock.testing import DatabaseServer, MariaDB, Server
+from penstock.testing import DatabaseServer, MariaDB, PrivateServer
 from tests.services import SERVICES
 from tests.services.elasticsearch import Elasticsearch
 from tests.services.mysql import MySQL
 from tests.services.opensearch import OpenSearch
 from tests.services.service import ServerService
 from tests.services.zookeeper import ZooKeeper
-from tests.spark_session import spark
+from tests.support.campaign import allow_time, select
+from tests.support.order import LongestFirst
+from tests.support.server_folders import VARIABLE, fill_data_folder, run_folder
+from tests.support.spark_session import spark
 
 __all__ = ["spark"]
 
+# Tests start Python hundreds of times: without compiled modules each start takes a second longer.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Machines are noisy and kernels compile on first use: no example is too slow.
-settings.register_profile("penstock", deadline=None)
+settings.register_profile("penstock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("penstock")
+
+CAMPAIGN_TIMEOUT_S = 1200
+"""For one long form, unless `--timeout` says otherwise."""
 
 StartServer = Callable[..., Any]
 NewDatabase = Callable[[DatabaseServer], str]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--campaign", action="store_true", help="run the long forms of tests, and nothing else")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder for the servers' data, once for a run and all of its workers."""
+    config.pluginmanager.register(LongestFirst())
+    if VARIABLE not in os.environ:
+        stack = ExitStack()
+        stack.callback(os.environ.pop, VARIABLE, None)
+        os.environ[VARIABLE] = str(stack.enter_context(run_folder()))
+        config.add_cleanup(stack.close)
+
+
 # Before pytest's own hook, which applies `-m` to the markers it finds.
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    items[:], left_out = select(items, is_campaign=config.getoption("--campaign"))
+    config.hook.pytest_deselected(items=left_out)
+    if config.getoption("--campaign"):
+        allow_time(items, config.getoption("timeout") or CAMPAIGN_TIMEOUT_S)
     for item in items:
         used = set(getattr(item, "fixturenames", ()))
         if "request" in used:
@@ -49,6 +78,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def start_shared_server() -> Iterator[StartServer]:
+    with _servers() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_server() -> Iterator[StartServer]:
+    """Start a server that the tests of one module share; each test restores what it changes."""
     with _servers() as start:
         yield start
 
@@ -131,14 +167,17 @@ def _servers() -> Iterator[StartServer]:
     """A function that starts servers; all of them end, and their data goes, when the block ends."""
     with ExitStack() as stack:
         # Not pytest's temporary folder: that one is closed to the user some servers run as.
-        folder = Path(tempfile.mkdtemp(prefix="penstock-test-"))
+        run = Path(os.environ[VARIABLE])
+        folder = run / secrets.token_hex(6)
+        folder.mkdir()
         stack.callback(shutil.rmtree, folder)
-        folder.chmod(0o755)
 
-        def start(name: str, **settings: Any) -> Server:
+        def start(name: str, **settings: Any) -> PrivateServer:
             service = SERVICES[name]
             assert isinstance(service, ServerService)
             server = service.server(folder / f"{name}-{secrets.token_hex(2)}", **settings)
+            if isinstance(server, DatabaseServer):
+                fill_data_folder(server, name, run)
             # The data is thrown away, so nothing is gained by an orderly shutdown.
             stack.callback(server.kill)
             return server.start()

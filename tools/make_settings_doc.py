@@ -26,9 +26,9 @@ from penstock.config import (
     SourceSettings,
     StoreSettings,
 )
-from penstock.config.canal_instance_keys import INSTANCE_KEYS
-from penstock.config.canal_rules import Honoured, Refused, Rule, Table
-from penstock.config.canal_server_keys import SERVER_KEYS
+from penstock.config.canal.instance_keys import INSTANCE_KEYS
+from penstock.config.canal.rules import Honoured, Refused, Rule, RuleTable
+from penstock.config.canal.server_keys import SERVER_KEYS
 
 HEAD = """# Settings
 
@@ -99,7 +99,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`" if value != "" else ""
 
 
-def _properties(table: Table) -> Iterator[str]:
+def _properties(table: RuleTable) -> Iterator[str]:
     yield "| property | | |"
     yield "|---|---|---|"
     for key, rule in table.keys.items():

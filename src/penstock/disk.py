@@ -1,11 +1,16 @@
-"""Files that outlive a crash, and that only their owner can read: replaced as a whole, with names that are on the disk
-too. Open to all rooms."""
+"""Files that survive a crash and that only their owner can read, replaced as a whole; and locks on files.
 
+Every room may import it.
+"""
+
+import errno
+import fcntl
 import logging
 import os
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +19,7 @@ log = logging.getLogger(__name__)
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _CONFIGURATION = {".properties", ".yml", ".yaml", ".xml"}
 _QUIET_S = 60.0
+_TAKEN = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN}
 
 
 def replace_file(path: Path, raw: bytes) -> None:
@@ -76,6 +82,85 @@ def _make_private(path: Path) -> None:
         pass  # removed meanwhile
     except OSError as error:
         log.warning("permissions not changed path=%s reason=%s: others may be able to read it", path, error.strerror)
+
+
+class FileLock:
+    """An exclusive lock on a file, held from `acquire` to `release`.
+
+    The kernel holds the lock and releases it however the process ends. The file itself stays: another process may have
+    it open already. A forked child gives its copy back, so that it does not hold the lock on when its parent is gone.
+
+        lock = FileLock(folder / "lock")
+        lock.acquire()  # BlockingIOError: another process has it
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = -1
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._file >= 0
+
+    def acquire(self) -> None:
+        """Take the lock, and create the file and its folder for that.
+
+        Raises BlockingIOError when another process holds it, and OSError when the file cannot be written or its file
+        system has no locks.
+        """
+        make_private_folder(self.path.parent)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock_file(file, fcntl.LOCK_EX)
+        except OSError:
+            os.close(file)
+            raise
+        self._file = file
+        _held_locks.add(self)
+
+    def release(self) -> None:
+        """Give the lock back, if it is held."""
+        _held_locks.discard(self)
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def is_taken(self) -> bool:
+        """Return whether some process holds the lock; nothing is created or taken."""
+        try:
+            file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            _lock_file(file, fcntl.LOCK_SH)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False
+
+    def write_note(self, text: str) -> None:
+        """Replace what the file says to those that find it taken."""
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, text.encode(), 0)
+
+    def read_note(self) -> str:
+        """Return what the holder has written into the file."""
+        return self.path.read_bytes()[:200].decode("utf-8", "replace").strip()
+
+
+_held_locks: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
+os.register_at_fork(after_in_child=lambda: [lock.release() for lock in list(_held_locks)])
+
+
+def _lock_file(file: int, kind: int) -> None:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _TAKEN:
+            raise BlockingIOError(error.errno, error.strerror) from None
+        raise
 
 
 class WriteWarnings:

@@ -16,6 +16,10 @@ class ConfigurationError(PenstockError):
     """A setting, a document spec or a server variable is wrong: change it and start again."""
 
 
+class UnknownDestinationError(ConfigurationError):
+    """A server has no destination of this name."""
+
+
 class MissingExtraError(ConfigurationError):
     """An optional dependency is not installed."""
 
@@ -26,6 +30,12 @@ class MissingExtraError(ConfigurationError):
 
 class SourceConnectionError(PenstockError):
     """The source cannot be reached, or the connection broke."""
+
+    transient = True
+
+
+class ServerUnavailableError(PenstockError):
+    """A Penstock server, or a canal server, cannot be reached, or the connection to it broke."""
 
     transient = True
 
@@ -103,7 +113,7 @@ class MetaError(PenstockError):
 
 
 class MetaInUseError(MetaError):
-    """Subscriptions and cursors belong to a server that runs: only that one can change them."""
+    """Subscriptions or cursors are to be changed while a running server owns them: only that server can do it."""
 
 
 class FencedError(PenstockError):

@@ -9,21 +9,21 @@ import typer
 
 from penstock.cli.binlog import binlog
 
-_FORMATS = ("json", "sql", "csv", "table", "arrow", "parquet")
+_FORMATS = ("json", "sql", "csv", "text", "arrow", "parquet")
 _IN_FOLDERS = {"csv", "arrow", "parquet"}  # a file per table
 COMMANDS = (*_FORMATS, "flashback", "stats", "verify")
 
 
 def run_command(name: str, log: Path, *, verify: bool) -> None:
     """Errors of ours come out."""
-    output = log.with_name("output")
+    target = log.with_name("output")
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     try:
         with redirect_stdout(said), redirect_stderr(said):
             binlog(
                 files=[log],
-                output=None if name == "verify" else output,
-                format_=name if name in _FORMATS else None,
+                to=None if name == "verify" else target,
+                output=name if name in _FORMATS else None,
                 flashback=name == "flashback",
                 stats=name == "stats",
                 verify=name == "verify",
@@ -33,6 +33,6 @@ def run_command(name: str, log: Path, *, verify: bool) -> None:
         pass
     finally:
         if name in _IN_FOLDERS:
-            shutil.rmtree(output, ignore_errors=True)
+            shutil.rmtree(target, ignore_errors=True)
         else:
-            output.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)

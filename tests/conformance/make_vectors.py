@@ -20,10 +20,10 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import decode_rows
 from penstock.binlog.values.column import wire_of
 from penstock.testing import DatabaseServer
-from tests.capture import execute
 from tests.conformance.forms import FORMS, LOOSE, OLD_FORMS, Form, statements
-from tests.integration.json_support import new_file
 from tests.services import SERVICES
+from tests.support.capture import execute
+from tests.support.json_support import new_file
 
 VECTORS = Path(__file__).with_name("vectors.json")
 _LONGEST = 4096  # characters of a value

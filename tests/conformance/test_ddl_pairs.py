@@ -8,7 +8,7 @@ import pytest
 from penstock.model import TableName
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.declared import declared_by
-from penstock.schema.dialect import Server
+from penstock.schema.dialect import ServerProfile
 from penstock.testing import DatabaseServer
 from tests.conformance.forms import SERVERS
 
@@ -95,7 +95,7 @@ def plain(types: str) -> str:
     return _WIDTH.sub(lambda found: found[0] if found[0] == "tinyint(1)" else found[1], types)
 
 
-def modelled(statements: list[str], server: Server) -> str:
+def modelled(statements: list[str], server: ServerProfile) -> str:
     catalogue = Catalogue(server).apply("CREATE DATABASE pairs").catalogue
     for statement in statements:
         catalogue = catalogue.apply(statement, "pairs").catalogue
@@ -109,9 +109,9 @@ def modelled(statements: list[str], server: Server) -> str:
 def test_the_model_gives_the_columns(name: str) -> None:
     statements, columns = PAIRS[name]
     for version in ("9.0.0", "8.0.40"):
-        assert modelled(statements, Server.of(version)) == columns
+        assert modelled(statements, ServerProfile.of(version)) == columns
     for version in ("5.7.44-log", "8.0.12", "10.11.6-MariaDB-log", "11.8.1-MariaDB"):
-        assert plain(modelled(statements, Server.of(version))) == columns
+        assert plain(modelled(statements, ServerProfile.of(version))) == columns
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -135,4 +135,4 @@ def test_the_servers_give_the_columns(name: str, request: pytest.FixtureRequest,
                 for column, kind, nullable in cursor.fetchall()
             ]
             assert plain(", ".join(found)) == columns, pair
-            assert modelled(statements, Server.of(version)) == ", ".join(found), pair
+            assert modelled(statements, ServerProfile.of(version)) == ", ".join(found), pair

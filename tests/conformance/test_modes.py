@@ -16,9 +16,9 @@ from penstock.schema import live_schema
 from penstock.testing import DatabaseServer, MariaDB
 from tests.conformance.forms import SERVERS
 from tests.conformance.modes import Mode, applied, every_mode
-from tests.integration.json_support import new_file
 from tests.integration.types.tool import ToolImage, tool_images
 from tests.services.mysql import MYSQL_9
+from tests.support.json_support import new_file
 
 NewDatabase = Callable[[DatabaseServer], str]
 Row = tuple[Any, ...]

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.testing import DatabaseServer
-from tests.capture import execute
 from tests.conformance.forms import LOOSE, SERVERS, Form, forms_of, statements
-from tests.integration.json_support import new_file
+from tests.support.capture import execute
+from tests.support.json_support import new_file
 
 NewDatabase = Callable[[DatabaseServer], str]
 
@@ -31,7 +31,7 @@ def test_values_have_their_texts(
     live = ["--host", server.host, "--port", str(server.port)] if name == "mysql57" else []
     result = CliRunner().invoke(
         app,
-        ["binlog", str(file), "--table", rf"{schema}\..*", "--format", "csv", "--output", str(tmp_path), *live],
+        ["binlog", str(file), "--table", rf"{schema}\..*", "--output", "csv", "--to", str(tmp_path), *live],
         env={"PENSTOCK_PASSWORD": server.password},
         catch_exceptions=False,
     )

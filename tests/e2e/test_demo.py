@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.support.capture import poll
+
 PENSTOCK = Path(sys.executable).with_name("penstock")
 FLAGS = [
     "--no-sandbox",
@@ -45,6 +47,13 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def name_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def gone_soon(pids: set[int], seconds: float = 20) -> set[int]:
@@ -163,19 +172,16 @@ def test_a_killed_demo_leaves_nothing_running(demo: tuple[subprocess.Popen[str],
 
 @pytest.mark.mariadb
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("delay_s", [0.3, 2.5, 6.0])
-def test_ctrl_c_while_spark_starts_leaves_nothing_running(delay_s: float) -> None:
+@pytest.mark.parametrize("moment", ["Spark is named", "its JVM loads", "its stream starts"])
+def test_ctrl_c_while_spark_starts_leaves_nothing_running(moment: str) -> None:
     command = [PENSTOCK, "demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            if "Spark" in line:
-                break
-        seen: set[int] = set()
-        until = time.monotonic() + delay_s
-        while time.monotonic() < until:
-            seen |= descendants(process.pid)
-            time.sleep(0.05)
+        awaited = "the first batch loads" if moment == "its stream starts" else "Spark"
+        assert any(awaited in line for line in process.stdout)
+        seen = descendants(process.pid)
+        if moment == "its JVM loads":
+            assert poll(lambda: "java" in map(name_of, descendants(process.pid)))
         os.killpg(process.pid, signal.SIGINT)
         while process.poll() is None:
             seen |= descendants(process.pid)

@@ -21,10 +21,11 @@ from penstock.server import Server
 from penstock.source import RowQuery, connect, current_position
 from penstock.spark.index_sync import IndexSync
 from penstock.testing import DatabaseServer
-from tests.capture import poll, source_of
 from tests.e2e.shop import Shopkeeper, contents, drop_shop, truth
+from tests.support.campaign import short_and_long
+from tests.support.capture import poll, source_of
 
-SECONDS = 20.0
+SHORT_S, LONG_S = 6.0, 60.0
 SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
 
@@ -115,18 +116,20 @@ def equal_soon(shop: Shop, queries: list[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(400)
-def test_both_indexes_equal_the_database_after_random_work(shop: Shop) -> None:
+@pytest.mark.parametrize("seconds", short_and_long(SHORT_S, LONG_S))
+def test_both_indexes_equal_the_database_after_random_work(shop: Shop, seconds: float) -> None:
     assert shop.differences() == {}
     queries = shop.follow()
     shopkeeper = Shopkeeper(shop.database, seed=11)
     shopkeeper.start()
-    shopkeeper.finish(SECONDS)
-    assert shopkeeper.transactions > 100
+    assert poll(lambda: shopkeeper.transactions > 100, 60)
+    shopkeeper.finish(seconds)
     assert equal_soon(shop, queries) == {}
 
 
 @pytest.mark.timeout(400)
-def test_they_do_when_the_stream_is_stopped_and_started_in_the_middle(shop: Shop) -> None:
+@pytest.mark.parametrize("seconds", short_and_long(SHORT_S, LONG_S))
+def test_they_do_when_the_stream_is_stopped_and_started_in_the_middle(shop: Shop, seconds: float) -> None:
     queries = shop.follow()
     shopkeeper = Shopkeeper(shop.database, seed=12)
     shopkeeper.start()
@@ -136,5 +139,5 @@ def test_they_do_when_the_stream_is_stopped_and_started_in_the_middle(shop: Shop
     before = shopkeeper.transactions
     assert poll(lambda: shopkeeper.transactions > before + 50, 60)
     queries = shop.follow()
-    shopkeeper.finish(SECONDS)
+    shopkeeper.finish(seconds)
     assert equal_soon(shop, queries) == {}

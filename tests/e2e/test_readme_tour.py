@@ -16,7 +16,7 @@ import pytest
 
 from penstock.search.embedded import EmbeddedIndex
 from penstock.testing import free_port
-from tests.capture import execute, poll
+from tests.support.capture import execute, poll
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
@@ -70,7 +70,7 @@ def test_the_tour_does_what_it_says(private_server: Callable[..., Any], tmp_path
     def local(text: str) -> str:
         return text.replace("3306", str(server.port)).replace("11115", str(listen))
 
-    with running([*local(serve).split(), "--listen", str(listen)], tmp_path) as served:
+    with running([*local(serve).split(), "--flight", str(listen)], tmp_path) as served:
         assert served.says(f"serving Arrow Flight on 127.0.0.1:{listen}"), served.output
         # Both start at the log's end: change something until they have seen one.
         price = itertools.cycle(range(1000, 2000))

@@ -12,7 +12,7 @@ import pytest
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.search.embedded import EmbeddedIndex
 from penstock.server import Server
-from tests.capture import execute, poll, source_of
+from tests.support.capture import execute, poll, source_of
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 SPEC = "index: t\nroot: {table: d.t, id: id, columns: [name]}\n"

@@ -14,8 +14,8 @@ from penstock.config import ConfFolder, ServerSettings
 from penstock.errors import PenstockError
 from penstock.server import Server
 from penstock.testing import DatabaseServer, poll_until
-from tests.capture import execute
 from tests.services.zookeeper import ZooKeeper
+from tests.support.capture import execute
 from tests.unit.server.admin_support import (
     CLOSED,
     Console,
@@ -81,10 +81,15 @@ def test_status_shows_clients_and_who_blocks_whom(mariadb: DatabaseServer, table
         assert (found["1001"]["holds_oldest"], found["1002"]["holds_oldest"]) == (True, False)
         assert found["1002"]["lag"]["bytes"] == 0 < found["1001"]["lag"]["bytes"]
         assert found["1001"]["cursor"]["offset"] < found["1002"]["cursor"]["offset"]
-        execute(mariadb, *(f"INSERT INTO {table} VALUES ({n}, REPEAT('x', 10000))" for n in range(10, 40)))
-        while not (message := quick.get_without_ack(100, timeout_s=1)).is_empty:
-            quick.ack(message.id)
+        for number in range(10, 40):  # each is read before the next is written: blocks of one row fill the store well
+            execute(mariadb, f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))")
+            if (
+                one_of(server)["state"] != "blocked"
+                and not (message := quick.get_without_ack(100, timeout_s=2)).is_empty
+            ):
+                quick.ack(message.id)
         assert poll_until(lambda: one_of(server)["state"] == "blocked", 20), one_of(server)
+        assert quick.get_without_ack(100, timeout_s=0.1).is_empty
         one = one_of(server)
         assert one["store"]["waits_for"] == one["store"]["held_for"] == ["1001"]
         assert one["reason"] == "the store is full until 1001 acks"

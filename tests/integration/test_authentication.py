@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from penstock.source import BinlogStream, connect, current_position
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
+from tests.support.capture import execute, source_of
 
 # MySQL 5.7's sha256_password needs TLS or a key pair, and the program that the tests run has neither.
 WAYS = [

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
+from tests.support.capture import execute, poll
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 NewDatabase = Callable[[DatabaseServer], str]
@@ -247,7 +247,7 @@ def test_the_sql_does_the_same_again_and_the_way_back_leads_back(
     options, environment = live(server)
     chosen = [str(log), "--table", rf"{name}\.(keyed|heap)", *(options if source == "mysql57" else [])]
 
-    redo = lines_of(*chosen, "--format", "sql", **environment)
+    redo = lines_of(*chosen, "--output", "sql", **environment)
     undo = lines_of(*chosen, "--flashback", **environment)
     assert redo.count("BEGIN;\n") == redo.count("COMMIT;\n") == undo.count("BEGIN;\n") == undo.count("COMMIT;\n") == 40
 
@@ -269,8 +269,8 @@ def test_the_largest_float_is_written_as_servers_take_it(server: DatabaseServer,
     log = new_log(server)
     execute(server, f"INSERT INTO {table} VALUES (1, 3.4028234663852886e38), (2, -3.4028234663852886e38), (3, 0.1)")
     options, environment = live(server)
-    redo = lines_of(str(log), "--table", table, "--format", "sql", *options, **environment)
-    csv = lines_of(str(log), "--table", table, "--format", "csv", *options, **environment)
+    redo = lines_of(str(log), "--table", table, "--output", "sql", *options, **environment)
+    csv = lines_of(str(log), "--table", table, "--output", "csv", *options, **environment)
     assert [line.split(",")[1] for line in csv.splitlines()[1:]] == [
         "3.4028234663852886e+38",
         "-3.4028234663852886e+38",
@@ -309,7 +309,7 @@ def test_the_servers_own_client_runs_the_sql(
         f"UPDATE {name}.t SET c = id, a = CONCAT(a, '\\\\')",
     )
     new_log(server)
-    sql = lines_of(str(log), "--format", "sql")
+    sql = lines_of(str(log), "--output", "sql")
     before = rows_of(server, f"{name}.t")
     execute(server, f"DROP DATABASE {name}", f"CREATE DATABASE {name}")
     password = tmp_path / "client.cnf"
@@ -349,7 +349,7 @@ def test_minimal_images_are_replayed_but_not_undone(server: DatabaseServer, data
     options, environment = live(server)
     chosen = [str(log), "--table", rf"{name}\.t", *options]
     after = rows_of(server, f"{name}.t")
-    redo = lines_of(*chosen, "--format", "sql", **environment)
+    redo = lines_of(*chosen, "--output", "sql", **environment)
     execute(server, f"TRUNCATE {name}.t")
     apply(server, redo)
     assert rows_of(server, f"{name}.t") == after
@@ -374,7 +374,7 @@ def test_a_server_is_read_from_a_position_a_gtid_and_a_time(server: DatabaseServ
             opened = second_of(server)  # files are told apart by the second in which they were opened
             assert poll(lambda opened=opened: second_of(server) > opened)
     options, environment = live(server)
-    options += ["--table", rf"{name}\.t", "--format", "json"]
+    options += ["--table", rf"{name}\.t", "--output", "json"]
 
     def read(*more: str) -> list[dict[str, Any]]:
         lines = lines_of(*options, *more, **environment).splitlines()
@@ -454,7 +454,7 @@ def test_statistics_and_files_agree_with_the_server(
         f"DELETE FROM {name}.a WHERE id > 4990",
     )
     new_log(mariadb)
-    stats = json.loads(lines_of(str(log), "--stats", "--format", "json"))
+    stats = json.loads(lines_of(str(log), "--stats", "--output", "json"))
     tables = {table["table"]: table for table in stats["tables"]}
     assert tables[f"{name}.a"]["rows"] == {"insert": 5000, "update": 10, "delete": 10}
     assert tables[f"{name}.a"]["transactions"] == 3
@@ -466,7 +466,7 @@ def test_statistics_and_files_agree_with_the_server(
     assert sum(bar["rows"] for bar in stats["rate"]["bars"]) == 5022
     assert stats["bytes"] <= log.stat().st_size < stats["bytes"] + 400
 
-    lines_of(str(log), "--format", "parquet", "--output", str(tmp_path / "tables"), "--table", rf"{name}\..*")
+    lines_of(str(log), "--output", "parquet", "--to", str(tmp_path / "tables"), "--table", rf"{name}\..*")
     table = pq.read_table(tmp_path / "tables" / f"{name}.a.parquet")
     assert table.num_rows == 5000 + 20 + 10
     with mariadb.connect() as connection, connection.cursor() as cursor:
@@ -506,7 +506,7 @@ def test_xa_transactions_are_done_again_and_undone_as_they_ended(
     chosen = [str(log), "--table", rf"{name}\.t", *(options if source == "mysql57" else [])]
     after = rows_of(server, f"{name}.t")
     assert len(after) == 2
-    redo = lines_of(*chosen, "--format", "sql", **environment)
+    redo = lines_of(*chosen, "--output", "sql", **environment)
     undo = lines_of(*chosen, "--flashback", **environment)
     assert "XA START X'6f6e65',X'6272616e6368',7;\n" in redo
     assert "XA ROLLBACK X'74776f',X'',1;\n" in redo
@@ -562,7 +562,7 @@ def test_the_statements_behind_rows(source: str, database: NewDatabase, request:
     new_log(server)
     chosen = [str(log), "--table", rf"{name}\.t"]
     first, second = statement.splitlines()
-    assert f"BEGIN;\n-- {first}\n-- {second}\nINSERT INTO" in lines_of(*chosen, "--format", "sql")
+    assert f"BEGIN;\n-- {first}\n-- {second}\nINSERT INTO" in lines_of(*chosen, "--output", "sql")
     query, *rows = [json.loads(line) for line in lines_of(*chosen, "--statements").splitlines()]
     assert (query["type"], query["sql"]) == ("query", statement)
     assert [row["after"]["id"] for row in rows] == [1, 2]
@@ -597,11 +597,11 @@ def test_types_that_the_log_of_mariadb_does_not_tell(
     }
     alone = json.loads(lines_of(*chosen).splitlines()[0])["after"]
     assert alone["id"] == "Ej5FZ+ibEtOkVkJmVUQAAA=="
-    lines_of(*chosen, *options, "--format", "parquet", "--output", str(tmp_path / "t.parquet"), **environment)
+    lines_of(*chosen, *options, "--output", "parquet", "--to", str(tmp_path / "t.parquet"), **environment)
     assert pq.read_table(tmp_path / "t.parquet").to_pylist()[0]["id"] == uuid
     # The SQL finds and restores such values.
     after = rows_of(mariadb, f"{name}.t")
-    undo, redo = (lines_of(*chosen, *options, *way, **environment) for way in (["--flashback"], ["--format", "sql"]))
+    undo, redo = (lines_of(*chosen, *options, *way, **environment) for way in (["--flashback"], ["--output", "sql"]))
     apply(mariadb, undo)
     assert rows_of(mariadb, f"{name}.t") == []
     apply(mariadb, redo)
@@ -621,7 +621,7 @@ def test_a_time_inside_a_transaction_takes_it_whole_or_not(server: DatabaseServe
         cursor.execute(f"INSERT INTO {name}.t VALUES (2)")
         cursor.execute("COMMIT")
     options, environment = live(server)
-    options += ["--table", rf"{name}\.t", "--format", "json"]
+    options += ["--table", rf"{name}\.t", "--output", "json"]
 
     def numbers(since: str) -> list[int]:
         lines = map(json.loads, lines_of(*options, "--since", since, **environment).splitlines())

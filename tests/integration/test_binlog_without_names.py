@@ -13,9 +13,9 @@ import penstock
 from penstock.cli import app
 from penstock.errors import SchemaError
 from penstock.testing import DatabaseServer
-from tests.capture import execute
-from tests.integration.json_support import new_file
-from tests.integration.table_capture import Row, selected
+from tests.support.capture import execute
+from tests.support.json_support import new_file
+from tests.support.table_capture import Row, selected
 
 _SERVERS = {
     "mysql57": {},
@@ -111,14 +111,14 @@ def test_rows_have_the_names_and_values_that_the_table_had(nameless: DatabaseSer
     assert comparable(
         [{column: row[column] for column in before} for row, before in zip(found, rows, strict=True)]
     ) == (comparable(rows))
-    lines = changed(shown(*chosen, "--format", "json"))
+    lines = changed(shown(*chosen, "--output", "json"))
     text = [[column for column in row if column != "raw"] for row in rows]
     assert comparable(
         [{column: line[column] for column in names} for line, names in zip(lines, text, strict=True)]
     ) == (comparable([{column: row[column] for column in names} for row, names in zip(rows, text, strict=True)]))
     columns = [*rows[-1]]
     before = content(nameless, f"{name}.t", *columns)
-    sql = shown(*chosen, "--format", "sql")
+    sql = shown(*chosen, "--output", "sql")
     assert "_binary" not in sql, "every charset is known"
     execute(nameless, f"DROP TABLE {name}.t")
     apply(nameless, sql)
@@ -140,12 +140,12 @@ def test_texts_of_a_database_that_was_there_before_are_shown_and_replayed_exactl
         f"DELETE FROM {name}.t WHERE a = X'01'",
     )
     before = content(nameless, f"{name}.t", "a", "b", "c", "d")
-    lines = changed(shown(file, "--table", rf"{name}\.t", "--format", "json"))
+    lines = changed(shown(file, "--table", rf"{name}\.t", "--output", "json"))
     first = {"a": "plain", "b": "it's", "c": "two\nlines \\", "d": "grün"}
     assert lines[0] == first
     assert lines[-1] == first | {"b": "other"}
     assert lines[1]["a"] == ("grün" if "MariaDB" not in nameless.version and nameless.version > "8" else "Z3L8bg==")
-    sql = shown(file, "--table", rf"{name}\.t", "--format", "sql")
+    sql = shown(file, "--table", rf"{name}\.t", "--output", "sql")
     execute(nameless, f"DROP TABLE {name}.t")
     apply(nameless, sql)
     assert content(nameless, f"{name}.t", "a", "b", "c", "d") == before
@@ -163,25 +163,25 @@ def test_a_table_that_the_server_no_longer_has_does_not_refuse_the_rest(
     execute(nameless, f"DROP TABLE {name}.gone", f"ALTER TABLE {name}.other ADD COLUMN n INT")
     options, environment = live(nameless)
     chosen = [file, "--table", rf"{name}\..*", *options]
-    result = binlog(*chosen, "--format", "json", **environment)
+    result = binlog(*chosen, "--output", "json", **environment)
     assert result.exit_code == 0, result.stderr
     assert changed(result.stdout) == [{"id": 1, "v": "here"}, {"@1": 1, "@2": "gone"}, {"@1": 1, "@2": "other"}]
     (warning,) = [line for line in result.stderr.splitlines() if "warning" in line]
     assert f"{name}.gone (" in warning
     assert f"{name}.other (table {name}.other has 2 columns in the log and 3 now" in warning
-    sql = shown(*chosen, "--format", "sql", **environment)
+    sql = shown(*chosen, "--output", "sql", **environment)
     assert f"-- no names of columns: INSERT INTO `{name}`.`gone` (`@1`, `@2`) VALUES (1, " in sql
     execute(nameless, f"DELETE FROM {name}.here")
     apply(nameless, sql)
     assert content(nameless, f"{name}.here", "v") == [(b"here".hex().upper(),)]
     for kind in ("csv", "arrow", "parquet"):
-        shown(*chosen, "--format", kind, "--output", tmp_path / kind, **environment)
+        shown(*chosen, "--output", kind, "--to", tmp_path / kind, **environment)
         assert len(list((tmp_path / kind).iterdir())) == 3
     assert pa.ipc.open_file(tmp_path / "arrow" / f"{name}.here.arrow").read_all().column("v").to_pylist() == ["here"]
     gone = pa.ipc.open_file(tmp_path / "arrow" / f"{name}.gone.arrow").read_all()
     assert gone.column_names[:2] == ["@1", "@2"]
     with pytest.raises(SchemaError, match="no column names"):
-        binlog(file, "--table", rf"{name}\.gone", "--format", "sql")
+        binlog(file, "--table", rf"{name}\.gone", "--output", "sql")
 
 
 def test_a_server_gives_the_charsets_that_the_ddl_does_not_tell(nameless: DatabaseServer, name: str) -> None:
@@ -194,5 +194,5 @@ def test_a_server_gives_the_charsets_that_the_ddl_does_not_tell(nameless: Databa
         f"INSERT INTO {name}.t VALUES ('grün', 'ü')",
     )
     options, environment = live(nameless)
-    text = shown(file, "--table", rf"{name}\.t", "--format", "json", *options, **environment)
+    text = shown(file, "--table", rf"{name}\.t", "--output", "json", *options, **environment)
     assert changed(text) == [{"a": "grün", "b": "ü"}]

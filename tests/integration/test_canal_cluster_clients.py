@@ -3,7 +3,7 @@ that one dies, and of two with one id one reads."""
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYetError
 from pathlib import Path
@@ -12,21 +12,15 @@ import pytest
 
 from penstock.coordinate import ZooKeeperTree
 from penstock.testing import DatabaseServer, poll_until
-from tests.capture import execute
-from tests.integration.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
-from tests.integration.cluster_work import JavaReader, OwnReader, Reader, Work
 from tests.services.canal_client import JAVA_CLIENT, Driver
 from tests.services.zookeeper import ZooKeeper
+from tests.support.capture import execute
+from tests.support.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
+from tests.support.cluster_work import JavaReader, OwnReader, Reader, Work
 
 pytestmark = [pytest.mark.canal_java, pytest.mark.timeout(300)]
 RETRY_S = 5.0  # of canal's client, between two tries
 FLUSH_S = 1.0  # of cursors
-
-
-@pytest.fixture
-def java() -> Iterator[Driver]:
-    with Driver(JAVA_CLIENT.command()) as driver:
-        yield driver
 
 
 @pytest.fixture

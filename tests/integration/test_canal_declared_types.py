@@ -15,9 +15,8 @@ from penstock.config import FilterSettings, InstanceSettings
 from penstock.instance import Instance
 from penstock.server.canal import CanalListener
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
-from tests.integration.scenario.captured import end_of
 from tests.integration.test_canal_port import connected, listening
+from tests.support.capture import end_of, execute, source_of
 
 TYPES = {"flag": "tinyint(1)", "number": "int(7) unsigned zerofill", "real": "float(7,4)", "name": "varchar(9)"}
 MARIADB_TYPES = {"key": "uuid", "address": "inet6"}
@@ -44,7 +43,7 @@ def columns_of(connector: CanalConnector, table: str) -> dict[str, tuple[str, st
 
 @contextmanager
 def folder_port(folder: Path) -> Any:
-    settings = {"source": {"path": str(folder), "poll_s": 0.01}, "destination": "default", "start": "first"}
+    settings = {"source": {"path": str(folder), "poll_s": 0.01}, "destination": "default", "start": "earliest"}
     instance = Instance(InstanceSettings.model_validate(settings))
     instance.start()
     port = CanalListener("127.0.0.1", 0, lambda _: instance)

@@ -1,7 +1,7 @@
 """Two MariaDB servers behind canal's port as one destination: our client, the Java client, and what others are told."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ from penstock.config import ConfFolder, ServerSettings
 from penstock.errors import PenstockError, ProtocolError
 from penstock.server import Server
 from penstock.testing import DatabaseServer, poll_until
-from tests.capture import execute
 from tests.services.canal_client import JAVA_CLIENT, Driver
+from tests.support.capture import execute
 
 pytestmark = [pytest.mark.mariadb, pytest.mark.timeout(120)]
 SECOND = 1_800_000_000
@@ -68,9 +68,13 @@ def connector_of(server: Server, destination: str = "all", **settings: Any) -> C
 
 def insert(sources: dict[str, DatabaseServer], numbers: range) -> None:
     """A transaction per second, which is what it says; the even ones in the east."""
-    for number in numbers:
-        side = SIDES[number % 2]
-        execute(sources[side], f"SET timestamp = {SECOND + number}", f"INSERT INTO d.t VALUES ({number}, '{side}')")
+    with ExitStack() as stack:
+        connections = {side: stack.enter_context(sources[side].connect()) for side in SIDES}
+        cursors = {side: stack.enter_context(connection.cursor()) for side, connection in connections.items()}
+        for number in numbers:
+            side = SIDES[number % 2]
+            cursors[side].execute(f"SET timestamp = {SECOND + number}")
+            cursors[side].execute(f"INSERT INTO d.t VALUES ({number}, '{side}')")
 
 
 def got(connector: CanalConnector, count: int, *, acks: bool = True, size: int = 1000) -> list[tuple[int, str, str]]:

@@ -18,10 +18,11 @@ from penstock.canal.packet import PacketType
 from penstock.client.canal import CanalConnector
 from penstock.errors import AuthenticationError
 from penstock.server.canal import CanalListener
-from penstock.server.canal.session import Access
+from penstock.server.canal.session import CanalAccess
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
 from tests.integration.test_canal_port import changes, connected, listening
+from tests.support.capture import execute, poll
+from tests.support.stalls import unsent_bytes, wait_until_stalled
 
 FRAMES = int(os.environ.get("HOSTILE_FRAMES", "10000"))
 PER_CONNECTION = 25
@@ -178,16 +179,19 @@ def test_a_client_that_does_not_read_holds_up_nobody(mariadb: DatabaseServer, sc
         names = {"destination": "default", "client_id": "8"}
         for _ in range(3):
             lazy._send(PacketType.GET, messages.Get(fetch_size=20_000, timeout=5000, unit=2, **names))
-        time.sleep(1)
+        assert lazy._socket is not None
+        own_port = lazy._socket.getsockname()[1]
+        assert wait_until_stalled(lambda: unsent_bytes(port.port, own_port) or None)
         for _ in range(5):
             neighbour.check()
         assert neighbour.longest_s < 2
+        assert unsent_bytes(port.port, own_port) > 0, "it was stalled all the time"
         neighbour.close()
 
 
 def test_wrong_passwords(mariadb: DatabaseServer) -> None:
     """Nobody is let in, a connection has three attempts, and who knows the password is not kept waiting."""
-    with listening(mariadb, Access("canal", scramble.stored_form("secret"))) as port:
+    with listening(mariadb, CanalAccess("canal", scramble.stored_form("secret"))) as port:
 
         def guess() -> None:
             for number in range(50):

@@ -9,8 +9,8 @@ from penstock.canal.types import EventType
 from penstock.client.canal import CanalConnector
 from penstock.config.filter_settings import KINDS
 from penstock.testing import DatabaseServer
-from tests.capture import execute
 from tests.integration.test_canal_port import SOURCES, connected, listening
+from tests.support.capture import execute
 
 SECRET = "Geheim-5711"
 

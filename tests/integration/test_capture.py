@@ -11,7 +11,7 @@ from penstock.instance import Instance, InstanceState
 from penstock.model import Position
 from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer
-from tests.capture import changes_until, execute, instance_of, poll, source_of
+from tests.support.capture import changes_until, execute, instance_of, poll, source_of
 
 SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
@@ -290,7 +290,7 @@ def test_a_server_id_that_another_takes_is_drawn_again(
         taken: Any = instance.source_log
         with BinlogStream(source_of(mariadb), start, server_id=taken._server_id) as other:
             next(iter(other))
-            assert poll(lambda: "is another's now: going on with" in caplog.text)
+            assert poll(lambda: "server id replaced destination=" in caplog.text)
             execute(mariadb, f"INSERT INTO {name}.t VALUES (1), (2)")
             assert [row["id"] for row in changes_until(instance, f"{name}.t", 2, start)] == [1, 2]
     finally:

@@ -14,11 +14,13 @@ import pymysql
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll, source_of
-from tests.integration.scenario.captured import Scenario, end_of
-from tests.integration.scenario.proxy import Network
-from tests.integration.scenario.server_log import copy_by_tool, keep_closed, log_files
-from tests.integration.scenario.workload import BIG_ROWS
+from tests.support.campaign import short_and_long
+from tests.support.capture import end_of, execute, poll, source_of
+from tests.support.following import dump_threads
+from tests.support.scenario.captured import Scenario
+from tests.support.scenario.proxy import Network
+from tests.support.scenario.server_log import copy_by_tool, keep_closed, log_files
+from tests.support.scenario.workload import BIG_ROWS
 
 DEADLOCK = 1213
 
@@ -75,12 +77,6 @@ def through(network: Network, server: DatabaseServer, **changes: Any) -> dict[st
     return {"source": source.model_copy(update={"port": network.port})}
 
 
-def dump_threads(server: DatabaseServer) -> list[int]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
-        return [int(number) for (number,) in cursor.fetchall()]
-
-
 def break_off(run: Scenario) -> None:
     """The server ends the connection, and there is another one."""
     before = run.connections
@@ -105,29 +101,34 @@ def test_nothing_special_happens(server: DatabaseServer, captured: Begin, tmp_pa
         assert (copies / path.name).read_bytes() == path.read_bytes()
 
 
-def test_the_log_is_rotated(server: DatabaseServer, captured: Begin) -> None:
+@pytest.mark.parametrize("rounds", short_and_long(5, 20))
+def test_the_log_is_rotated(server: DatabaseServer, captured: Begin, rounds: int) -> None:
     with captured(server) as run:
         first = end_of(server)
-        for _ in range(20):
+        for _ in range(rounds):
             execute(server, "FLUSH BINARY LOGS")
             run.workload.write(40)
         execute(server, *["FLUSH BINARY LOGS"] * 5)
-    assert end_of(server).file_number >= first.file_number + 25
+    assert end_of(server).file_number >= first.file_number + rounds + 5
     assert run.connections == 1
 
 
-def test_the_connection_is_killed_again_and_again(server: DatabaseServer, captured: Begin) -> None:
+@pytest.mark.parametrize("rounds", short_and_long(3, 6))
+def test_the_connection_is_killed_again_and_again(server: DatabaseServer, captured: Begin, rounds: int) -> None:
     with captured(server) as run:
-        for _ in range(6):
+        for _ in range(rounds):
             break_off(run)
-            run.workload.write(60)
-    assert run.connections > 6
+            run.workload.write(120)
+    assert run.connections > rounds
 
 
-def test_the_network_cuts_inside_of_events(server: DatabaseServer, captured: Begin, network: Network) -> None:
+@pytest.mark.parametrize("rounds", short_and_long(4, 8))
+def test_the_network_cuts_inside_of_events(
+    server: DatabaseServer, captured: Begin, network: Network, rounds: int
+) -> None:
     network.trouble = lambda source: source.choice((20_000, 100_000, 500_000, 2_000_000)) + source.randrange(20_000)
     with captured(server, **through(network, server)) as run:
-        while network.happened < 8:
+        while network.happened < rounds:
             run.workload.write(50)
         network.trouble = None
 
@@ -163,15 +164,21 @@ def test_the_network_is_slow(server: DatabaseServer, captured: Begin, network: N
     assert run.connections == 1
 
 
+@pytest.mark.parametrize("rounds", short_and_long(1, 3))
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
 @pytest.mark.parametrize("kind", SOURCES)
 def test_the_server_restarts(
-    request: pytest.FixtureRequest, private_server: Callable[..., Any], captured: Begin, kind: str, is_killed: bool
+    request: pytest.FixtureRequest,
+    private_server: Callable[..., Any],
+    captured: Begin,
+    kind: str,
+    is_killed: bool,
+    rounds: int,
 ) -> None:
     server = private_server(kind, options=OPTIONS | SAFE)
     with captured(server) as run:
-        for _ in range(3):
-            run.workload.write(100)
+        for _ in range(rounds):
+            run.workload.write(150)
             before = run.connections
             if is_killed:
                 server.kill()
@@ -180,18 +187,18 @@ def test_the_server_restarts(
             server.start()
             assert poll(lambda before=before: run.connections > before)
         run.workload.write(100)
-    assert run.connections > 3
-    assert run.workload.interruptions >= 3
+    assert run.connections > rounds
+    assert run.workload.interruptions >= rounds
 
 
 def test_clients_pause_for_longer_than_the_server_would_wait(server: DatabaseServer, captured: Begin) -> None:
-    execute(server, "SET GLOBAL net_write_timeout = 2")
+    execute(server, "SET GLOBAL net_write_timeout = 1")
     try:
         with captured(server, store={"memory": "64KiB"}) as run:
             run.workload.write(100)
             with run.taker.paused():
                 execute(server, *["INSERT INTO d.a (n, x) VALUES (-1, REPEAT('x', 2000000))"] * 20)
-                assert not poll(lambda: run.instance.store.latest >= end_of(server), 6)
+                assert not poll(lambda: run.instance.store.latest >= end_of(server), 3)
                 ahead, latest = end_of(server), run.instance.store.latest
                 assert (ahead.file, ahead.offset - latest.offset > 30_000_000) == (latest.file, True)
                 assert run.instance.failure is None
@@ -237,13 +244,14 @@ def test_a_transaction_is_larger_than_the_store(server: DatabaseServer, captured
     assert run.connections == 1
 
 
+@pytest.mark.parametrize("rounds", short_and_long(3, 6))
 def test_connections_break_inside_of_transactions_of_which_a_part_was_acked(
-    server: DatabaseServer, captured: Begin, network: Network
+    server: DatabaseServer, captured: Begin, network: Network, rounds: int
 ) -> None:
     """The client gets such a transaction again, from its beginning, and nothing else."""
     network.trouble = lambda source: 100_000 + source.randrange(1_500_000)
     with captured(server, store={"memory": "64KiB"}, **through(network, server)) as run:
-        while network.happened < 6 or not run.reading.begun_again:
+        while network.happened < rounds or not run.reading.begun_again:
             try:
                 execute(server, f"INSERT INTO d.b (n, v) SELECT n, REPEAT('l', 180) FROM d.numbers LIMIT {BIG_ROWS}")
             except pymysql.err.OperationalError as error:

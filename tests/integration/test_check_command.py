@@ -17,7 +17,7 @@ from penstock.model import Position
 from penstock.source.examine import examine
 from penstock.source.finding import Finding, Verdict
 from penstock.testing import DatabaseServer
-from tests.capture import changes_until, execute, instance_of, source_of
+from tests.support.capture import changes_until, execute, instance_of, source_of
 
 SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
@@ -117,7 +117,7 @@ def test_an_encrypted_log_is_read_through_its_server(private_server: Callable[..
         found = {one.what: one for one in examine(source_of(server))}
         assert (found["encryption of the log"].verdict, found["encryption of the log"].found) == (Verdict.OK, "on")
         assert failed(list(found.values())) == []
-        instance = instance_of(server, start="first")
+        instance = instance_of(server, start="earliest")
         instance.start()
         try:
             execute(server, "INSERT INTO d.t VALUES (1), (2)")
@@ -136,11 +136,11 @@ def test_a_start_that_the_log_does_not_have(server: DatabaseServer) -> None:
     is_mariadb = "MariaDB" in server.version
     unknown = "77-1-4711" if is_mariadb else "00000000-0000-11f1-8000-000000000000:1-9"
     for text, verdict, why in (
-        ("first", Verdict.OK, ""),
+        ("earliest", Verdict.OK, ""),
         ("-1h", Verdict.OK, ""),
         (unknown, Verdict.FAIL, f"never had {unknown}: it has "),
         ("binlog.999999:4", Verdict.FAIL, "is ahead of the log"),
-        ("yesterday", Verdict.FAIL, "is no place in a log: write a position"),
+        ("yesterday", Verdict.FAIL, "is not a position in a log: write a position"),
     ):
         found = starts(server, text)
         assert found.what == f"start at {text}"

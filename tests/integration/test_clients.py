@@ -18,15 +18,15 @@ import pytest
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import FencedError, MetaError, PositionLostError
 from penstock.instance import Instance, InstanceState
-from penstock.meta import Cursor, FileKeeper, KeptMeta
-from penstock.meta.zookeeper import ROOT
+from penstock.meta import Cursor, FileMetaBackend, PersistentMetaManager
+from penstock.meta.zookeeper_backend import ROOT
 from penstock.model import Position
 from penstock.source import connect, current_position
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, instance_of, poll, source_of
-from tests.integration.client_process import CLIENT, ids_in
 from tests.services.zookeeper import ZooKeeper
+from tests.support.capture import execute, instance_of, poll, source_of
+from tests.support.client_process import CLIENT, ids_in
 
 SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 STORES: dict[str, dict[str, Any]] = {
@@ -190,7 +190,7 @@ def test_kill_at_any_moment(mariadb: DatabaseServer, table_in_mariadb: str, tmp_
         "meta": {"kind": "file", "period_s": 0},
         "data_dir": str(tmp_path),
     }
-    command = [sys.executable, "-m", "tests.integration.client_process", json.dumps(settings), table]
+    command = [sys.executable, "-m", "tests.support.client_process", json.dumps(settings), table]
     seen, written, root = list[list[int]](), 0, Path(__file__).parents[2]
     for seed in range(ROUNDS):
         lines, last, ids, open_ids = random.Random(seed).randrange(5, 90), seed == ROUNDS - 1, list[int](), list[int]()
@@ -244,7 +244,11 @@ def test_an_epoch_raised_by_hand_goes_on_by_gtids(
             assert again == list(range(again[0], 40))
             assert seen[-1] - 3 < again[0] <= seen[-1] + 1, "all of the last transaction, and nothing more, comes again"
         assert instance.store.latest.epoch == 1
-        assert poll(lambda: (cursor := instance.parts.books.meta.cursor(1)) is not None and cursor.position.epoch == 1)
+        assert poll(
+            lambda: (
+                (cursor := instance.components.meta_stores.meta.cursor(1)) is not None and cursor.position.epoch == 1
+            )
+        )
     (tmp_path / "default" / "source.json").unlink()
     with pytest.raises(MetaError, match=r"client 1 is .*this log is of epoch 0: with `penstock position set`"):
         instance_of(mariadb, **settings).start()
@@ -255,7 +259,7 @@ def test_a_cursor_ahead_of_the_log_is_named(mariadb: DatabaseServer, tmp_path: P
     with running(mariadb, data_dir=tmp_path) as instance:
         for client in (1, 2):
             instance.clients.subscribe(client)
-    with KeptMeta("default", FileKeeper("default", tmp_path), period_s=None) as meta:
+    with PersistentMetaManager("default", FileMetaBackend("default", tmp_path), period_s=None) as meta:
         meta.update_cursor(2, Cursor(Position("binlog.900000", 4)))
     with pytest.raises(PositionLostError, match=r"the cursor of client 2, binlog\.900000:4 is ahead of the log"):
         instance_of(mariadb, data_dir=tmp_path).start()
@@ -284,9 +288,9 @@ def test_what_was_purged_stops_only_those_who_need_it(
     assert poll(lambda: is_purged(server))
     insert(server, "d.t", range(70, 90))
     gap = r"no longer has what follows .*; missing are files .*; GTIDs 0-….*; the time from 20.* to 20"
-    with pytest.raises(PositionLostError, match=rf"{gap}.* where client 1, 2 goes on"):
+    with pytest.raises(PositionLostError, match=rf"{gap}.* where client 1, 2 resumes"):
         instance_of(server, **settings).start()
-    with KeptMeta("default", FileKeeper("default", tmp_path), period_s=None) as meta:
+    with PersistentMetaManager("default", FileMetaBackend("default", tmp_path), period_s=None) as meta:
         meta.update_cursor(2, Cursor(Position(last_file(server), 4)))
     with running(server, **settings) as instance:
         assert taken(instance, 89, client=2) == list(range(70, 90))

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from penstock.binlog.events.file import LogFile
-from penstock.inspect.statement import statements_in
+from penstock.binlog.events.statement import statements_in
 from penstock.model import Position, TableName
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import Change
-from penstock.schema.dialect import Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.history import SchemaHistory
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.testing import DatabaseServer
-from tests.integration.ddl_cases import altering, charsets, creating, keys, types
-from tests.integration.ddl_cases.topic import SERVERS, Topic
-from tests.integration.ddl_random import RandomDdl
-from tests.integration.ddl_server import FollowedServer, assert_same, quoted, shape_of
-from tests.integration.json_support import new_file
+from tests.support.ddl_cases import altering, charsets, creating, keys, types
+from tests.support.ddl_cases.topic import SERVERS, Topic
+from tests.support.ddl_random import RandomDdl
+from tests.support.ddl_server import FollowedServer, assert_same, quoted, shape_of
+from tests.support.json_support import new_file
 
 TOPICS = [topic for module in (types, charsets, creating, altering, keys) for topic in module.TOPICS]
 CASES = [(release, topic) for release in SERVERS for topic in TOPICS if topic.statements(release)]
@@ -73,10 +73,10 @@ def test_a_log_that_is_read_as_a_whole(release: str, request: pytest.FixtureRequ
     for statement in creating.DROPS.statements(release) + keys.FOREIGN.statements(release):
         followed.cursor.execute(statement.replace("{db}", followed.start))
     version, case, collation = followed.row("SELECT VERSION(), @@lower_case_table_names, @@collation_server")
-    catalogue = Catalogue(Server.of(version, case))
+    catalogue = Catalogue(ServerProfile.of(version, case))
     for block in LogFile(file, verify=True):
         for found in statements_in(block):
-            session = Session(SqlMode(found.sql_mode or 0), collation_server=collation)
+            session = SqlSession(SqlMode(found.sql_mode or 0), collation_server=collation)
             catalogue = catalogue.apply(found.text, found.database, session).catalogue
     server_shapes = followed.shapes()
     assert catalogue.tables() == sorted(server_shapes)
@@ -102,7 +102,7 @@ def test_a_history_that_begins_with_a_live_server(
     for statement in keys.KEYS.statements(release)[6:14]:
         followed.cursor.execute(statement.replace("{db}", followed.start))
     for number, found in enumerate(followed.log_since((file, offset)), start=1):
-        session = Session(SqlMode(found.sql_mode or 0), thread=found.thread, error=found.error)
+        session = SqlSession(SqlMode(found.sql_mode or 0), thread=found.thread, error=found.error)
         with SchemaHistory(tmp_path, first, snapshot_every=3) as history:
             history.record(Change(Position(file, offset + number), found.text, found.database, session))
     with SchemaHistory(tmp_path, first) as history:

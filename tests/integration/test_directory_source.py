@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
+from penstock.capture.position_resolver import PositionResolver
 from penstock.config import DirectorySettings
-from penstock.instance.place import Places
 from penstock.model import Position
 from penstock.source.directory import DirectoryStream
-from penstock.source.folder_origin import FolderOrigin
-from penstock.source.server_origin import ServerOrigin
+from penstock.source.folder_source import FolderSource
+from penstock.source.server_source import ServerSource
 from penstock.store import Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll, source_of
-from tests.integration.scenario.captured import end_of
-from tests.integration.scenario.folder import copied, working
-from tests.integration.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
+from tests.support.capture import end_of, execute, poll, source_of
+from tests.support.scenario.folder import copied, working
+from tests.support.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
 
 KINDS = ("mariadb", "mariadb11", "mysql9")
 
@@ -72,12 +71,12 @@ def test_places_are_those_of_the_server(server: DatabaseServer) -> None:
     execute(server, "SET SESSION timestamp = 1900000000", "INSERT INTO d.a (n) VALUES (1)")
     middle = end_of(server)
     execute(server, "FLUSH BINARY LOGS", "INSERT INTO d.a (n) VALUES (2)")
-    origin, end = FolderOrigin(DirectorySettings(path=str(server.data))), end_of(server)
-    log, live = Places(origin, 0, 0), ServerOrigin(source_of(server))
-    assert origin.look().oldest == Position(log_files(server.data)[0].name, 4)
+    origin, end = FolderSource(DirectorySettings(path=str(server.data))), end_of(server)
+    log, live = PositionResolver(origin, 0, 0), ServerSource(source_of(server))
+    assert origin.inventory().oldest == Position(log_files(server.data)[0].name, 4)
     assert origin.sizes().keys() == live.sizes().keys()
     for file in origin.sizes():
-        assert origin.mark_of(file) == live.mark_of(file)
+        assert origin.file_identity(file) == live.file_identity(file)
         assert origin.previous_gtids(file) == live.previous_gtids(file)
     assert poll(lambda: origin.end() == end_of(server))  # MariaDB adds words of its own some time after
     assert origin.end().gtids == end.gtids
@@ -85,6 +84,6 @@ def test_places_are_those_of_the_server(server: DatabaseServer) -> None:
     assert middle.gtids is not None
     (last,) = middle.gtids.ranges.items() if not middle.gtids.is_mariadb else [("", ((0, 0),))]
     gtid = middle.gtids.text if middle.gtids.is_mariadb else f"{last[0]}:{last[1][-1][1]}"
-    found, theirs = (places.find(Start.after_gtid(gtid)) for places in (log, Places(live, 0, 0)))
+    found, theirs = (resolver.find(Start.after_gtid(gtid)) for resolver in (log, PositionResolver(live, 0, 0)))
     assert found == theirs
     assert found.gtids == theirs.gtids == middle.gtids

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.coordinate import Fence, Running, Session
+from penstock.coordinate import Election, Fence, SessionManager
 from penstock.errors import FencedError
 from penstock.instance import Instance, InstanceState
 from penstock.store import BatchSize, Start
@@ -23,11 +23,11 @@ CLIENT = 1001
 
 
 class Server:
-    def __init__(self, session: Session, address: str, settings: Any) -> None:
+    def __init__(self, session: SessionManager, address: str, settings: Any) -> None:
         self.session, self.settings = session, settings
         self.instance: Instance | None = None
         self.epochs: list[int] = []
-        self.running = Running(session, settings.destination, address, self._start, self._stop)
+        self.running = Election(session, settings.destination, address, self._start, self._stop)
 
     def _start(self, fence: Fence) -> None:
         instance = Instance(self.settings, jitter=lambda: 0)
@@ -61,7 +61,7 @@ def servers(request: pytest.FixtureRequest, zookeeper: ZooKeeper, tmp_path: Path
     with ExitStack() as stack:
 
         def server(address: str) -> Server:
-            session = Session(zookeeper.hosts, session_s=3.0)
+            session = SessionManager(zookeeper.hosts, session_s=3.0)
             stack.callback(session.close)
             session.start()
             made = Server(session, address, settings)
@@ -95,8 +95,8 @@ def test_one_whose_lease_is_out_acks_nothing(servers: list[Server]) -> None:
     assert first.instance is not None
     fence = first.running.fence
     assert fence is not None
-    assert fence.hold is not None
-    fence.hold.end()  # as if the clock had said so
+    assert fence.guard is not None
+    fence.guard.end()  # as if the clock had said so
     clients = first.instance.clients
     if first.instance.settings.meta_kind == "zookeeper":
         with pytest.raises(FencedError, match="has ended, another may run by now"):

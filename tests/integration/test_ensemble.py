@@ -1,7 +1,6 @@
 """Two servers with three ZooKeepers: one of these may die, the leader too. Without a quorum nobody serves."""
 
 import os
-import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -10,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import DatabaseServer, poll_until
-from tests.capture import execute
-from tests.integration.cluster import SESSION_S, Prober, check_one_at_a_time, probing, servers
-from tests.integration.cluster_work import OwnReader, Work
 from tests.services.zookeeper import Ensemble, EnsembleMember, ZooKeeperService
+from tests.support.capture import execute
+from tests.support.cluster import SESSION_S, Prober, check_one_at_a_time, probing, servers
+from tests.support.cluster_work import OwnReader, Work
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.timeout(300)]
 LEASE_S = SESSION_S * 2 / 3
@@ -35,11 +34,6 @@ def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     name = f"{database(mariadb)}.t"
     execute(mariadb, f"CREATE TABLE {name} (id INT PRIMARY KEY)")
     return name
-
-
-@pytest.fixture
-def destination() -> str:
-    return f"d{secrets.token_hex(4)}"
 
 
 def leader_of(ensemble: Ensemble) -> EnsembleMember:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
 import pytest
 
@@ -16,9 +15,9 @@ from penstock.errors import ConfigurationError
 from penstock.filter import BlockFilter
 from penstock.model import Position, TableName
 from penstock.server import Server
-from penstock.source import BinlogStream, connect, current_position
+from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
+from tests.support.capture import end_of, execute, source_of
 from tests.twins import filter as twin
 
 _ROWS = {"WRITE": "insert", "UPDATE": "update", "DELETE": "delete"}
@@ -28,11 +27,6 @@ _STATEMENT = re.compile(r"(?:CREATE|ALTER|DROP|RENAME|TRUNCATE) TABLE (.*)", re.
 @pytest.fixture(params=("mariadb", "mariadb11", "mysql80", "mysql9"))
 def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
-
-
-def end_of(server: DatabaseServer) -> Position:
-    with closing(connect(source_of(server))) as connection:
-        return current_position(connection, source_of(server))
 
 
 def blocks_between(server: DatabaseServer, start: Position, end: Position) -> Iterator[Block]:

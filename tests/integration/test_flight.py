@@ -21,12 +21,21 @@ from penstock.binlog.events.block import Block
 from penstock.client import Connection
 from penstock.client.changes import Changes, Subscription
 from penstock.config import FilterSettings, InstanceSettings, ServerSettings
-from penstock.errors import MetaError, PenstockError, PositionLostError, ProtocolError, SchemaError
+from penstock.errors import (
+    ConfigurationError,
+    MetaError,
+    PenstockError,
+    PositionLostError,
+    ProtocolError,
+    SchemaError,
+    ServerUnavailableError,
+)
 from penstock.model import Position
 from penstock.server import Server
 from penstock.testing import DatabaseServer, free_port
-from tests.capture import execute, poll, source_of
-from tests.integration.papers import Papers
+from tests.support.capture import end_of, execute, poll, source_of
+from tests.support.certificates import Certificates
+from tests.support.stalls import wait_until_stalled
 
 SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
@@ -255,7 +264,7 @@ def test_a_wrong_ticket_is_refused_in_one_line(
     with serving(mariadb, filter={"deny": "mysql\\..*"}) as running:
         link = Link(Address(running.address))
         with pytest.raises(error, match=text) as caught:
-            link.call_once(link.get(json.dumps(request_).encode()).read_chunk)
+            link.get(json.dumps(request_).encode()).read_chunk()
         assert "\n" not in str(caught.value)
         assert "Traceback" not in str(caught.value)
         link.close()
@@ -291,7 +300,7 @@ def test_a_stream_goes_on_after_the_server_was_restarted(mariadb: DatabaseServer
 
 def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there:
-        with there.subscribe(7, f"{schema}\\..*", f"{schema}.t") as first:
+        with there.subscribe(7, filter=f"{schema}\\..*", tables=[f"{schema}.t"]) as first:
             execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
             assert values(rows_of(first, 1), "id") == [("insert", 1)]
             first.ack()
@@ -299,7 +308,7 @@ def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema
             assert values(rows_of(first, 1), "id") == [("insert", 2)]
             first.rollback()
             assert values(rows_of(first, 1), "id") == [("insert", 2)]
-        with there.subscribe(7, f"{schema}\\..*", f"{schema}.t") as second:
+        with there.subscribe(7, filter=f"{schema}\\..*", tables=[f"{schema}.t"]) as second:
             assert values(rows_of(second, 1), "id") == [("insert", 2)]
             second.ack()
             with pytest.raises(MetaError, match="no batch"):
@@ -318,7 +327,7 @@ def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema
 
 def test_the_last_stream_of_a_client_counts(mariadb: DatabaseServer, schema: str) -> None:
     with serving(mariadb) as running, connection(running) as there:
-        old = there.subscribe(7, f"{schema}\\..*")
+        old = there.subscribe(7, filter=f"{schema}\\..*")
         ended = list[PenstockError]()
 
         def follow(subscription: Subscription) -> None:
@@ -329,7 +338,7 @@ def test_the_last_stream_of_a_client_counts(mariadb: DatabaseServer, schema: str
 
         thread = threading.Thread(target=follow, args=(old,))
         thread.start()
-        new = there.subscribe(7, f"{schema}\\..*")
+        new = there.subscribe(7, filter=f"{schema}\\..*")
         thread.join(30)
         assert "another stream" in str(ended[0])
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
@@ -378,14 +387,33 @@ def test_a_part_of_a_transaction_that_comes_again_is_left_out(
         fast.close()
 
 
-def test_a_server_stops_although_a_reader_does_not_read(mariadb: DatabaseServer, schema: str) -> None:
+def test_a_server_stops_although_a_reader_does_not_read(
+    mariadb: DatabaseServer, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     execute(mariadb, f"ALTER TABLE {schema}.t MODIFY v LONGTEXT")
     with serving(mariadb) as running, closing(fl.connect(f"grpc://{running.address}")) as client:
+        flight, instance, sent_rows, streams = running.flight, running.instances["default"], list[int](), list[Any]()
+        assert flight is not None
+        original = flight._given
+
+        def watched(*given: Any) -> Iterator[Any]:
+            streams.append(original(*given))
+            for piece in streams[-1]:
+                sent_rows.append(piece[0].num_rows)
+                yield piece
+
+        def sent_while_waiting() -> int | None:
+            """How many rows were sent, when there are more and gRPC does not take them."""
+            return sum(sent_rows) if streams[-1].gi_suspended and sum(sent_rows) < 30 else None
+
+        monkeypatch.setattr(flight, "_given", watched)
         stream = client.do_get(fl.Ticket(f"{schema}.t"))
         stream.read_chunk()
         for number in range(30):
             execute(mariadb, f"INSERT INTO {schema}.t VALUES ({number}, REPEAT('x', 1048576), 1)")
-        time.sleep(1)
+        end = end_of(mariadb)
+        assert poll(lambda: instance.store.latest >= end)
+        assert wait_until_stalled(sent_while_waiting), sent_rows
         begun = time.monotonic()
         running.stop()
         assert time.monotonic() - begun < 20
@@ -426,14 +454,14 @@ def test_an_ack_that_comes_too_late_is_no_error(mariadb: DatabaseServer, schema:
     flight = {"port": free_port()}
     with serving(mariadb, flight) as running:
         there = connection(running)
-        changes = there.subscribe(7, f"{schema}\\..*", f"{schema}.t")
+        changes = there.subscribe(7, filter=f"{schema}\\..*", tables=[f"{schema}.t"])
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
         assert len(rows_of(changes, 1)) == 1
         start = running.instances["default"].store.first
     changes.ack()
     with serving(mariadb, flight, start=f"{start.file}:{start.offset}") as running:
         with connection(running) as other:
-            other.subscribe(7, f"{schema}\\..*", start=start).close()
+            other.subscribe(7, filter=f"{schema}\\..*", start=start).close()
         changes.ack()
         assert values(rows_of(changes, 1), "id") == [("insert", 1)]
         changes.ack()
@@ -468,16 +496,29 @@ def test_only_a_token_lets_in(mariadb: DatabaseServer, schema: str) -> None:
 
 
 def test_tls_is_spoken_where_there_is_a_certificate(mariadb: DatabaseServer, schema: str, tmp_path: Path) -> None:
-    papers = Papers(tmp_path / "papers", "127.0.0.1")
-    flight = {"tls_cert": papers.cert, "tls_key": papers.key, "tokens": {"lake": "s3cret"}}
+    certificates = Certificates(tmp_path / "certificates", "127.0.0.1")
+    flight = {"tls_cert": certificates.cert, "tls_key": certificates.key, "tokens": {"lake": "s3cret"}}
     with serving(mariadb, flight) as running:
         url = f"grpc+tls://{running.address}"
-        with penstock.connect(url, token="s3cret", tls_ca=str(papers.ca)) as there:
+        with penstock.connect(url, token="s3cret", tls_ca=str(certificates.ca)) as there:
             assert f"{schema}.t" in there.tables()
-        with penstock.connect(f"grpc://{running.address}", token="s3cret") as there, pytest.raises(PenstockError):
+        plain = penstock.connect(f"grpc://{running.address}", token="s3cret", patience_s=0.5)
+        with plain as there, pytest.raises(ServerUnavailableError, match="TLS at both"):
             there.positions()
-        with penstock.connect(url, token="s3cret") as there, pytest.raises(PenstockError):
-            there.positions()  # of a certificate that nobody knows
+        with (
+            penstock.connect(url, token="s3cret") as there,
+            pytest.raises(ConfigurationError, match="is not trusted: name the CA"),
+        ):
+            there.positions()
+
+
+def test_tls_at_a_port_without_it_is_said_at_once(mariadb: DatabaseServer) -> None:
+    with (
+        serving(mariadb, {}) as running,
+        penstock.connect(f"grpc+tls://{running.address}") as there,
+        pytest.raises(ConfigurationError, match="does not speak TLS"),
+    ):
+        there.positions()
 
 
 def test_streams_are_counted_and_end_with_their_readers(mariadb: DatabaseServer, schema: str) -> None:

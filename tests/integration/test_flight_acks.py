@@ -13,7 +13,7 @@ from penstock.client import Connection
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.server import Server
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll, source_of
+from tests.support.capture import end_of, execute, poll, source_of
 
 ROWS = 12
 
@@ -38,11 +38,12 @@ def connected(source: DatabaseServer, **instance: Any) -> Iterator[tuple[Connect
 
 def write(source: DatabaseServer, running: Server, schema: str) -> None:
     """Each row is a transaction, and a block of its own, since it is captured before the next one is written."""
+    store = running.instances["default"].store
     for number in range(ROWS):
-        execute(source, f"INSERT INTO {schema}.t VALUES ({number}, REPEAT('x', 100000))")
-        before = running.instances["default"].store.latest
-        execute(source, f"INSERT INTO {schema}.other VALUES ({number})")
-        assert poll(lambda before=before: running.instances["default"].store.latest > before)
+        for statement in (f"t VALUES ({number}, REPEAT('x', 100000))", f"other VALUES ({number})"):
+            execute(source, f"INSERT INTO {schema}.{statement}")
+            end = end_of(source)
+            assert poll(lambda end=end: store.latest >= end)
 
 
 @pytest.mark.parametrize("tables", [["t"], []])
@@ -50,12 +51,12 @@ def test_a_reader_that_restarts_after_every_batch_gets_on(
     mariadb: DatabaseServer, schema: str, tables: list[str]
 ) -> None:
     with connected(mariadb) as (there, running):
-        there.subscribe(7, f"{schema}\\..*").close()
+        there.subscribe(7, filter=f"{schema}\\..*").close()
         write(mariadb, running, schema)
         found, cursors = list[int](), list[int]()
         while ROWS - 1 not in found:
             assert len(cursors) <= 2 * ROWS, found
-            with there.subscribe(7, f"{schema}\\..*", *(f"{schema}.{name}" for name in tables)) as changes:
+            with there.subscribe(7, filter=f"{schema}\\..*", tables=[f"{schema}.{name}" for name in tables]) as changes:
                 batch = next(iter(changes))
                 changes.ack()
             found += _ids(batch, schema)
@@ -67,7 +68,7 @@ def test_a_reader_that_restarts_after_every_batch_gets_on(
 
 def test_every_batch_of_events_has_its_number(mariadb: DatabaseServer, schema: str) -> None:
     with connected(mariadb) as (there, running):
-        there.subscribe(7, f"{schema}\\..*").close()
+        there.subscribe(7, filter=f"{schema}\\..*").close()
         write(mariadb, running, schema)
         with fl.connect(f"grpc://{running.address}") as client:
             stream = client.do_get(fl.Ticket(b'{"client": 7, "form": "raw"}'))
@@ -81,7 +82,7 @@ def test_every_batch_of_events_has_its_number(mariadb: DatabaseServer, schema: s
 
 
 def test_what_a_reader_sees_nothing_of_is_acked_for_it(mariadb: DatabaseServer, schema: str) -> None:
-    with connected(mariadb) as (there, running), there.subscribe(7, "", f"{schema}.t") as changes:
+    with connected(mariadb) as (there, running), there.subscribe(7, tables=[f"{schema}.t"]) as changes:
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a')")
         batches = iter(changes)
         assert next(batches).column("id").to_pylist() == [1]

@@ -12,7 +12,7 @@ import pytest
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.server import Server
 from penstock.testing import DatabaseServer
-from tests.capture import source_of
+from tests.support.capture import source_of
 
 HUGE = 1 << 70
 PLACE = {"epoch": 0, "file": "binlog.000001", "offset": 4}

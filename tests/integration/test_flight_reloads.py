@@ -13,14 +13,15 @@ from penstock.client import FlightClient
 from penstock.client.changes import Subscription
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.errors import PenstockError
-from penstock.instance.following import following
+from penstock.instance.tail_reader import open_tail
 from penstock.model import TableName
 from penstock.server import Server
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer, free_port
-from tests.capture import execute, instance_of, poll, source_of
+from tests.support.capture import execute, instance_of, poll, source_of
 
-STREAMS, RELOADS, ROWS = 4, 6, 5000
+STREAMS, RELOADS = 4, 6
+LAST = 1_000_000_000  # the last row: a number that no writer reaches, however fast it is
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_an_instance_that_stops_while_its_reader_is_busy_is_no_error_of_the_read
     instance = instance_of(mariadb)
     instance.start()
     try:
-        with following(instance, Start.latest()) as follower:
+        with open_tail(instance, Start.latest()) as follower:
             execute(mariadb, f"INSERT INTO {table} VALUES (1)")
             batches = follower.batches(lambda: False)
             assert any(batch is not None for batch in batches)
@@ -77,7 +78,7 @@ class Reader(threading.Thread):
                 self.ids += batch.column("id").to_pylist()
                 if isinstance(self.changes, Subscription):
                     self.changes.ack()
-                if self.ids and self.ids[-1] == ROWS:
+                if self.ids and self.ids[-1] == LAST:
                     return
         except Exception as error:  # noqa: BLE001 - the test looks at it
             self.error = error
@@ -89,7 +90,7 @@ def test_streams_resume_after_reloads(mariadb: DatabaseServer, table: str) -> No
     running.start()
     connections = [penstock.connect(f"grpc://{running.address}") for _ in range(STREAMS + 1)]
     streams: list[Any] = [connection.changes(table) for connection in connections[:-1]]
-    subscription = connections[-1].subscribe(7, "", table)
+    subscription = connections[-1].subscribe(7, tables=[table])
     readers = [Reader(stream) for stream in (*streams, subscription)]
     written = 0
     try:
@@ -100,11 +101,11 @@ def test_streams_resume_after_reloads(mariadb: DatabaseServer, table: str) -> No
         def write() -> None:
             nonlocal written
             with mariadb.connect() as connection, connection.cursor() as cursor:
-                while not stopping.is_set():
+                while not stopping.wait(0.001):
                     written += 1
                     cursor.execute(f"INSERT INTO {table} VALUES ({written})")
                     connection.commit()
-                cursor.execute(f"INSERT INTO {table} VALUES ({ROWS})")
+                cursor.execute(f"INSERT INTO {table} VALUES ({LAST})")
                 connection.commit()
 
         writer = threading.Thread(target=write, daemon=True)
@@ -119,7 +120,7 @@ def test_streams_resume_after_reloads(mariadb: DatabaseServer, table: str) -> No
         for reader in readers:
             reader.join(60)
             assert reader.error is None
-        wanted = [*range(1, written + 1), ROWS]
+        wanted = [*range(1, written + 1), LAST]
         assert [reader.ids == wanted for reader in readers[:-1]] == [True] * STREAMS
         # What a subscription had got and not acked when the instance went comes again.
         assert sorted(set(readers[-1].ids)) == wanted

@@ -16,10 +16,10 @@ from penstock.instance import Instance
 from penstock.model import Position, TableName
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import changes_until, execute, instance_of, poll
-from tests.integration.scenario.captured import Reading, Taker, end_of
-from tests.integration.scenario.folder import copied, whole_copy, working
-from tests.integration.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
+from tests.support.capture import changes_until, end_of, execute, instance_of, poll
+from tests.support.scenario.captured import Reading, Taker
+from tests.support.scenario.folder import copied, whole_copy, working
+from tests.support.scenario.server_log import ANNOTATE, Event, events_between, events_of, keep_all, log_files
 
 KINDS = ("mariadb", "mariadb11", "mysql9")
 
@@ -64,9 +64,9 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
     folder, reading = tmp_path / "copy", Reading()
     folder.mkdir()
     first = Position(log_files(server.data)[0].name, 4)
-    how = {"data_dir": tmp_path / "data", "start": "first", "store": {"kind": "file"}}
+    how = {"data_dir": tmp_path / "data", "start": "earliest", "store": {"kind": "file"}}
     with (
-        running(instance_of(server, start="first", store={"kind": "mixed"}, data_dir=tmp_path / "live")) as live,
+        running(instance_of(server, start="earliest", store={"kind": "mixed"}, data_dir=tmp_path / "live")) as live,
         copied(server, folder),
         working(server) as workload,
     ):
@@ -115,7 +115,7 @@ def test_it_begins_where_the_server_would(server: DatabaseServer, tmp_path: Path
         workload.write(20)
     end = whole_copy(server, tmp_path)
     assert middle.gtids is not None
-    kinds = ("first", "latest", str(middle), middle.gtids.text, f"{when:%Y-%m-%d %H:%M:%S}", None)
+    kinds = ("earliest", "latest", str(middle), middle.gtids.text, f"{when:%Y-%m-%d %H:%M:%S}", None)
     for start in kinds:
         with running(instance_of(server, start=start)) as live:
             expected = live.store.first
@@ -159,9 +159,9 @@ def test_rows_and_tables_of_a_folder(server: DatabaseServer, tmp_path: Path) -> 
     )
     end = whole_copy(server, tmp_path)
     with (
-        running(instance_of(server, start="first")) as live,
+        running(instance_of(server, start="earliest")) as live,
         running(folder_instance(tmp_path, start="latest")) as late,
-        running(folder_instance(tmp_path, start="first")) as instance,
+        running(folder_instance(tmp_path, start="earliest")) as instance,
     ):
         assert poll(lambda: instance.store.latest >= end)
         name = TableName("shop", "t")
@@ -181,7 +181,7 @@ def test_from_a_server_to_its_files_and_back(server: DatabaseServer, tmp_path: P
         for is_folder in (False, True, False, True):
             workload.write(40)
             keep_all(server, folder)
-            how = {"data_dir": data, "destination": "folder", "start": "first"}
+            how = {"data_dir": data, "destination": "folder", "start": "earliest"}
             source = folder_instance(folder, **how) if is_folder else instance_of(server, **how)
             with running(source) as instance:
                 taker = Taker(instance, reading)
@@ -200,7 +200,7 @@ def test_a_purged_file_by_policy(server: DatabaseServer, tmp_path: Path, policy:
     with working(server) as workload:
         workload.write(20)
         keep_all(server, folder)
-        with running(folder_instance(folder, data_dir=data, start="first")) as instance:
+        with running(folder_instance(folder, data_dir=data, start="earliest")) as instance:
             reading = Reading()
             taker = Taker(instance, reading)
             taker.start()
@@ -235,8 +235,8 @@ def test_a_folder_in_memory(server: DatabaseServer, tmp_path: Path) -> None:
     for path in log_files(tmp_path):
         files.pipe(f"{url}/{path.name}", path.read_bytes())
     with (
-        running(folder_instance(url, start="first")) as remote,
-        running(folder_instance(tmp_path, start="first")) as local,
+        running(folder_instance(url, start="earliest")) as remote,
+        running(folder_instance(tmp_path, start="earliest")) as local,
     ):
         assert poll(lambda: min(remote.store.latest, local.store.latest) >= end)
         assert read(remote, remote.oldest(), end) == read(local, local.oldest(), end)

@@ -10,11 +10,11 @@ import pytest
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import decode_rows
 from penstock.errors import PenstockError
+from penstock.group.group import Group, GroupBatch
 from penstock.instance import Instance, InstanceState
-from penstock.instance.group import Group, GroupBatch
 from penstock.store import BatchSize
 from penstock.testing import DatabaseServer
-from tests.capture import execute, instance_of, poll, source_of
+from tests.support.capture import execute, instance_of, poll, source_of
 
 CLIENT = 7
 SIZE = BatchSize(50)
@@ -55,8 +55,8 @@ def running(group: Group) -> Iterator[Group]:
 
 def insert(server: DatabaseServer, numbers: range, second: int) -> None:
     """A transaction per second, which is what it says."""
-    for number in numbers:
-        execute(server, f"SET timestamp = {second + number}", f"INSERT INTO d.t VALUES ({number})")
+    pairs = [(f"SET timestamp = {second + number}", f"INSERT INTO d.t VALUES ({number})") for number in numbers]
+    execute(server, *(statement for pair in pairs for statement in pair))
 
 
 def taken(group: Group, count: int) -> list[tuple[str, int]]:

@@ -1,15 +1,14 @@
 """A log asked for by GTIDs: what comes is what a file and an offset give, from each transaction on."""
 
 from collections.abc import Callable
-from contextlib import closing
 
 import pytest
 
 from penstock.binlog.events.gtid import render_gtids
 from penstock.model import GtidSet, Position
-from penstock.source import BinlogStream, connect, current_position
+from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
+from tests.support.capture import end_of, execute, source_of
 
 SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 
@@ -17,11 +16,6 @@ SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 @pytest.fixture(params=SOURCES)
 def server(request: pytest.FixtureRequest) -> DatabaseServer:
     return request.getfixturevalue(request.param)
-
-
-def end_of(server: DatabaseServer) -> Position:
-    with closing(connect(source_of(server))) as connection:
-        return current_position(connection, source_of(server))
 
 
 def gtids_between(server: DatabaseServer, start: Position, end: Position, *, by_gtids: bool) -> list[str]:

@@ -14,11 +14,11 @@ from penstock.binlog.events.layout import Entry
 from penstock.config import FilterSettings
 from penstock.errors import PositionLostError, SchemaError
 from penstock.instance import Instance, InstanceState
-from penstock.model import GtidSet, Position
-from penstock.source import BinlogStream, connect, current_position
+from penstock.model import GtidSet
+from penstock.source import BinlogStream
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import changes_until, execute, instance_of, poll, source_of
+from tests.support.capture import changes_until, end_of, execute, instance_of, poll, source_of
 
 SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
@@ -43,12 +43,6 @@ def running(server: DatabaseServer, **changes: Any) -> Iterator[Instance]:
         yield instance
     finally:
         instance.stop()
-
-
-def end_of(server: DatabaseServer) -> Position:
-    source = source_of(server)
-    with connect(source) as connection:
-        return current_position(connection, source)
 
 
 def insert(server: DatabaseServer, table: str, *ids: int) -> None:
@@ -162,7 +156,7 @@ def test_it_begins_with_the_log(private_server: Callable[..., Any], kind: str) -
     insert(server, "d.t", 1, 2)
     execute(server, "FLUSH BINARY LOGS")
     insert(server, "d.t", 3)
-    for text in ("-1h", "first"):
+    for text in ("-1h", "earliest"):
         assert begun_at(server, "d.t", text, 3) == [1, 2, 3], text
 
 
@@ -212,14 +206,14 @@ def test_how_long_the_log_is_kept_is_watched(
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY, v TEXT)")
     with running(server, retention_warning_h=9.9999) as instance:
         instance.clients.subscribe(1, "", Start.latest())
-        watchdog: Any = instance.parts.watchdog
+        watchdog: Any = instance.components.watchdog
         assert watchdog.check_retention() == pytest.approx(10, abs=0.01), "of the file that is written"
         insert(server, "d.t", 1)
         execute(server, "FLUSH BINARY LOGS")
         insert(server, "d.t", 2)
         time.sleep(2.5)
         assert watchdog.check_retention() < 9.9999, "from the end of a file on its time runs"
-        assert "the log is kept for 10.0 more hours from where it is needed" in caplog.text
+        assert "source purges needed log soon hours=10.0 destination=" in caplog.text
         assert instance.status()["retention_hours_left"] < 10
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.binlog.values.json_text import render_json
 from penstock.testing import DatabaseServer
-from tests.integration.json_support import new_file, printed, random_double, random_value
+from tests.support.json_support import new_file, printed, random_double, random_value
 from tests.twins.json_rows import JSON, LONG, images
 
 NewDatabase = Callable[[DatabaseServer], str]

@@ -21,12 +21,12 @@ from penstock.model import TableName
 from penstock.render.canal import Entries, Rendering
 from penstock.schema.declared import declared_types
 from penstock.server import Server
-from penstock.spark.layout import StreamLayout
+from penstock.spark.layout import TableLayout
 from penstock.spark.options import ReadOptions
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
-from tests.integration.json_support import new_file
-from tests.integration.json_updates import random_update, start_document
+from tests.support.capture import execute, source_of
+from tests.support.json_support import new_file
+from tests.support.json_updates import random_update, start_document
 
 NewDatabase = Callable[[DatabaseServer], str]
 RELEASES = ("mysql80", "mysql9")
@@ -74,7 +74,7 @@ def test_the_sql_of_random_changes_does_the_same_again(
                 sets, parameters = random_update(chance, texts)
             cursor.execute(f"UPDATE parts SET {sets} WHERE id = {number}", [count, *parameters])
         expected = documents(cursor, "parts")
-        sql = run(file, "--table", f"{name}.parts", "--format", "sql")
+        sql = run(file, "--table", f"{name}.parts", "--output", "sql")
         functions = ("JSON_REPLACE(", "JSON_INSERT(", "JSON_REMOVE(", "JSON_ARRAY_INSERT(", "DECIMAL(", "TIMESTAMP'")
         assert min(sql.count(function) for function in functions) > 5
         replay(server, sql.replace("`parts`", "`copy`"))
@@ -113,7 +113,7 @@ SEVERAL = [
 
 def test_sql(small: tuple[Path, str]) -> None:
     file, name = small
-    lines = [line for line in run(file, "--table", f"{name}.pj", "--format", "sql").splitlines() if "UPDATE" in line]
+    lines = [line for line in run(file, "--table", f"{name}.pj", "--output", "sql").splitlines() if "UPDATE" in line]
     assert lines == [
         f"UPDATE `{name}`.`pj` SET `n`=1, `j`=JSON_REPLACE(`j`, '$.a', 4) WHERE `id`=1;",
         f"UPDATE `{name}`.`pj` SET `j`=JSON_REMOVE(JSON_ARRAY_INSERT(JSON_INSERT(`j`, '$.b', 'it''s'),"
@@ -124,24 +124,24 @@ def test_sql(small: tuple[Path, str]) -> None:
 
 def test_json_lines(small: tuple[Path, str]) -> None:
     file, name = small
-    first, second, third = map(json.loads, run(file, "--table", f"{name}.pj", "--format", "json").splitlines())
+    first, second, third = map(json.loads, run(file, "--table", f"{name}.pj", "--output", "json").splitlines())
     assert (first["after"], first["partial"]) == ({"n": 1}, {"j": REPLACED})
     assert (second["after"], second["partial"]) == ({}, {"j": SEVERAL})
     assert third["after"] == {"n": 7}
     assert "partial" not in third
-    unshown = run(file, "--table", f"{name}.pj", "--format", "json", "--without", "j")
+    unshown = run(file, "--table", f"{name}.pj", "--output", "json", "--without", "j")
     assert "partial" not in unshown
 
 
 def test_tables_and_terminal(small: tuple[Path, str], tmp_path: Path) -> None:
     file, name = small
     flat = [{"column": "j", "value": None, **one} for one in SEVERAL]
-    rows = run(file, "--table", f"{name}.pj", "--format", "csv").splitlines()
+    rows = run(file, "--table", f"{name}.pj", "--output", "csv").splitlines()
     assert rows[0].endswith(",_absent,_partial")
     assert rows[1].endswith(",")
     partial = json.loads(rows[4].rpartition(',"[{')[2].join(['"[{', ""]).strip('"').replace('""', '"'))
     assert partial == [{"column": "j", **one} for one in SEVERAL]
-    run(file, "--table", f"{name}.pj", "--format", "arrow", "--output", str(tmp_path / "rows.arrow"))
+    run(file, "--table", f"{name}.pj", "--output", "arrow", "--to", str(tmp_path / "rows.arrow"))
     found = pa.ipc.open_file(tmp_path / "rows.arrow").read_all().to_pylist()
     shown = [{**one, "value": one["value"] and json.loads(one["value"])} for one in found[3]["_partial"]]
     assert shown == flat
@@ -149,8 +149,8 @@ def test_tables_and_terminal(small: tuple[Path, str], tmp_path: Path) -> None:
     assert found[1]["_absent"] == ["id", "j"]
     assert found[1]["_changed"] == ["j", "n"]
     assert found[1]["j"] is None
-    run(file, "--table", f"{name}.pj", "--format", "parquet", "--output", str(tmp_path / "rows.parquet"))
-    words = run(file, "--table", f"{name}.pj", "--format", "table")
+    run(file, "--table", f"{name}.pj", "--output", "parquet", "--to", str(tmp_path / "rows.parquet"))
+    words = run(file, "--table", f"{name}.pj", "--output", "text")
     assert "j: replace $.a 4" in words
     assert 'insert $.b "it\'s", array_insert $."it\\\'s"[5] 1.50, remove $.a' in words
 
@@ -168,7 +168,7 @@ def test_a_way_back_is_refused(mysql9: DatabaseServer, database: NewDatabase) ->
         LOOSE,
         f"UPDATE {table} SET j = JSON_SET(j, '$.a', 4) WHERE id = 1",
     )
-    assert "JSON_REPLACE(`j`, '$.a', 4) WHERE `id`=1;" in run(file, "--table", table, "--format", "sql")
+    assert "JSON_REPLACE(`j`, '$.a', 4) WHERE `id`=1;" in run(file, "--table", table, "--output", "sql")
     result = CliRunner().invoke(app, ["binlog", str(file), "--table", table, "--flashback"])
     assert "changes parts of the JSON document in column j" in str(result.exception)
 
@@ -191,7 +191,7 @@ def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> N
 
     def read(**options: str) -> list[dict[str, Any]]:
         chosen = ReadOptions.of({"server": "h:1", "table": str(table), **options})
-        layout = StreamLayout(chosen, {table: table_fields(schema)})
+        layout = TableLayout(chosen, {table: table_fields(schema)})
         return [row for block in LogFile(file) for batch in layout.batches(block) for row in batch.to_pylist()]
 
     with pytest.raises(PenstockError, match="the option partialJson"):

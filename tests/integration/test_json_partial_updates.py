@@ -11,8 +11,8 @@ import pytest
 from penstock.binlog.values.json_format import JsonError, JsonFault
 from penstock.binlog.values.json_patch import patch_json
 from penstock.testing import DatabaseServer
-from tests.integration.json_support import new_file, printed
-from tests.integration.json_updates import random_update, start_document
+from tests.support.json_support import new_file, printed
+from tests.support.json_updates import random_update, start_document
 from tests.twins.json_rows import JSON, LONG, PARTIAL_UPDATE_ROWS, Field, Image, images
 
 NewDatabase = Callable[[DatabaseServer], str]

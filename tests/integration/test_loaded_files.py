@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
-from tests.integration.followed import following
 from tests.integration.test_canal_port import SOURCES, connected, listening
 from tests.integration.test_canal_statements import seen
+from tests.support.capture import execute, poll
+from tests.support.following import following
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 CONTENT = "1\tloaded-4711\n2\tloaded-4712\n"
@@ -88,7 +88,7 @@ def test_the_command_shows_it(server: DatabaseServer, schema: str, load: Callabl
         file = server.data / cursor.fetchall()[-1][0]
 
     def shown(kind: str) -> tuple[str, str]:
-        command = [PENSTOCK, "binlog", file, "--format", kind]
+        command = [PENSTOCK, "binlog", file, "--output", kind]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout, done.stderr
@@ -96,7 +96,7 @@ def test_the_command_shows_it(server: DatabaseServer, schema: str, load: Callabl
     lines = [json.loads(line) for line in shown("json")[0].splitlines()]
     (found,) = [line for line in lines if "LOAD DATA" in line.get("sql", "")]
     assert (found["type"], f"`{schema}`.`t`" in found["sql"] or f"{schema}.t" in found["sql"]) == ("statement", True)
-    assert "LOAD DATA" in shown("table")[0]
+    assert "LOAD DATA" in shown("text")[0]
     sql, warning = shown("sql")
     (line,) = [line for line in sql.splitlines() if "LOAD DATA" in line]
     assert line.startswith("-- LOAD DATA")

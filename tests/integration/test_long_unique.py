@@ -20,8 +20,8 @@ from penstock.render.json_rows import JsonRows
 from penstock.schema import live_schema
 from penstock.schema.declared import declared_types
 from penstock.testing import DatabaseServer
-from tests.capture import execute
-from tests.integration.json_support import new_file
+from tests.support.capture import execute
+from tests.support.json_support import new_file
 
 NewDatabase = Callable[[DatabaseServer], str]
 
@@ -66,9 +66,9 @@ def test_the_command_does_not_show_it(mariadb: DatabaseServer, database: NewData
     finally:
         execute(mariadb, "SET GLOBAL binlog_row_metadata = FULL")
     chosen = ["--table", rf"{schema}\.(t|u)"]
-    sql = run(mariadb, file, *chosen, "--format", "sql")
+    sql = run(mariadb, file, *chosen, "--output", "sql")
     assert "DB_ROW_HASH" not in sql
-    lines = [json.loads(line) for line in run(mariadb, file, *chosen, "--format", "json").splitlines()]
+    lines = [json.loads(line) for line in run(mariadb, file, *chosen, "--output", "json").splitlines()]
     assert [sorted(line.get("after", line.get("before"))) for line in lines] == [
         *[["b", "c", "id"]] * 3, *[["b", "db_row_hash_1"]] * 4
     ]  # fmt: skip

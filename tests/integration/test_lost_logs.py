@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +16,11 @@ from penstock.errors import PenstockError, PositionLostError
 from penstock.instance import Instance, InstanceState
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
-from tests.integration.followed import QUICK, dump_threads, fill, following, is_there, seen_after, table
-from tests.integration.replication import pair
-from tests.integration.scenario.captured import end_of
-from tests.integration.scenario.server_log import log_files
 from tests.integration.test_folder_instance_real import folder_instance, running
+from tests.support.capture import end_of, execute, poll
+from tests.support.following import QUICK, dump_threads, fill, following, is_there, seen_after, table
+from tests.support.replication import pair
+from tests.support.scenario.server_log import log_files
 
 XID = 16
 NO_GTIDS = {"gtid_mode": "OFF", "enforce_gtid_consistency": "ON"}
@@ -74,7 +74,7 @@ def test_a_copy_that_is_not_complete_is_waited_for(
     victim = next(path for path in copy(server, folder) if len(ends_of_transactions(path)) >= 9)
     whole = victim.read_bytes()
     victim.write_bytes(whole[: ends_of_transactions(victim)[4][where]])
-    with running(folder_instance(folder, start="first")) as instance:
+    with running(folder_instance(folder, start="earliest")) as instance:
         instance.clients.subscribe(1, "", Start.first())
         first = instance.store.first
         assert poll(lambda: "is not all there" in instance.states.present.reason), instance.states.present
@@ -94,7 +94,7 @@ def test_files_may_come_in_another_order(private_server: Servers, kind: str, tmp
     files = copy(server, folder)
     late = [path for path in files if ends_of_transactions(path)][1]
     late.rename(tmp_path / "late")
-    with running(folder_instance(folder, start="first")) as instance:
+    with running(folder_instance(folder, start="earliest")) as instance:
         first = instance.store.first
         assert poll(lambda: seen_after(instance, first) >= set(range(5)))
         time.sleep(1)
@@ -109,7 +109,7 @@ def test_a_hole_is_not_jumped_without_gtids(private_server: Servers, tmp_path: P
     folder = tmp_path / "copy"
     [path for path in copy(server, folder) if ends_of_transactions(path)][1].unlink()
     source = {"path": str(folder), "poll_s": 0.01, "patience_s": 0.2}
-    with running(folder_instance(folder, start="first", source=source)) as instance:
+    with running(folder_instance(folder, start="earliest", source=source)) as instance:
         assert poll(lambda: instance.failure is not None)
         assert "has no binlog" in str(instance.failure)
         assert "compare the data" in str(instance.failure)
@@ -121,7 +121,7 @@ def test_a_last_file_that_is_away_for_a_moment_comes_once(private_server: Server
     fill(server, range(10, 15))
     folder = tmp_path / "copy"
     last = copy(server, folder)[-1]
-    with running(folder_instance(folder, start="first", on_purged="latest")) as instance:
+    with running(folder_instance(folder, start="earliest", on_purged="latest")) as instance:
         instance.clients.subscribe(1, "", Start.first())
         end = end_of(server)
         assert poll(lambda: instance.store.latest >= end)
@@ -257,7 +257,9 @@ def test_a_time_before_the_log_is_named(private_server: Servers, caplog: pytest.
         assert "it is read from there" in caplog.text
 
 
-def test_a_source_that_came_back_during_a_pause_is_kept(private_server: Servers) -> None:
+def test_a_source_that_came_back_during_a_pause_is_kept(
+    private_server: Servers, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = pair(private_server, "mysql80")
     table(first)
     with following(first, second) as instance:
@@ -266,10 +268,13 @@ def test_a_source_that_came_back_during_a_pause_is_kept(private_server: Servers)
         assert poll(lambda: instance.store.latest >= end)
         instance.pause()
         assert poll(lambda: instance.state is InstanceState.PAUSED)
-        first.stop()
-        time.sleep(2)
+        first.kill()
+        assert poll(lambda: f"failures={QUICK.retries} " in caplog.text), "the source was not taken for dead"
         first.start()
-        time.sleep(1)
+        source, answered = instance.components.log.binlog_source, threading.Event()
+        ask = source.answers
+        monkeypatch.setattr(source, "answers", lambda *given: (ask(*given), answered.set()))
+        assert answered.wait(30), "nobody asked whether the source is there again"
         instance.resume()
         fill(first, range(3, 5))
         end = end_of(first)

@@ -13,14 +13,14 @@ from typer.testing import CliRunner, Result
 from penstock.cli import app
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError
 from penstock.instance import Instance
-from penstock.meta import Cursor, FileKeeper
+from penstock.meta import Cursor, FileMetaBackend
 from penstock.model import Position
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, instance_of
 from tests.services.zookeeper import ZooKeeper
+from tests.support.capture import execute, instance_of
 
-PLACES = ("at", "first", "latest", "gtid", "time")
+PLACES = ("at", "earliest", "latest", "gtid", "time")
 
 
 @pytest.fixture(params=["mariadb", "mariadb11", "mysql9"])
@@ -74,7 +74,7 @@ def printed(*arguments: object, answer: str = "") -> str:
 
 
 def cursor_in(folder: Path, client: int = 1001) -> Cursor | None:
-    records = FileKeeper("shop", folder).look()
+    records = FileMetaBackend("shop", folder).look()
     return next((record.cursor for record in records if record.client_id == client), None)
 
 
@@ -106,14 +106,14 @@ def test_a_client_goes_on_where_it_is_told(
     place = acked(server, table, tmp_path)
     instance = instance_of(server, destination="other")
     instance.start()
-    text = {"at": str(place), "first": "first", "latest": "latest", "time": "-1h", "gtid": gtid_of(server)}[where]
-    expected = instance.oldest() if where in {"first", "time"} else instance.store.latest
+    text = {"at": str(place), "earliest": "earliest", "latest": "latest", "time": "-1h", "gtid": gtid_of(server)}[where]
+    expected = instance.oldest() if where in {"earliest", "time"} else instance.store.latest
     instance.stop()
     if where == "at":
         printed("set", config, 1001, "latest", "--yes")
         expected = place
     shown = printed("set", config, 1001, "--yes", "--", text or "latest")
-    assert f"client 1001 goes on at {expected}" in shown
+    assert f"client 1001 resumes at {expected}" in shown
     cursor = cursor_in(tmp_path)
     assert cursor is not None
     assert cursor.position == expected
@@ -136,21 +136,31 @@ def gtid_of(server: DatabaseServer) -> str:
 
 def test_a_dry_run_and_a_no_change_nothing(server: DatabaseServer, table: str, config: Path, tmp_path: Path) -> None:
     place = acked(server, table, tmp_path)
-    text = printed("set", config, 1001, "first", "--dry-run")
+    text = printed("set", config, 1001, "earliest", "--dry-run")
     assert text.splitlines()[0] == "client 1001 of 'shop'"
     assert re.search(rf"^- {place}  20", text, re.MULTILINE)
     assert "\n+ binlog.000001:4" in text
-    assert "back: it gets again what lies between the two, " in text
+    assert "back: what lies between the two is redelivered, " in text
     assert "nothing was changed (--dry-run)" in text
+    plan = json.loads(printed("set", config, 1001, "earliest", "--dry-run", "--output", "json"))
+    assert (plan["before"], plan["after"], plan["effect"]) == (str(place), "binlog.000001:4", "back")
+    assert plan["log_bytes"] > 0
+    assert not plan["changed"]
     text = printed("set", config, 1001, "latest", answer="n\n")
-    assert "forward: it never gets what lies between the two, " in text
+    assert "forward: what lies between the two is never delivered, " in text
     assert text.endswith("nothing was changed\n")
     assert "nothing was changed" in printed("reset", config, 1001, "--dry-run")
     assert "it is there already" in printed("set", config, 1001, place)
     cursor = cursor_in(tmp_path)
     assert cursor is not None
     assert cursor.position == place
-    assert "client 1001 goes on at" in printed("set", config, 1001, "latest", answer="y\n")
+    answered = run("set", config, 1001, "latest", "--output", "json", answer="n\n")
+    assert json.loads(answered.stdout[answered.stdout.index("{") :])["changed"] is False  # the runner echoes the answer
+    assert "Change it?" in answered.stderr
+    assert "client 1001 resumes at" in printed("set", config, 1001, "latest", answer="y\n")
+    done = json.loads(printed("reset", config, 1001, "--yes", "--output", "json"))
+    assert (done["effect"], done["after"], done["changed"]) == ("forget", None, True)
+    assert cursor_in(tmp_path) is None
 
 
 def test_a_client_that_is_reset_begins_anew(server: DatabaseServer, table: str, config: Path, tmp_path: Path) -> None:
@@ -165,7 +175,7 @@ def test_a_place_can_be_set_before_a_client_comes(
     server: DatabaseServer, table: str, config: Path, tmp_path: Path
 ) -> None:
     del table
-    assert "has not subscribed to 'shop' yet" in printed("set", config, 7, "first", "--yes")
+    assert "has not subscribed to 'shop' yet" in printed("set", config, 7, "earliest", "--yes")
     instance = served(server, tmp_path)
     try:
         assert instance.clients.subscribe(7) == instance.oldest()
@@ -183,7 +193,7 @@ def test_a_place_can_be_set_before_a_client_comes(
             PositionLostError,
             r"is no place between two transactions .* before it is binlog\.000001:4",
         ),
-        ("somewhere", ConfigurationError, "is no place in a log"),
+        ("somewhere", ConfigurationError, "is not a position in a log"),
     ],
 )
 def test_what_is_no_place(
@@ -231,7 +241,7 @@ def test_cursors_in_zookeeper(server: DatabaseServer, table: str, config: Path, 
     config.write_text(re.sub("data_dir: .*", f"zookeeper: {zookeeper.hosts}", config.read_text()))
     place = acked(server, table, Path(), data_dir=None, zookeeper=zookeeper.hosts)
     assert str(place) in printed("show", config)
-    assert "client 1001 goes on at binlog.000001:4" in printed("set", config, 1001, "first", "--yes")
+    assert "client 1001 resumes at binlog.000001:4" in printed("set", config, 1001, "earliest", "--yes")
     assert "binlog.000001:4 " in printed("show", config)
     running = "/otter/canal/destinations/shop/running"
     canal: Any = KazooClient(zookeeper.hosts)

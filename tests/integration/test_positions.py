@@ -1,7 +1,6 @@
 """The same log has the same positions, whoever reads it: from its file, from its server, and from inside of both."""
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from itertools import pairwise
 
 import pytest
@@ -11,9 +10,9 @@ from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.layout import EventType
 from penstock.inspect.verify import verify_file
 from penstock.model import Position
-from penstock.source import BinlogStream, connect, current_position
+from penstock.source import BinlogStream
 from penstock.testing import DatabaseServer, MariaDB
-from tests.capture import execute, source_of
+from tests.support.capture import end_of, execute, source_of
 
 SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 _MAGIC_BYTES = 4
@@ -56,11 +55,6 @@ def write(server: DatabaseServer, name: str) -> str:
     )
     execute(server, "FLUSH BINARY LOGS")
     return file
-
-
-def end_of(server: DatabaseServer) -> Position:
-    with closing(connect(source_of(server))) as connection:
-        return current_position(connection, source_of(server))
 
 
 def events_of(blocks: Iterable[Block | None], file: str) -> list[Event]:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
-from tests.integration.replication import has, pair
+from tests.support.capture import execute, poll
+from tests.support.replication import has, pair
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 
 
 def show(files: list[Path], *options: str) -> list[dict[str, Any]]:
     done = subprocess.run(
-        [PENSTOCK, "binlog", *files, "--table", "shop[.]t", "--format", "json", *options],
+        [PENSTOCK, "binlog", *files, "--table", "shop[.]t", "--output", "json", *options],
         capture_output=True,
         text=True,
         check=False,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock.backoff import Backoff
 from penstock.config import ConfFolder
 from penstock.instance import Instance, InstanceState
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.destination_keeper import Pace
 from penstock.server.destinations import Destinations
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
+from tests.support.capture import execute, poll
 
 CLIENT = 1001
 
@@ -55,7 +55,7 @@ class Scene:
     def __init__(self, folder: Path, server: DatabaseServer) -> None:
         self.folder, self._server = folder, server
         self.destinations = Destinations()
-        self.monitor = ConfigMonitor(ConfFolder(folder, 0), self.destinations, 5, pace=Pace(0.05, 0.1))
+        self.monitor = ConfigMonitor(ConfFolder(folder, 0), self.destinations, 5, backoff=Backoff(0.05, 0.1))
 
     def write(self, *, password: str | None = None, heartbeat_s: float = 0.3, start: str = "latest") -> None:
         server = self._server

@@ -3,49 +3,38 @@
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 
 from penstock.coordinate.lease import boot_clock
 from penstock.testing import free_port
-from tests.integration.crew import Crew, Process, until
-from tests.integration.scenario.proxy import Network
 from tests.services.zookeeper import ZooKeeper
+from tests.support.election_processes import ElectionProcesses, Process, until
+from tests.support.scenario.proxy import Network
 
 pytestmark = pytest.mark.timeout(240)
 
 
-@pytest.fixture
-def canal(zookeeper: ZooKeeper) -> Iterator[Any]:
-    """What an operator has."""
-    client = KazooClient(zookeeper.hosts)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+def path_of(election: ElectionProcesses) -> str:
+    return f"/otter/canal/destinations/{election.destination}/running"
 
 
-def path_of(crew: Crew) -> str:
-    return f"/otter/canal/destinations/{crew.destination}/running"
-
-
-def pair(crew: Crew, **first: Any) -> tuple[Process, Process]:
+def pair(election: ElectionProcesses, **first: Any) -> tuple[Process, Process]:
     """The first runs, the second stands by."""
-    one = crew.add(**first)
-    until(lambda: one.runs(crew.destination), crew)
-    return one, crew.add()
+    one = election.add(**first)
+    until(lambda: one.runs(election.destination), election)
+    return one, election.add()
 
 
-def since(process: Process, crew: Crew, moment: float, kind: str = "running") -> float:
+def since(process: Process, election: ElectionProcesses, moment: float, kind: str = "running") -> float:
     """Until it said so, in seconds."""
 
     def said() -> list[float]:
-        return [line["at"] for line in process.lines(kind, crew.destination) if line["at"] > moment]
+        return [line["at"] for line in process.lines(kind, election.destination) if line["at"] > moment]
 
-    until(lambda: bool(said()), crew)
+    until(lambda: bool(said()), election)
     return said()[0] - moment
 
 
@@ -69,68 +58,70 @@ def when_gone(canal: Any, path: str) -> Callable[[], float]:
 
 
 def test_a_server_that_is_killed(zookeeper: ZooKeeper, canal: Any) -> None:
-    with Crew(zookeeper.hosts, session_s=6.0) as crew:
-        first, second = pair(crew)
-        gone = when_gone(canal, path_of(crew))
+    with ElectionProcesses(zookeeper.hosts, session_s=4.0) as election:
+        first, second = pair(election)
+        gone = when_gone(canal, path_of(election))
         killed = boot_clock()
         first.signal(signal.SIGKILL)
-        took_s = since(second, crew, killed)
+        took_s = since(second, election, killed)
         after_s = killed + took_s - gone()
         print(f"kill -9: runs again after {took_s:.2f} s, {after_s:.2f} s after the session ended")
         assert after_s < 3
-        assert took_s < 9
+        assert took_s < 7
 
 
 def test_a_server_that_is_stopped_for_longer_than_its_session(zookeeper: ZooKeeper) -> None:
     """It goes on as if nothing had happened, and must not."""
-    with Crew(zookeeper.hosts) as crew:
-        first, second = pair(crew)
+    with ElectionProcesses(zookeeper.hosts) as election:
+        first, second = pair(election)
         stopped = boot_clock()
         first.signal(signal.SIGSTOP)
-        took_s = since(second, crew, stopped)
+        took_s = since(second, election, stopped)
         first.signal(signal.SIGCONT)
         resumed = boot_clock()
-        told_s = since(first, crew, resumed, "stopped")
+        told_s = since(first, election, resumed, "stopped")
         print(f"SIGSTOP: the other runs after {took_s:.2f} s; SIGCONT: it knows after {told_s * 1000:.0f} ms")
-        until(lambda: bool(first.lines("fenced", crew.destination)) or not first.runs(crew.destination), crew)
+        until(
+            lambda: bool(first.lines("fenced", election.destination)) or not first.runs(election.destination), election
+        )
         assert not [line for line in first.lines("wrote") if line["asked"] > resumed]
         second.signal(signal.SIGKILL)
-        since(first, crew, resumed)  # and it stands by as before
+        since(first, election, resumed)  # and it stands by as before
 
 
 def test_a_server_that_is_stopped_now_and_then(zookeeper: ZooKeeper) -> None:
     """For about as long as its lease."""
-    with Crew(zookeeper.hosts, session_s=1.5) as crew:
-        pair(crew)
-        crew.add()
+    with ElectionProcesses(zookeeper.hosts, session_s=1.5) as election:
+        pair(election)
+        election.add()
         pause = threading.Event()
         for round_number in range(8):
-            until(lambda: any(one.runs(crew.destination) for one in crew.processes), crew)
-            victim = next((one for one in crew.processes if one.runs(crew.destination)), crew.processes[0])
+            until(lambda: any(one.runs(election.destination) for one in election.processes), election)
+            victim = next((one for one in election.processes if one.runs(election.destination)), election.processes[0])
             victim.signal(signal.SIGSTOP)
             pause.wait(0.9 + 0.15 * round_number)
             victim.signal(signal.SIGCONT)
-        until(lambda: any(one.runs(crew.destination) for one in crew.processes), crew)
+        until(lambda: any(one.runs(election.destination) for one in election.processes), election)
 
 
 @pytest.mark.parametrize("how", ["cut", "silent"])
 def test_a_server_that_is_cut_off(zookeeper: ZooKeeper, how: str) -> None:
-    with Network(zookeeper.port, seed=1) as network, Crew(zookeeper.hosts) as crew:
-        first, second = pair(crew, hosts=f"127.0.0.1:{network.port}")
+    with Network(zookeeper.port, seed=1) as network, ElectionProcesses(zookeeper.hosts) as election:
+        first, second = pair(election, hosts=f"127.0.0.1:{network.port}")
         cut = boot_clock()
         if how == "cut":
             network.move_to(free_port())
         else:
             network.trouble, network.is_silent = (lambda _: 1), True
-        told_s = since(first, crew, cut, "stopped")
-        took_s = since(second, crew, cut)
+        told_s = since(first, election, cut, "stopped")
+        took_s = since(second, election, cut)
         print(f"{how}: it stops after {told_s:.2f} s, the other runs after {took_s:.2f} s")
         assert told_s < took_s
         network.trouble, network.is_silent = None, False
         network.move_to(zookeeper.port)
-        until(lambda: f"running={second.address}" in first.report(), crew)
-        second.tell(f"release {crew.destination}")
-        since(first, crew, cut)
+        until(lambda: f"running={second.address}" in first.report(), election)
+        second.tell(f"release {election.destination}")
+        since(first, election, cut)
 
 
 @pytest.mark.zookeeper
@@ -138,99 +129,104 @@ def test_a_server_that_is_cut_off(zookeeper: ZooKeeper, how: str) -> None:
 def test_a_zookeeper_that_restarts(private_server: Callable[..., Any], down_s: float) -> None:
     """Away for less than a lease nobody notices; else all stop, and one runs again."""
     server: ZooKeeper = private_server("zookeeper")
-    with Crew(server.hosts) as crew:
-        first, second = pair(crew)
+    with ElectionProcesses(server.hosts) as election:
+        first, second = pair(election)
         down = boot_clock()
         server.kill()
         if down_s:
-            since(first, crew, down, "stopped")
+            since(first, election, down, "stopped")
             threading.Event().wait(down_s)
         server.start()
         up = boot_clock()
-        until(lambda: first.runs(crew.destination) or second.runs(crew.destination), crew)
+        until(lambda: first.runs(election.destination) or second.runs(election.destination), election)
         print(f"ZooKeeper away for {up - down:.1f} s: somebody runs {boot_clock() - up:.2f} s after that")
         for process in (first, second):
             expected = process.report().count("session lost") + 1
-            until(lambda process=process, expected=expected: process.report().count("begun") == expected, crew)
-        until(lambda: first.runs(crew.destination) != second.runs(crew.destination), crew)
-        runs, other = (first, second) if first.runs(crew.destination) else (second, first)
+            until(
+                lambda process=process, expected=expected: process.report().count("session opened") == expected,
+                election,
+            )
+        until(lambda: first.runs(election.destination) != second.runs(election.destination), election)
+        runs, other = (first, second) if first.runs(election.destination) else (second, first)
         killed = boot_clock()
         runs.signal(signal.SIGKILL)
-        since(other, crew, killed)
+        since(other, election, killed)
 
 
 def test_a_release(zookeeper: ZooKeeper) -> None:
-    with Crew(zookeeper.hosts) as crew:
-        first, second = pair(crew)
+    with ElectionProcesses(zookeeper.hosts) as election:
+        first, second = pair(election)
         for one, other in ((first, second), (second, first)):
             asked = boot_clock()
-            one.tell(f"release {crew.destination}")
-            took_s = since(other, crew, asked)
+            one.tell(f"release {election.destination}")
+            took_s = since(other, election, asked)
             print(f"release: the other runs after {took_s * 1000:.0f} ms")
             assert took_s < 1
-            until(lambda one=one: bool(one.lines("released")), crew)
+            until(lambda one=one: bool(one.lines("released")), election)
             assert one.lines("released")[-1]["done"]
         asked = boot_clock()
         first.tell("close")
-        took_s = since(second, crew, asked)
+        took_s = since(second, election, asked)
         print(f"shutdown: the other runs after {took_s * 1000:.0f} ms")
         assert took_s < 1
         first.wait_closed()
 
 
 def test_an_operator_pauses_it(zookeeper: ZooKeeper, canal: Any) -> None:
-    with Crew(zookeeper.hosts) as crew:
-        first, second = pair(crew)
-        active, _ = canal.get(path_of(crew))
+    with ElectionProcesses(zookeeper.hosts) as election:
+        first, second = pair(election)
+        active, _ = canal.get(path_of(election))
         assert active == b'{"active":true,"address":"10.0.0.1:11111"}'
         paused = boot_clock()
-        canal.set(path_of(crew), active.replace(b"true", b"false"))
-        since(first, crew, paused, "stopped")
+        canal.set(path_of(election), active.replace(b"true", b"false"))
+        since(first, election, paused, "stopped")
         threading.Event().wait(3)
-        assert not first.runs(crew.destination)
-        assert not second.runs(crew.destination)
+        assert not first.runs(election.destination)
+        assert not second.runs(election.destination)
         asked = boot_clock()
-        canal.set(path_of(crew), active)
-        since(first, crew, asked)
+        canal.set(path_of(election), active)
+        since(first, election, asked)
         asked = boot_clock()
-        canal.delete(path_of(crew))
-        since(first, crew, asked)
+        canal.delete(path_of(election))
+        since(first, election, asked)
 
 
 def test_a_start_that_fails_is_left_to_others(zookeeper: ZooKeeper) -> None:
-    with Crew(zookeeper.hosts) as crew:
-        first = crew.add(fails=True)
-        until(lambda: "it cannot start" in first.report(), crew)
-        second = crew.add()
-        until(lambda: second.runs(crew.destination), crew)
-        first.tell(f"mend {crew.destination}")
+    with ElectionProcesses(zookeeper.hosts) as election:
+        first = election.add(fails=True)
+        until(lambda: "it cannot start" in first.report(), election)
+        second = election.add()
+        until(lambda: second.runs(election.destination), election)
+        first.tell(f"mend {election.destination}")
         killed = boot_clock()
         second.signal(signal.SIGKILL)
-        since(first, crew, killed)
+        since(first, election, killed)
 
 
 def test_destinations_are_spread(zookeeper: ZooKeeper, canal: Any) -> None:
     """Over three servers; over two when one is killed; over three when it is back."""
     balance = {"settle_s": 1.0, "look_s": 0.2}
 
-    with Crew(zookeeper.hosts, session_s=6.0, destinations=6) as crew:
+    with ElectionProcesses(zookeeper.hosts, session_s=4.0, destinations=6) as election:
 
         def loads() -> list[int]:
-            runs = Counter(one.address for one in crew.processes for name in crew.destinations if one.runs(name))
+            runs = Counter(
+                one.address for one in election.processes for name in election.destinations if one.runs(name)
+            )
             return sorted(runs.values())
 
         for _ in range(3):
-            crew.add(balance=balance)
-        until(lambda: loads() == [2, 2, 2], crew)
-        assert {one.address for one in crew.processes} <= set(canal.get_children("/otter/canal/cluster"))
+            election.add(balance=balance)
+        until(lambda: loads() == [2, 2, 2], election)
+        assert {one.address for one in election.processes} <= set(canal.get_children("/otter/canal/cluster"))
         killed = boot_clock()
-        crew.processes[1].signal(signal.SIGKILL)
-        until(lambda: loads() == [3, 3], crew)
+        election.processes[1].signal(signal.SIGKILL)
+        until(lambda: loads() == [3, 3], election)
         print(f"one of three killed: the others have its share after {boot_clock() - killed:.1f} s")
         back = boot_clock()
-        crew.add(balance=balance, address=crew.processes[1].address)
-        until(lambda: loads() == [2, 2, 2], crew)
+        election.add(balance=balance, address=election.processes[1].address)
+        until(lambda: loads() == [2, 2, 2], election)
         print(f"it is back: it has its share after {boot_clock() - back:.1f} s")
-        starts = [len(one.lines("running")) for one in crew.processes]
+        starts = [len(one.lines("running")) for one in election.processes]
         threading.Event().wait(4)
-        assert [len(one.lines("running")) for one in crew.processes] == starts
+        assert [len(one.lines("running")) for one in election.processes] == starts

@@ -18,9 +18,8 @@ from penstock.model import Position
 from penstock.source import BinlogStream
 from penstock.store import BatchSize, Start
 from penstock.testing import DatabaseServer
-from tests.capture import execute, instance_of, poll, source_of
-from tests.integration.scenario.captured import end_of
 from tests.services import SERVICES
+from tests.support.capture import end_of, execute, instance_of, poll, source_of
 
 KINDS = ("mariadb", "mariadb11", "mysql9")
 PREFIX = {
@@ -133,7 +132,7 @@ def test_a_server_that_has_it_turned_off(server: DatabaseServer, caplog: pytest.
     prefix = PREFIX["mariadb" if server.name == "MariaDB" else "mysql9"]
     execute(server, f"SET GLOBAL {prefix}_enabled = OFF")
     with Follower(server).following() as follower:
-        assert "wait for nobody" in caplog.text
+        assert "semi-sync not active" in caplog.text
         execute(server, "INSERT INTO d.t (id) VALUES (1)")
         assert poll(lambda: follower.rows == 1)
         assert not follower.stream.wants_ack
@@ -173,11 +172,11 @@ def test_an_instance_acknowledges_what_its_store_has(server: DatabaseServer, tmp
     try:
         instance.clients.subscribe(1, "", Start.latest())
         assert poll(lambda: status(server, "clients") == "1")
-        shelf: Any = instance.store._shelf
+        storage: Any = instance.store._storage
         for row in range(20):
             with committing(server, f"INSERT INTO d.t (id) VALUES ({row})") as done:
                 assert done.wait(10)
-            assert shelf.unsafe is None
+            assert storage.first_volatile is None
             assert instance.store.latest >= end_of(server)
         assert (status(server, "yes_tx"), status(server, "no_tx")) == ("20", "0")
         if kind != "memory":

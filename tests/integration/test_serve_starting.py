@@ -19,12 +19,12 @@ import yaml
 
 import penstock
 from penstock.client.canal import CanalConnector
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StartingError
 from penstock.testing import DatabaseServer, free_port
-from tests.capture import execute, poll
-from tests.integration.scenario.proxy import Network
-from tests.integration.serve_process import ServeProcess, serve_process
 from tests.services.canal_client import JAVA_CLIENT, PYTHON_CLIENT, Driver
+from tests.support.capture import execute, poll
+from tests.support.scenario.proxy import Network
+from tests.support.serve_process import ServeProcess, serve_process
 
 LONG_S = 120.0  # longer than any start takes on a busy machine
 STARTING = "destination 'default' is starting, try again"
@@ -149,7 +149,7 @@ def test_clients_that_ask_once_wait_for_the_start(
             pool.submit(python.ask, "subscribe", "default", 1004, f"{schema}\\..*"),
             pool.submit(connector.subscribe, f"{schema}\\..*"),
             pool.submit(there.changes, f"{schema}.t"),
-            pool.submit(there.subscribe, 1003, f"{schema}\\..*"),
+            pool.submit(there.subscribe, 1003, filter=f"{schema}\\..*"),
             pool.submit(there.tables),
             pool.submit(there.positions),
         ]
@@ -218,6 +218,32 @@ def test_a_source_that_is_not_there_is_named_until_it_is(
             for one in asked:
                 one.result(LONG_S)
         assert poll(lambda: is_serving(server), 90), server.output
+
+
+def test_one_source_that_is_not_there_does_not_end_the_server_of_one_file(
+    server: ServeProcess, mariadb: DatabaseServer, pool: ThreadPoolExecutor
+) -> None:
+    """The others are served meanwhile, each port says why this one is not, and it starts once its source answers."""
+    config = server.folder / "server.yml"
+    with Network(free_port(), random.randrange(100)) as network:
+        late = {"destination": "late", "source": server.instance["source"] | {"port": network.port}}
+        instances = [late, server.instance]
+        config.write_text(yaml.safe_dump({**server.settings, "instances": instances}), encoding="utf-8")
+        server.start(config)
+        with penstock.connect(server.url, patience_s=0) as there:
+            assert there.status()["state"] == "following"
+        told = pytest.raises(StartingError, match="destination 'late' is starting, try again: start failed")
+        with penstock.connect(server.url, destination="late", patience_s=0) as there, told:
+            there.positions()
+        code, ready = server.ask("/readyz")
+        assert code == 503
+        assert ready["reasons"].keys() == {"late"}
+        with penstock.connect(server.url, destination="late", patience_s=LONG_S) as there:
+            asked = pool.submit(there.positions)
+            network.move_to(mariadb.port)
+            assert asked.result(LONG_S)["latest"]["file"]
+        assert poll(lambda: server.ask("/readyz")[0] == 200)
+        assert server.stop()[0] == 0, server.output
 
 
 @pytest.mark.usefixtures("gate")

@@ -19,8 +19,9 @@ from penstock.canal.packet import PacketType
 from penstock.client.canal import CanalConnector
 from penstock.errors import PenstockError
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
-from tests.integration.serve_process import ServeProcess, serve_process
+from tests.support.capture import execute, poll
+from tests.support.serve_process import ServeProcess, serve_process
+from tests.support.stalls import unsent_bytes, wait_until_stalled
 
 STOP_S = 5.0  # what is promised
 SLACK_S = 5.0  # a machine that is busy with other tests
@@ -109,6 +110,8 @@ def test_clients_that_do_not_read_do_not_keep_a_server_from_stopping(
             execute(mariadb, f"INSERT INTO {schema}.t VALUES ({row}, REPEAT('x', 1048576))")
         _ask_without_reading(silent)
         assert poll(lambda: _sent_to_canal(server) > 0)
+        own_port = silent._connected.getsockname()[1]
+        assert wait_until_stalled(lambda: unsent_bytes(server.canal, own_port) or None)
         code, seconds = server.stop()
         assert code == 0, server.output
         assert seconds < STOP_S + SLACK_S

@@ -1,7 +1,6 @@
 """Three servers as processes, a real ZooKeeper, a real source: who serves when one dies, hangs, or is cut off."""
 
 import random
-import secrets
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -11,16 +10,11 @@ from typing import Any
 import pytest
 
 from penstock.testing import DatabaseServer, poll_until
-from tests.capture import execute
-from tests.integration.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
-from tests.integration.cluster_work import OwnReader, Work
-from tests.integration.scenario.proxy import Network
 from tests.services.zookeeper import ZooKeeper
-
-
-@pytest.fixture
-def destination() -> str:
-    return f"d{secrets.token_hex(4)}"
+from tests.support.capture import execute
+from tests.support.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
+from tests.support.cluster_work import OwnReader, Work
+from tests.support.scenario.proxy import Network
 
 
 @pytest.fixture

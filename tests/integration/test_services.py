@@ -14,7 +14,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from penstock.errors import ServerStartError
-from penstock.testing import DatabaseServer, MariaDB, Server
+from penstock.testing import DatabaseServer, MariaDB, PrivateServer
 from tests.services import SERVICES
 from tests.services.opensearch import OpenSearch
 from tests.services.search import SearchServer
@@ -43,7 +43,7 @@ def ask(server: SearchServer, path: str, body: object = None, method: str = "GET
         return json.load(answer)
 
 
-def answers(server: Server) -> bool:
+def answers(server: PrivateServer) -> bool:
     """Whether a client of this kind of server gets an answer."""
     if isinstance(server, DatabaseServer):
         return query(server, "SELECT 1 + 1") == [(2,)]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from penstock.coordinate import ClientLock, Servers, Session, claim, cluster_servers, running_server
+from penstock.coordinate import ClientLock, ServerLookup, SessionManager, claim, cluster_servers, running_server
 from penstock.coordinate.lease import boot_clock
 from penstock.errors import CoordinationError
 from penstock.testing import free_port, poll_until
 from tests.services.zookeeper import ZooKeeper
 
-NewSession = Callable[..., Session]
+NewSession = Callable[..., SessionManager]
 
 
 class Heard:
@@ -33,8 +33,8 @@ class Heard:
 def new_session(zookeeper: ZooKeeper) -> Iterator[NewSession]:
     with ExitStack() as stack:
 
-        def make(hosts: str = zookeeper.hosts, session_s: float = 3.0) -> Session:
-            session = Session(hosts, session_s=session_s)
+        def make(hosts: str = zookeeper.hosts, session_s: float = 3.0) -> SessionManager:
+            session = SessionManager(hosts, session_s=session_s)
             session.start()
             stack.callback(session.close)
             return session
@@ -42,21 +42,7 @@ def new_session(zookeeper: ZooKeeper) -> Iterator[NewSession]:
         yield make
 
 
-@pytest.fixture
-def canal(zookeeper: ZooKeeper) -> Iterator[Any]:
-    client = KazooClient(zookeeper.hosts)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
-@pytest.fixture
-def destination() -> str:
-    return f"d{secrets.token_hex(4)}"
-
-
-def expire(zookeeper: ZooKeeper, session: Session) -> None:
+def expire(zookeeper: ZooKeeper, session: SessionManager) -> None:
     """Another client takes the session, and ends it."""
     client: Any = session.require()._client
     thief: Any = KazooClient(zookeeper.hosts, client_id=client.client_id)
@@ -68,7 +54,7 @@ def expire(zookeeper: ZooKeeper, session: Session) -> None:
 @pytest.mark.parametrize(("asked_s", "agreed_s"), [(0.5, 1.0), (3.0, 3.0), (60.0, 10.0)])
 def test_the_lease_is_shorter_than_what_was_agreed_on(new_session: NewSession, asked_s: float, agreed_s: float) -> None:
     session = new_session(session_s=asked_s)
-    assert poll_until(lambda: session.link is not None and session.link.timeout_s == agreed_s, 30)
+    assert poll_until(lambda: session.current is not None and session.current.timeout_s == agreed_s, 30)
     assert session.lease_until - boot_clock() < agreed_s * 2 / 3
 
 
@@ -77,7 +63,7 @@ def test_it_is_renewed(new_session: NewSession) -> None:
     link = session.wait(30)
     until, last = session.lease_until, link._client.last_zxid
     assert poll_until(lambda: session.lease_until > until + 3, 30)
-    assert session.link is link
+    assert session.current is link
     assert link._client.last_zxid > last  # a quorum has agreed, not one server answered
 
 
@@ -126,7 +112,7 @@ def test_nodes(new_session: NewSession) -> None:
 def test_where_clients_find_servers(new_session: NewSession, canal: Any, destination: str) -> None:
     session = new_session()
     session.wait(30)
-    servers = Servers(session, destination)
+    servers = ServerLookup(session, destination)
     assert (servers.running(), servers.members()) == (None, [])
     path = f"/otter/canal/destinations/{destination}"
     canal.create(f"{path}/cluster/b:1", makepath=True)
@@ -139,7 +125,7 @@ def test_where_clients_find_servers(new_session: NewSession, canal: Any, destina
 
 
 class Client:
-    def __init__(self, session: Session, destination: str, address: str, **settings: Any) -> None:
+    def __init__(self, session: SessionManager, destination: str, address: str, **settings: Any) -> None:
         self.lost: list[str] = []
         self.session = session
         self.lock = ClientLock(session, destination, 1001, address, on_lost=self.lost.append, **settings)

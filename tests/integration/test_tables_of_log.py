@@ -9,24 +9,16 @@ import numpy as np
 import pytest
 
 from penstock.binlog.events.block import Block
+from penstock.capture.schema_import import import_tables, open_tables
+from penstock.capture.schema_tracker import SchemaTracker
 from penstock.config import FilterSettings, InstanceSettings
 from penstock.errors import SchemaError
 from penstock.filter import BlockFilter
-from penstock.instance.schema_import import import_tables, open_tables
-from penstock.instance.tables import Tables
 from penstock.model import Position, TableName
 from penstock.schema.history import SchemaHistory
 from penstock.testing import DatabaseServer
-from tests.capture import execute, source_of
-from tests.integration.table_capture import (
-    Row,
-    blocks_between,
-    end_of,
-    followed,
-    rows_of,
-    selected,
-    tables_in,
-)
+from tests.support.capture import end_of, execute, source_of
+from tests.support.table_capture import Row, blocks_between, followed, rows_of, selected, tables_in
 
 _SERVERS = {
     "mysql57": {},
@@ -63,7 +55,7 @@ def name(nameless: DatabaseServer, database: Callable[[DatabaseServer], str]) ->
     return database(nameless)
 
 
-def opened(server: DatabaseServer, start: Position, folder: Path | None = None) -> Tables:
+def opened(server: DatabaseServer, start: Position, folder: Path | None = None) -> SchemaTracker:
     return open_tables(InstanceSettings(source=source_of(server), data_dir=folder), source_of(server), start)
 
 
@@ -159,7 +151,7 @@ def test_what_is_not_known_stops_alone(
     imported = import_tables(source_of(nameless), start)
     catalogue = imported.first.without_database(name).apply(f"CREATE DATABASE {name}").catalogue
     catalogue = catalogue.apply("CREATE TABLE good (y INT)", name).catalogue  # and knows of no `bad`
-    tables = Tables(SchemaHistory(tmp_path, lambda: (start, catalogue)))
+    tables = SchemaTracker(SchemaHistory(tmp_path, lambda: (start, catalogue)))
     execute(nameless, f"INSERT INTO {name}.bad VALUES (1)", f"INSERT INTO {name}.good VALUES (2)")
     execute(nameless, f"ALTER TABLE {name}.bad RENAME TO {name}.worse", f"INSERT INTO {name}.worse VALUES (3)")
     middle = end_of(nameless)
@@ -283,7 +275,7 @@ def test_full_metadata_wins_and_a_difference_is_reported(
     catalogue = import_tables(source_of(source), start).first
     catalogue = catalogue.apply(f"ALTER TABLE {name}.t CHANGE b c VARCHAR(9)").catalogue
     catalogue = catalogue.without_table(TableName(name, "gone"), "a statement")
-    tables = Tables(SchemaHistory(tmp_path, lambda: (start, catalogue)))
+    tables = SchemaTracker(SchemaHistory(tmp_path, lambda: (start, catalogue)))
     execute(source, f"INSERT INTO {name}.t VALUES (1, 'x'), (2, 'y')", f"INSERT INTO {name}.gone VALUES (3)")
     execute(source, f"INSERT INTO {name}.t VALUES (3, 'z')")
     raw = list(blocks_between(source, start, end_of(source)))
@@ -293,7 +285,7 @@ def test_full_metadata_wins_and_a_difference_is_reported(
     assert [row["b"] for row in rows_of(blocks, TableName(name, "t"))] == ["x", "y", "z"]
     assert rows_of(blocks, TableName(name, "gone")) == [{"a": 3}]
     assert tables.differences == {TableName(name, "t"): "column c has the name b in the log, c in the history"}
-    assert caplog.text.count("the log counts, not the history") == 1
+    assert caplog.text.count("schema history differs from log") == 1
     assert tables.stopped == {}
     tables.close()
 

@@ -1,4 +1,4 @@
-"""Encryption of the connection to a source: every mode, on servers with and without it, and with the wrong papers."""
+"""Encryption of the connection to a source: every mode, with and without certificates, and with wrong ones."""
 
 import ssl
 from collections.abc import Callable
@@ -11,8 +11,8 @@ import pytest
 from penstock.errors import AuthenticationError, ConfigurationError, PenstockError
 from penstock.source import BinlogStream, connect, current_position
 from penstock.testing import DatabaseServer
-from tests.capture import source_of
-from tests.integration.papers import Papers
+from tests.support.capture import source_of
+from tests.support.certificates import Certificates
 
 
 def encryption(server: DatabaseServer, **changes: Any) -> str | None:
@@ -32,13 +32,13 @@ def test_every_mode(private_server: Callable[..., DatabaseServer], tmp_path: Pat
     tmp_path.chmod(0o755)
     for parent in (tmp_path.parent, tmp_path.parent.parent):
         parent.chmod(0o755)
-    papers, others = Papers(tmp_path / "one", "127.0.0.1"), Papers(tmp_path / "two", "127.0.0.9")
-    server = private_server(kind, options=papers.options)
+    certificates, others = Certificates(tmp_path / "one", "127.0.0.1"), Certificates(tmp_path / "two", "127.0.0.9")
+    server = private_server(kind, options=certificates.options)
     assert encryption(server, tls="disabled") is None
     for mode in ("preferred", "required"):
         assert (encryption(server, tls=mode) or "").startswith("TLSv1")
     for mode in ("verify-ca", "verify-identity"):
-        assert (encryption(server, tls=mode, tls_ca=papers.ca) or "").startswith("TLSv1")
+        assert (encryption(server, tls=mode, tls_ca=certificates.ca) or "").startswith("TLSv1")
         with pytest.raises(AuthenticationError, match=r"is not trusted, with tls: verify-.* \(.*certificate.*tls_ca"):
             encryption(server, tls=mode, tls_ca=others.ca)
         with pytest.raises(AuthenticationError, match="is not trusted"):
@@ -49,11 +49,11 @@ def test_every_mode(private_server: Callable[..., DatabaseServer], tmp_path: Pat
 def test_a_certificate_for_another_host(private_server: Callable[..., DatabaseServer], tmp_path: Path) -> None:
     for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         parent.chmod(0o755)
-    papers = Papers(tmp_path / "one", "127.0.0.9")
-    server = private_server("mysql9", options=papers.options)
-    assert encryption(server, tls="verify-ca", tls_ca=papers.ca)
+    certificates = Certificates(tmp_path / "one", "127.0.0.9")
+    server = private_server("mysql9", options=certificates.options)
+    assert encryption(server, tls="verify-ca", tls_ca=certificates.ca)
     with pytest.raises(AuthenticationError, match=r"IP address mismatch.*127\.0\.0\.1"):
-        encryption(server, tls="verify-identity", tls_ca=papers.ca)
+        encryption(server, tls="verify-identity", tls_ca=certificates.ca)
 
 
 def test_a_server_without(mariadb: DatabaseServer) -> None:

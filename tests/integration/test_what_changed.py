@@ -6,7 +6,7 @@ import pytest
 
 import penstock
 from penstock.testing import DatabaseServer
-from tests.integration.json_support import new_file
+from tests.support.json_support import new_file
 
 NewDatabase = Callable[[DatabaseServer], str]
 

@@ -14,20 +14,20 @@ from penstock.binlog.rows.changes import changes_of
 from penstock.binlog.rows.fields import table_fields
 from penstock.canal import messages
 from penstock.canal.types import EntryType, EventType
+from penstock.capture.prepared import MEMORY_BYTES
 from penstock.client.canal import CanalConnector
 from penstock.config import DirectorySettings, InstanceSettings
 from penstock.errors import PositionLostError
 from penstock.instance import Instance, InstanceState
-from penstock.instance.prepared import MEMORY_BYTES
 from penstock.instance.report import report
 from penstock.model import Position, TableName
 from penstock.testing import DatabaseServer, free_port
-from tests.capture import execute, poll
-from tests.integration.cluster import ServerProcess
-from tests.integration.followed import following
-from tests.integration.replication import has, pair
 from tests.integration.test_canal_port import connected, listening
 from tests.services.mysql import MySQL
+from tests.support.capture import execute, is_purged, poll
+from tests.support.cluster import ServerProcess
+from tests.support.following import following
+from tests.support.replication import has, pair
 
 SOURCES = ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
 NewDatabase = Callable[[DatabaseServer], str]
@@ -252,7 +252,7 @@ def test_a_standby_goes_on_with_what_is_prepared(
         assert [row["id"] for row in reader.changes] == [2]
         assert poll(lambda: has(second, "XA RECOVER") and has(second, f"SELECT 1 FROM {table} WHERE id = 2"))
         if not is_saved:
-            instance.parts.prepared.switch_to(None, None)  # as if nothing was known of it
+            instance.components.prepared.switch_to(None, None)  # as if nothing was known of it
         first.kill()
         assert poll(lambda: instance.store.latest.epoch == 1), instance.status()
         stop = "STOP REPLICA" if kind == "mysql9" else "STOP SLAVE"
@@ -301,25 +301,15 @@ def test_what_is_prepared_outlives_a_purged_log_and_a_crash_of_the_source(
         assert report(instance)["prepared"]["count"] <= 1
         reader.drain(instance)
         assert [row["id"] for row in reader.changes] == [2, 1]
-    with following(source, start="first", on_purged="stop") as instance:
+    with following(source, start="earliest", on_purged="stop") as instance:
         assert poll(lambda: instance.state is InstanceState.FAILED)
         assert isinstance(instance.failure, PositionLostError)
         assert "XA COMMIT X'61',X'',1" in str(instance.failure)
-    with following(source, start="first", on_purged="latest") as instance:
+    with following(source, start="earliest", on_purged="latest") as instance:
         other = Reader(instance, table)
         execute(source, f"INSERT INTO {table} VALUES (9, 'nine')")
         other.drain(instance)
         assert instance.state is InstanceState.FOLLOWING
-
-
-def is_purged(server: DatabaseServer) -> bool:
-    """Of all but the file that is written."""
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SHOW BINARY LOGS")
-        files = [str(row[0]) for row in cursor.fetchall()]
-        cursor.execute(f"PURGE BINARY LOGS TO '{files[-1]}'")
-        cursor.execute("SHOW BINARY LOGS")
-        return len(cursor.fetchall()) == 1
 
 
 @pytest.mark.parametrize(("kind", "has_folder"), [("mariadb11", True), ("mariadb", False), ("mysql80", False)])
@@ -342,7 +332,7 @@ def test_a_large_one_takes_no_memory_while_it_is_prepared(
             xa(cursor, "'large'", *inserts)
             cursor.execute("XA PREPARE 'large'")
             reader.drain(instance)
-            prepared = instance.parts.prepared
+            prepared = instance.components.prepared
             assert prepared.report()["transactions"][0]["rows"] == rows
             assert prepared.held_bytes < MEMORY_BYTES // 4
             assert not reader.changes

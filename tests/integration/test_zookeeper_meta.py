@@ -1,10 +1,9 @@
 """Subscriptions, batches and cursors in a real ZooKeeper: canal's paths, lost connections, two servers."""
 
 import json
-import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
@@ -14,8 +13,9 @@ from kazoo.client import KazooClient
 
 from penstock.coordinate import ZooKeeperTree, claim
 from penstock.errors import CoordinationError, FencedError
-from penstock.meta import Cursor, KeptMeta, ZooKeeperKeeper, ZooKeeperPositions
+from penstock.meta import Cursor, PersistentMetaManager, ZooKeeperMetaBackend, ZooKeeperPositions
 from penstock.model import Position
+from penstock.testing import poll_until
 from tests.services.zookeeper import ZooKeeper
 from tests.unit.meta.test_contract import at, batch
 
@@ -27,33 +27,15 @@ _CURSOR = (
 )
 
 
-@pytest.fixture
-def destination() -> str:
-    return f"d{secrets.token_hex(4)}"
-
-
-@pytest.fixture
-def canal(zookeeper: ZooKeeper) -> Iterator[Any]:
-    """What canal would see."""
-    client = KazooClient(zookeeper.hosts)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
-
-
-def meta_of(zookeeper: ZooKeeper, destination: str, period_s: float | None = None, **options: Any) -> KeptMeta:
+def meta_of(
+    zookeeper: ZooKeeper, destination: str, period_s: float | None = None, **options: Any
+) -> PersistentMetaManager:
     tree = ZooKeeperTree(zookeeper.hosts, timeout_s=3.0)
-    return KeptMeta(destination, ZooKeeperKeeper(destination, tree, **options), period_s=period_s)
+    return PersistentMetaManager(destination, ZooKeeperMetaBackend(destination, tree, **options), period_s=period_s)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    waiting = threading.Event()
-    for _ in range(500):
-        if holds():
-            return
-        waiting.wait(0.02)
-    pytest.fail("it did not come to hold")
+    assert poll_until(holds, 30), "it did not come to hold"
 
 
 def is_kept(canal: Any, path: str, offset: int) -> bool:
@@ -306,7 +288,7 @@ def test_a_connection_that_is_lost(zookeeper: ZooKeeper, destination: str, canal
     path = f"/otter/canal/destinations/{destination}/1/cursor"
     with closing(Wire(zookeeper.hosts)) as wire:
         tree = ZooKeeperTree(wire.hosts, timeout_s=2.0)
-        meta = KeptMeta(destination, ZooKeeperKeeper(destination, tree), period_s=PERIODS[kind])
+        meta = PersistentMetaManager(destination, ZooKeeperMetaBackend(destination, tree), period_s=PERIODS[kind])
         meta.start()
         meta.subscribe(1)
         meta.update_cursor(1, Cursor(at(100)))
@@ -330,7 +312,7 @@ def test_a_connection_that_is_lost(zookeeper: ZooKeeper, destination: str, canal
 def test_a_session_that_expires(zookeeper: ZooKeeper, destination: str, canal: Any, kind: str) -> None:
     path = f"/otter/canal/destinations/{destination}/1/cursor"
     tree = ZooKeeperTree(zookeeper.hosts, timeout_s=5.0)
-    with KeptMeta(destination, ZooKeeperKeeper(destination, tree), period_s=PERIODS[kind]) as meta:
+    with PersistentMetaManager(destination, ZooKeeperMetaBackend(destination, tree), period_s=PERIODS[kind]) as meta:
         meta.subscribe(1)
         meta.update_cursor(1, Cursor(at(100)))
         session = expire(tree, zookeeper.hosts)
@@ -358,14 +340,18 @@ def test_a_fence_holds_after_a_lost_session(zookeeper: ZooKeeper, destination: s
     """The old server comes back after its session ended, and after another has taken over."""
     path = f"/otter/canal/destinations/{destination}/epoch"
     tree, other = ZooKeeperTree(zookeeper.hosts), ZooKeeperTree(zookeeper.hosts)
-    old = KeptMeta(destination, ZooKeeperKeeper(destination, tree, fence=claim(tree, path)), period_s=None)
+    old = PersistentMetaManager(
+        destination, ZooKeeperMetaBackend(destination, tree, fence=claim(tree, path)), period_s=None
+    )
     told = threading.Event()
     old.on_fenced = lambda _: told.set()
     old.start()
     old.subscribe(1)
     expire(tree, zookeeper.hosts)
     old.update_cursor(1, Cursor(at(100)))  # nobody has taken over yet
-    new = KeptMeta(destination, ZooKeeperKeeper(destination, other, fence=claim(other, path)), period_s=None)
+    new = PersistentMetaManager(
+        destination, ZooKeeperMetaBackend(destination, other, fence=claim(other, path)), period_s=None
+    )
     expire(tree, zookeeper.hosts)
     with new:
         with pytest.raises(FencedError):

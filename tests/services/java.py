@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from penstock.errors import ServerStartError
-from penstock.testing import Server, ServerProcess
+from penstock.testing import PrivateServer, ServerProcess
 from tests.services.system import find_program, missing
 
 # Tests are short: the first compiler only, one collector thread, no shared performance file.
@@ -40,7 +40,7 @@ def unzip(archive: Path, into: Path) -> None:
                 path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
 
 
-class JavaServer(Server):
+class JavaServer(PrivateServer):
     """A Java server in `folder`, with its program files in `home`."""
 
     refuses_root = False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ServerStartError
-from penstock.testing import Report, Server, build_once, cache_folder, has_folder
+from penstock.testing import PrivateServer, Report, build_once, cache_folder, has_folder
 
 
 class Service(ABC):
@@ -37,10 +37,10 @@ class ServerService(Service):
     """A service that runs as a process of its own."""
 
     @abstractmethod
-    def server(self, folder: Path, **settings: Any) -> Server:
+    def server(self, folder: Path, **settings: Any) -> PrivateServer:
         """A server on `folder`, not started; `settings` are those of its class."""
 
-    def start(self, folder: Path, **settings: Any) -> Server:
+    def start(self, folder: Path, **settings: Any) -> PrivateServer:
         return self.server(folder, **settings).start()
 
 

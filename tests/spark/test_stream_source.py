@@ -18,25 +18,29 @@ from penstock.config import InstanceSettings, ServerSettings, StoreSettings
 from penstock.model import Position, TableName
 from penstock.server import Server
 from penstock.testing import DatabaseServer
-from tests.capture import execute, poll, source_of
+from tests.support.capture import execute, poll, source_of
 
 
 class Collected:
-    """A foreachBatch target that keeps what it got."""
+    """A foreachBatch target that keeps what it got: a batch that comes again, after a stop in between, counts once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.batches: list[pa.Table] = []
+        self._batches: dict[int, pa.Table] = {}  # by the number that Spark gives them
 
-    def __call__(self, batch: DataFrame, _: int) -> None:
+    def __call__(self, batch: DataFrame, number: int) -> None:
         table = batch.toArrow()
         with self._lock:
-            self.batches.append(table)
+            self._batches[number] = table
+
+    @property
+    def batches(self) -> list[pa.Table]:
+        with self._lock:
+            return list(self._batches.values())
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        with self._lock:
-            return [row for table in self.batches for row in table.to_pylist()]
+        return [row for table in self.batches for row in table.to_pylist()]
 
 
 @pytest.fixture
@@ -263,10 +267,10 @@ def test_earliest_reads_what_the_source_still_has(
     [
         ({"table": "shop"}, "database.table"),
         ({"tabel": "shop.item", "table": "shop.item"}, "unknown option tabel"),
-        ({}, "either the option `table`"),
+        ({}, "one of the options `table`, `tables` and `filter`"),
         ({"table": "no.such_table"}, "no table no.such_table"),
         ({"table": "mysql.user", "columns": "nonsense"}, "no column nonsense"),
-        ({"table": "a.b", "startingPosition": "yesterday"}, "FILE:OFFSET"),
+        ({"table": "a.b", "startingPosition": "yesterday"}, "earliest and latest"),
         ({"table": "a.b", "maxBytesPerTrigger": "-1"}, "positive"),
         ({"table": "a.b", "destination": "elsewhere"}, "no destination 'elsewhere'"),
     ],
@@ -279,7 +283,7 @@ def test_a_wrong_option_is_explained(
 
 
 def test_no_server_is_explained(spark: SparkSession) -> None:
-    frame = spark.readStream.format("penstock").options(server="127.0.0.1:1", table="a.b")
+    frame = spark.readStream.format("penstock").options(server="127.0.0.1:1", table="a.b", waitForServer="0")
     with pytest.raises(Exception, match=r"no Penstock server answers at 127\.0\.0\.1:1"):
         frame.load()
 

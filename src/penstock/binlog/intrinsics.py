@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array
+from numba.np.arrayobj import make_array, populate_array
 
 CHUNK = 32
 _WORD = types.int64
@@ -61,6 +61,36 @@ def copy_eight(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
         return builder.and_(value, context.get_constant(types.uint64, _NOT_ASCII))
 
     return _WORD(out, _WORD, data, _WORD), generate
+
+
+def _view(context: Any, builder: Any, kind: Any, address: Any, count: Any) -> Any:
+    """Make an array of `kind` over memory that somebody else owns."""
+    item = context.get_data_type(kind.dtype)
+    width = context.get_constant(types.intp, context.get_abi_sizeof(item))
+    made = make_array(kind)(context, builder)
+    pointer = builder.inttoptr(address, item.as_pointer())
+    populate_array(made, data=pointer, shape=[count], strides=[width], itemsize=width, meminfo=None)
+    return made._getvalue()  # noqa: SLF001 - numba's own way
+
+
+@intrinsic
+def bytes_at(_typing: Any, _address: Any, _count: Any) -> Any:
+    """Return the read-only array of `count` bytes that begins at a memory address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _view(context, builder, signature.return_type, *args)
+
+    return types.Array(types.uint8, 1, "C", readonly=True)(_WORD, _WORD), generate
+
+
+@intrinsic
+def words_at(_typing: Any, _address: Any, _count: Any) -> Any:
+    """Return the read-only array of `count` 64-bit integers that begins at a memory address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _view(context, builder, signature.return_type, *args)
+
+    return types.Array(types.int64, 1, "C", readonly=True)(_WORD, _WORD), generate
 
 
 @intrinsic

@@ -1,9 +1,9 @@
 """How kernels are declared, and the reads they share.
 
 A kernel takes arrays and fills arrays, checks every read against the end it was given, and answers with an error code
-and a place, never with an exception. It allocates nothing and releases the GIL.
+and an offset, never with an exception. It allocates nothing and releases the GIL.
 
-numba compiles it. The machine code is kept on disk and loaded at the first call without numba, which takes longer to
+numba compiles it. The machine code is cached on disk and loaded at the first call without numba, which takes longer to
 import than everything else together (see `native`); `python -m penstock.binlog.compile` fills that cache. So no module
 with kernels may import numba: what needs it says so with `lowered`.
 
@@ -28,7 +28,7 @@ IS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in {"", "0"}
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """Of an argument or a result: a number, an array of numbers in C order, or several numbers."""
+    """The type of an argument or a result: a number, an array of numbers in C order, or several numbers."""
 
     dtype: str
     ndim: int = 0
@@ -88,7 +88,7 @@ class Shared:
 
     @cached_property
     def dispatcher(self) -> Any:
-        """In the form that numba wants."""
+        """Return the function as numba's dispatcher."""
         from penstock.binlog.native import dispatcher_of  # noqa: PLC0415 - it needs this module
 
         return dispatcher_of(self)

@@ -1,4 +1,4 @@
-"""Machine code of kernels: compiled by numba once, kept on disk, loaded without numba, called through ctypes.
+"""Machine code of kernels: compiled by numba once, cached on disk, loaded without numba, called through ctypes.
 
 A file holds a checksum and the object code of one kernel for one processor. Its name ends in a digest of everything the
 code was made of: the Python of the kernel and of all it calls, the constants they use, the compiler's version, the
@@ -10,18 +10,16 @@ Where that cannot be (no ELF, code that needs numba's runtime, bounds checks) nu
 
 import ctypes
 import hashlib
-import importlib
+import importlib.util
 import logging
 import os
 import struct
 import sys
-import tempfile
 import threading
 import time
 import types
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +56,7 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
 
 @cache
 def _announce_compilation() -> None:
-    """Say once in a process why it takes so long: nothing else would be seen for a minute."""
+    """Say once in a process that kernels are being compiled: it takes up to a minute without any other output."""
     log.warning("compiling kernels for this machine; the next run finds them on disk, and starts at once")
 
 
@@ -66,7 +64,7 @@ def _announce_compilation() -> None:
 
 
 def _places(kernel: Kernel) -> Iterator[Path]:
-    """Where its code may lie: beside the source, or in the user's cache when that is not to be written."""
+    """Yield where the code may be: beside the source, or in the user's cache when that cannot be written."""
     source = Path(kernel.function.__code__.co_filename)
     # One function may be compiled for several types.
     kind = hashlib.sha256(str(kernel.signature).encode()).hexdigest()[:6]
@@ -91,8 +89,10 @@ def _kept(path: Path) -> bytes | None:
 def _save(kernel: Kernel, code: bytes) -> None:
     for path in _places(kernel):
         try:
+            from tempfile import NamedTemporaryFile  # noqa: PLC0415 - a process that finds all code needs none
+
             path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".part", delete=False) as part:
+            with NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".part", delete=False) as part:
                 part.write(hashlib.sha256(code).digest() + code)
             Path(part.name).chmod(0o644)  # it may be for all users of an installation
             Path(part.name).replace(path)
@@ -117,7 +117,7 @@ def _digest(kernel: Kernel) -> str:
 
 
 def _parts(function: Any, seen: set[Any]) -> set[str]:
-    """What the code is made of: functions as Python has compiled them, constants by value."""
+    """Return what the code is made of: functions as Python has compiled them, constants by value."""
     if function in seen:
         return set()
     seen.add(function)
@@ -144,6 +144,14 @@ def _text(code: types.CodeType) -> str:
 
 @cache
 def _numba_version() -> str:
+    """Return numba's version by the name of the folder that says it: to parse what lies in it takes longer."""
+    spec = importlib.util.find_spec("numba")
+    if spec is not None and spec.origin is not None:
+        folders = [path.name for path in Path(spec.origin).parent.parent.glob("numba-*.dist-info")]
+        if len(folders) == 1:
+            return folders[0].removeprefix("numba-").removesuffix(".dist-info")
+    from importlib.metadata import version  # noqa: PLC0415 - see above
+
     return version("numba")
 
 
@@ -279,7 +287,7 @@ def _quick_address_of(array: NDArray[Any]) -> int:
 
 
 def _is_quick_right() -> bool:
-    """Whether the object is as it is expected to be."""
+    """Return whether the quick loader reads an object as it is expected to be."""
     if sys.implementation.name != "cpython":
         return False
     several = [np.arange(7, dtype=np.int64)[2:], np.zeros((2, 3), np.uint8), np.frombuffer(b"abc", np.uint8)]

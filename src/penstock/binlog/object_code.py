@@ -12,7 +12,7 @@ What LLVM writes for a just-in-time compiler on x86-64 Linux needs little: secti
 
 import ctypes
 import mmap
-import platform
+import os
 import struct
 import sys
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class LoadedCode:
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class _ElfSection:
     kind: int
     flags: int
     offset: int
@@ -49,7 +49,7 @@ def load(code: bytes, name: str) -> LoadedCode | None:
     if not _is_here(code):
         return None
     sections = _sections_of(code)
-    places, size = _lay_out(sections)
+    starts, size = _lay_out(sections)
     if size is None:
         return None
     try:
@@ -57,14 +57,14 @@ def load(code: bytes, name: str) -> LoadedCode | None:
     except OSError:
         return None
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    for index, place in places.items():
+    for index, start in starts.items():
         section = sections[index]
         if section.kind == _PROGBITS:
-            memory[place : place + section.size] = code[section.offset : section.offset + section.size]
+            memory[start : start + section.size] = code[section.offset : section.offset + section.size]
     table = next((section for section in sections if section.kind == _SYMBOLS), None)
-    if table is None or not _relocate(code, sections, table, places, memory, base):
+    if table is None or not _relocate(code, sections, table, starts, memory, base):
         return None
-    address = _address_of(code, sections, table, name, places, base)
+    address = _address_of(code, sections, table, name, starts, base)
     if address is None or _libc().mprotect(
         ctypes.c_void_p(base), ctypes.c_size_t(size), mmap.PROT_READ | mmap.PROT_EXEC
     ):
@@ -75,23 +75,23 @@ def load(code: bytes, name: str) -> LoadedCode | None:
 def _is_here(code: bytes) -> bool:
     """Tell whether it is code for this kind of machine."""
     is_elf = code.startswith(b"\x7fELF\x02\x01") and struct.unpack_from("<H", code, 18)[0] == _X86_64
-    return is_elf and sys.platform == "linux" and platform.machine() == "x86_64"
+    return is_elf and sys.platform == "linux" and os.uname().machine == "x86_64"
 
 
-def _sections_of(code: bytes) -> list[_Section]:
+def _sections_of(code: bytes) -> list[_ElfSection]:
     (table,), (size, count) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HH", code, 58)
-    sections: list[_Section] = []
+    sections: list[_ElfSection] = []
     for i in range(count):
         _, kind, flags, _, offset, length, link, info, alignment, _ = struct.unpack_from(
             "<IIQQQQIIQQ", code, table + i * size
         )
-        sections.append(_Section(kind, flags, offset, length, link, info, alignment))
+        sections.append(_ElfSection(kind, flags, offset, length, link, info, alignment))
     return sections
 
 
-def _lay_out(sections: list[_Section]) -> tuple[dict[int, int], int | None]:
+def _lay_out(sections: list[_ElfSection]) -> tuple[dict[int, int], int | None]:
     """Return where in memory each section begins, and the size of all; no size when there is one of an unknown kind."""
-    places: dict[int, int] = {}
+    starts: dict[int, int] = {}
     end = 0
     for index, section in enumerate(sections):
         if not section.flags & _ALLOCATED or not section.size:
@@ -101,12 +101,12 @@ def _lay_out(sections: list[_Section]) -> tuple[dict[int, int], int | None]:
                 continue
             return {}, None
         end = -(-end // max(section.alignment, 1)) * max(section.alignment, 1)
-        places[index] = end
+        starts[index] = end
         end += section.size
-    return places, end
+    return starts, end
 
 
-def _symbol(code: bytes, sections: list[_Section], table: _Section, number: int) -> tuple[str, int, int]:
+def _symbol(code: bytes, sections: list[_ElfSection], table: _ElfSection, number: int) -> tuple[str, int, int]:
     """Return a symbol's name, section and value."""
     name, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", code, table.offset + 24 * number)
     texts = sections[table.link].offset
@@ -114,29 +114,29 @@ def _symbol(code: bytes, sections: list[_Section], table: _Section, number: int)
 
 
 def _relocate(
-    code: bytes, sections: list[_Section], table: _Section, places: dict[int, int], memory: mmap.mmap, base: int
+    code: bytes, sections: list[_ElfSection], table: _ElfSection, starts: dict[int, int], memory: mmap.mmap, base: int
 ) -> bool:
     """Write every address that the code has to know; False when one is of an unknown kind or of nothing known."""
     for section in sections:
-        if section.kind != _RELOCATIONS or section.info not in places:
+        if section.kind != _RELOCATIONS or section.info not in starts:
             continue
         for at in range(section.offset, section.offset + section.size, 24):
             offset, kind, number, addend = struct.unpack_from("<QIIq", code, at)
             name, home, value = _symbol(code, sections, table, number)
-            target = _external(name) if home == _UNDEFINED else base + places[home] + value if home in places else None
+            target = _external(name) if home == _UNDEFINED else base + starts[home] + value if home in starts else None
             if kind != _ABSOLUTE_64 or target is None:
                 return False
-            struct.pack_into("<Q", memory, places[section.info] + offset, (target + addend) & (1 << 64) - 1)
+            struct.pack_into("<Q", memory, starts[section.info] + offset, (target + addend) & (1 << 64) - 1)
     return True
 
 
 def _address_of(
-    code: bytes, sections: list[_Section], table: _Section, wanted: str, places: dict[int, int], base: int
+    code: bytes, sections: list[_ElfSection], table: _ElfSection, wanted: str, starts: dict[int, int], base: int
 ) -> int | None:
     for number in range(1, table.size // 24):
         name, home, value = _symbol(code, sections, table, number)
-        if name == wanted and home in places:
-            return base + places[home] + value
+        if name == wanted and home in starts:
+            return base + starts[home] + value
     return None
 
 

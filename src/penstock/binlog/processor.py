@@ -8,7 +8,7 @@ _KNOWN = ("vendor_id", "cpu family", "model", "stepping", "flags", "CPU implemen
 
 @cache
 def _lines() -> tuple[str, ...]:
-    """Return what Linux says of the first processor; nothing where there is no such file."""
+    """Return what Linux says of the first processor; nothing where the file does not exist."""
     try:
         text = Path("/proc/cpuinfo").read_text("utf-8")
     except (OSError, UnicodeDecodeError):

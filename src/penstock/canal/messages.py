@@ -1,52 +1,9 @@
-"""The messages of canal's protocol as classes of protobuf, from a table of their fields.
-
-A field with a `?` is there even when it is 0 or false, as canal writes it.
-"""
+"""The messages of canal's protocol as classes of the protobuf library, made of the table in schema.py."""
 
 from typing import Any
 
+from penstock.canal.schema import ENUMS, FIELDS, MESSAGES, PACKAGE, FieldSpec
 from penstock.errors import MissingExtraError
-
-_PACKAGE = "com.alibaba.otter.canal.protocol"
-_ENUMS = {
-    "EntryType": ("ENTRYTYPECOMPATIBLEPROTO2", "TRANSACTIONBEGIN", "ROWDATA", "TRANSACTIONEND", "HEARTBEAT", "GTIDLOG"),
-    "EventType": (
-        "EVENTTYPECOMPATIBLEPROTO2", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE",
-        "RENAME", "CINDEX", "DINDEX", "GTID", "XACOMMIT", "XAROLLBACK", "MHEARTBEAT",
-    ),
-    "Type": ("TYPECOMPATIBLEPROTO2", "ORACLE", "MYSQL", "PGSQL"),
-    "PacketType": (
-        "PACKAGETYPECOMPATIBLEPROTO2", "HANDSHAKE", "CLIENTAUTHENTICATION", "ACK", "SUBSCRIPTION", "UNSUBSCRIPTION",
-        "GET", "MESSAGES", "CLIENTACK", "SHUTDOWN", "DUMP", "HEARTBEAT", "CLIENTROLLBACK",
-    ),
-    "Compression": ("COMPRESSIONCOMPATIBLEPROTO2", "NONE", "ZLIB", "GZIP", "LZF"),
-}  # fmt: skip
-_MESSAGES = {
-    "Entry": "header=1:Header entryType=2:EntryType? storeValue=3:bytes",
-    "Header": "version=1:int32? logfileName=2:string logfileOffset=3:int64 serverId=4:int64 serverenCode=5:string"
-    " executeTime=6:int64 sourceType=7:Type? schemaName=8:string tableName=9:string eventLength=10:int64"
-    " eventType=11:EventType? props=12:Pair* gtid=13:string",
-    "Pair": "key=1:string value=2:string",
-    "TransactionBegin": "executeTime=1:int64 transactionId=2:string props=3:Pair* threadId=4:int64",
-    "TransactionEnd": "executeTime=1:int64 transactionId=2:string props=3:Pair*",
-    "RowChange": "tableId=1:int64 eventType=2:EventType? isDdl=10:bool? sql=11:string rowDatas=12:RowData*"
-    " props=13:Pair* ddlSchemaName=14:string",
-    "RowData": "beforeColumns=1:Column* afterColumns=2:Column* props=3:Pair*",
-    "Column": "index=1:int32 sqlType=2:int32 name=3:string isKey=4:bool updated=5:bool isNull=6:bool? props=7:Pair*"
-    " value=8:string length=9:int32 mysqlType=10:string",
-    "Packet": "magic_number=1:int32? version=2:int32? type=3:PacketType compression=4:Compression? body=5:bytes",
-    "Handshake": "communication_encoding=1:string? seeds=2:bytes supported_compressions=3:Compression",
-    "ClientAuth": "username=1:string password=2:bytes net_read_timeout=3:int32? net_write_timeout=4:int32?"
-    " destination=5:string client_id=6:string filter=7:string start_timestamp=8:int64",
-    "Ack": "error_code=1:int32? error_message=2:string",
-    "Sub": "destination=1:string client_id=2:string filter=7:string",
-    "Unsub": "destination=1:string client_id=2:string filter=7:string",
-    "Get": "destination=1:string client_id=2:string fetch_size=3:int32 timeout=4:int64? unit=5:int32? auto_ack=6:bool?"
-    " at_once=100:bool",
-    "Messages": "batch_id=1:int64 messages=2:bytes*",
-    "ClientAck": "destination=1:string client_id=2:string batch_id=3:int64",
-    "ClientRollback": "destination=1:string client_id=2:string batch_id=3:int64",
-}
 
 
 def _classes() -> dict[str, Any]:
@@ -55,22 +12,20 @@ def _classes() -> dict[str, Any]:
     except ImportError:
         raise MissingExtraError.of("canal", "a client of canal's protocol") from None
     kinds: Any = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="penstock/canal.proto", package=_PACKAGE, syntax="proto3")
-    for name, values in _ENUMS.items():
+    file = descriptor_pb2.FileDescriptorProto(name="penstock/canal.proto", package=PACKAGE, syntax="proto3")
+    for name, values in ENUMS.items():
         enum = file.enum_type.add(name=name)
         for number, value in enumerate(values):
             # Values of all enums share one scope.
             enum.value.add(name=value if name in {"EntryType", "EventType"} else f"{name}_{value}", number=number)
     _rename_clashes(file)
-    for name, fields in _MESSAGES.items():
+    for name in MESSAGES:
         message = file.message_type.add(name=name)
-        for spec in fields.split():
+        for spec in FIELDS[name].values():
             _add_field(message, spec, kinds)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)  # pyright: ignore[reportUnknownMemberType]
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in _MESSAGES
-    }
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in MESSAGES}
 
 
 def _rename_clashes(file: Any) -> None:
@@ -82,39 +37,36 @@ def _rename_clashes(file: Any) -> None:
             seen.add(value.name)
 
 
-def _add_field(message: Any, spec: str, kinds: Any) -> None:
-    name, _, rest = spec.partition("=")
-    number, _, kind = rest.partition(":")
-    plain = kind.rstrip("?*")
-    label = kinds.LABEL_REPEATED if kind.endswith("*") else kinds.LABEL_OPTIONAL
-    field = message.field.add(name=name, number=int(number), label=label)
-    if plain in _MESSAGES or plain in _ENUMS:
-        field.type = kinds.TYPE_MESSAGE if plain in _MESSAGES else kinds.TYPE_ENUM
-        field.type_name = f".{_PACKAGE}.{plain}"
+def _add_field(message: Any, spec: FieldSpec, kinds: Any) -> None:
+    label = kinds.LABEL_REPEATED if spec.is_repeated else kinds.LABEL_OPTIONAL
+    field = message.field.add(name=spec.name, number=spec.number, label=label)
+    if spec.kind in MESSAGES or spec.kind in ENUMS:
+        field.type = kinds.TYPE_MESSAGE if spec.kind in MESSAGES else kinds.TYPE_ENUM
+        field.type_name = f".{PACKAGE}.{spec.kind}"
     else:
-        field.type = getattr(kinds, f"TYPE_{plain.upper()}")
-    if kind.endswith("?"):
+        field.type = getattr(kinds, f"TYPE_{spec.kind.upper()}")
+    if spec.is_optional:
         field.proto3_optional = True
         field.oneof_index = len(message.oneof_decl)
-        message.oneof_decl.add(name=f"_{name}")
+        message.oneof_decl.add(name=f"_{spec.name}")
 
 
-_found = _classes()
-Entry: Any = _found["Entry"]
-Header: Any = _found["Header"]
-Pair: Any = _found["Pair"]
-TransactionBegin: Any = _found["TransactionBegin"]
-TransactionEnd: Any = _found["TransactionEnd"]
-RowChange: Any = _found["RowChange"]
-RowData: Any = _found["RowData"]
-Column: Any = _found["Column"]
-Packet: Any = _found["Packet"]
-Handshake: Any = _found["Handshake"]
-ClientAuth: Any = _found["ClientAuth"]
-Ack: Any = _found["Ack"]
-Sub: Any = _found["Sub"]
-Unsub: Any = _found["Unsub"]
-Get: Any = _found["Get"]
-Messages: Any = _found["Messages"]
-ClientAck: Any = _found["ClientAck"]
-ClientRollback: Any = _found["ClientRollback"]
+_by_name = _classes()
+Entry: Any = _by_name["Entry"]
+Header: Any = _by_name["Header"]
+Pair: Any = _by_name["Pair"]
+TransactionBegin: Any = _by_name["TransactionBegin"]
+TransactionEnd: Any = _by_name["TransactionEnd"]
+RowChange: Any = _by_name["RowChange"]
+RowData: Any = _by_name["RowData"]
+Column: Any = _by_name["Column"]
+Packet: Any = _by_name["Packet"]
+Handshake: Any = _by_name["Handshake"]
+ClientAuth: Any = _by_name["ClientAuth"]
+Ack: Any = _by_name["Ack"]
+Sub: Any = _by_name["Sub"]
+Unsub: Any = _by_name["Unsub"]
+Get: Any = _by_name["Get"]
+Messages: Any = _by_name["Messages"]
+ClientAck: Any = _by_name["ClientAck"]
+ClientRollback: Any = _by_name["ClientRollback"]

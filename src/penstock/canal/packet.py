@@ -1,7 +1,8 @@
 """The packets of canal's protocol, from the server's side.
 
     frame    length 4, big-endian | packet
-    Packet   version (2) | type (3) | body (5)
+
+The fields of a packet are declared in schema.py; that of the console's port has its body in another one.
 
 A frame that is longer than the limit is refused before a byte of it is read.
 """
@@ -15,6 +16,7 @@ from enum import IntEnum
 from typing import TypeVar
 
 from penstock.canal import protobuf
+from penstock.canal.schema import FIELDS
 from penstock.errors import ProtocolError
 
 _LENGTH = struct.Struct(">i")
@@ -28,6 +30,8 @@ T = TypeVar("T", bytes, memoryview)
 
 
 class PacketType(IntEnum):
+    """The types of packets on the port of canal's clients."""
+
     HANDSHAKE = 1
     CLIENTAUTHENTICATION = 2
     ACK = 3
@@ -43,7 +47,7 @@ class PacketType(IntEnum):
 
 
 def fields_of(raw: T) -> Iterator[tuple[int, int | T]]:
-    """Numbers and pieces of a message, in their order; of a memoryview the pieces are views."""
+    """Yield the numbers and values of the fields of a message, in order; those of a memoryview are views."""
     at = 0
     while at < len(raw):
         tag, at = _varint(raw, at)
@@ -65,8 +69,9 @@ def fields_of(raw: T) -> Iterator[tuple[int, int | T]]:
         raise ProtocolError("the packet ends inside of a field")
 
 
-class Fields:
-    """Of a message, by number: what came last counts. What is not there reads as 0 or nothing."""
+class ProtobufFields:
+    """The fields of a message, by number. Of a field that was sent twice the last one counts; one that was not sent
+    reads as 0 or empty."""
 
     def __init__(self, raw: bytes) -> None:
         self._found: dict[int, int | bytes] = dict(fields_of(raw))
@@ -109,35 +114,40 @@ def _varint(raw: bytes | memoryview, at: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
+    """A packet: its type, and its body as it was sent."""
+
     type: int
     body: bytes
 
     @classmethod
-    def parse(cls, raw: bytes, body_field: int = 5) -> "Packet":
-        fields = Fields(raw)
-        return cls(fields.number(3), fields.raw(body_field))
+    def parse(cls, raw: bytes, message: str = "Packet") -> "Packet":
+        """Return the type and the body of a packet; `message` names it in schema.py."""
+        sent, known = ProtobufFields(raw), FIELDS[message]
+        return cls(sent.number(known["type"].number), sent.raw(known["body"].number))
 
 
-def frame(kind: PacketType | int, body: bytes, body_field: int = 5) -> bytes:
-    packet = protobuf.number(2, VERSION) + protobuf.number(3, kind) + protobuf.text(body_field, body)
+def frame(kind: PacketType | int, body: bytes, message: str = "Packet") -> bytes:
+    """Return a packet with its length before it."""
+    packet = _packet_head(kind, message) + protobuf.text(FIELDS[message]["body"].number, body)
     return _LENGTH.pack(len(packet)) + packet
 
 
-def ack(code: int = 0, message: str = "") -> bytes:
-    return frame(PacketType.ACK, protobuf.number(1, code) + protobuf.text(2, message))
-
-
 def messages_head(batch_id: int, entries_bytes: int) -> bytes:
-    """All of a MESSAGES frame before its entries."""
-    first = protobuf.number(1, batch_id)
+    """Return all of a MESSAGES frame before its entries."""
+    first = protobuf.number(FIELDS["Messages"]["batch_id"].number, batch_id)
     body = len(first) + entries_bytes
-    head = protobuf.number(2, VERSION) + protobuf.number(3, PacketType.MESSAGES)
-    head += protobuf.varint(5 << 3 | 2) + protobuf.varint(body) + first
+    head = _packet_head(PacketType.MESSAGES, "Packet")
+    head += protobuf.varint(FIELDS["Packet"]["body"].number << 3 | 2) + protobuf.varint(body) + first
     return _LENGTH.pack(len(head) - len(first) + body) + head
 
 
-class Wire:
-    """Frames over a socket. Both times are for a peer that goes on too slowly, or not at all."""
+def _packet_head(kind: PacketType | int, message: str) -> bytes:
+    known = FIELDS[message]
+    return protobuf.number(known["version"].number, VERSION) + protobuf.number(known["type"].number, kind)
+
+
+class FrameSocket:
+    """Sends and receives frames over a socket, with a time limit for a peer that is too slow or silent."""
 
     def __init__(self, connection: socket.socket, limit: int, frame_s: float) -> None:
         self._socket, self._limit, self._frame_s = connection, limit, frame_s
@@ -150,7 +160,7 @@ class Wire:
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def receive(self) -> bytes | None:
-        """None when the peer has closed, or says nothing for too long."""
+        """Return the next frame; None when the peer has closed, or was silent for too long."""
         head = bytearray()
         deadline = time.monotonic() + self.idle_s
         while len(head) < _LENGTH.size:

@@ -52,9 +52,9 @@ def _run(arguments: list[str]) -> None:
         from penstock.cli.quick_binlog import run_quickly  # noqa: PLC0415
 
         run_quickly(arguments[1:])
-    from penstock.cli.commands import build_app, named_command  # noqa: PLC0415
+    from penstock.cli.commands import build_app, find_command  # noqa: PLC0415
 
-    name = named_command(arguments)
+    name = find_command(arguments)
     (build_app((name,)) if name else build_app())()
 
 
@@ -62,21 +62,34 @@ def main() -> None:
     """Run the command that the arguments name. A known error is one line and exit code 1; Ctrl-C is 130, silently."""
     try:
         _run_guarded()
-    except SystemExit as end:
-        _leave_threads(end.code)
+    except BaseException as end:
+        _leave_threads(end)
         raise
 
 
-def _leave_threads(code: "int | str | None") -> None:
-    """End the process here if a thread of the command would be cut off by the interpreter's own end."""
-    ahead = sys.modules.get("penstock.cli.read_ahead")
-    code = 0 if code is None else code
-    if not isinstance(code, int) or ahead is None or not ahead.is_reading(_PATIENCE_S):
+def _leave_threads(end: BaseException) -> None:
+    """End the process here, as Python would, if a thread of the command would be cut off by the interpreter's own
+    end."""
+    threads = sys.modules.get("penstock.cli.ordered_work")
+    if threads is None or not threads.is_working(_PATIENCE_S):
         return
+    code = 1
     with suppress(OSError, ValueError):  # nobody reads it any longer
+        code = _exit_code(end)
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(code)
+
+
+def _exit_code(end: BaseException) -> int:
+    """Return the exit code of a process that ends by this, and print what Python prints then."""
+    if not isinstance(end, SystemExit):
+        sys.excepthook(type(end), end, end.__traceback__)
+        return 1
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)
+    return 1
 
 
 def _run_guarded() -> None:

@@ -3,62 +3,84 @@
 import time
 from typing import TYPE_CHECKING
 
-import typer
+from penstock.cli.output import Output
 
 if TYPE_CHECKING:
     from penstock.server import Server
 
 _QUIET_S = 2.0  # most destinations have started by then
 _MOST_NAMES = 5
+_PORT_NAMES = {
+    "flight": "Arrow Flight",
+    "canal": "canal's protocol",
+    "admin": "its status",
+    "canal_admin": "canal's admin protocol",
+}
 
 
 class Announcement:
-    """`look` prints what is new. "serving" comes once, when the first destination can be read."""
+    """Prints each destination once it is captured, and "serving" once, when the first of them can be read.
 
-    def __init__(self, server: "Server") -> None:
-        self._server, self._began = server, time.monotonic()
+    announcement = Announcement(server, Output("text"))
+    announcement.look()  # again and again, while the server runs
+    """
+
+    def __init__(self, server: "Server", output: Output) -> None:
+        self._server, self._output, self._began = server, output, time.monotonic()
         self._captured = set[str]()
         self._has_said_wait = False
         self.is_made = False
 
     def look(self) -> bool:
-        """Return True when it just said that there is something to serve."""
+        """Print what is new; return True if it just said that there is something to serve."""
         for name, instance in self._server.instances.items():
             if name not in self._captured:
                 self._captured.add(name)
-                typer.echo(f"capturing '{name}' from {instance.settings.source.address} at {instance.store.latest}")
+                source, position = instance.settings.source.address, instance.store.latest
+                text = f"capturing '{name}' from {source} at {position}"
+                self._output.print_event(
+                    "capturing", text, destination=name, source=source, position=position.to_json()
+                )
         if self.is_made:
             return False
         if self._server.is_serving:
             self.is_made = True
-            typer.echo(f"serving {self._ports}; Ctrl-C stops")
+            ports = self._ports
+            self._output.print_event("serving", f"serving {_describe_ports(ports)}; Ctrl-C stops", ports=ports)
             return True
         if not self._has_said_wait and (reason := self._reason_to_wait()):
             self._has_said_wait = True
-            typer.echo(f"listening: {self._ports}; {reason}; Ctrl-C stops")
+            ports = self._ports
+            text = f"listening: {_describe_ports(ports)}; {reason}; Ctrl-C stops"
+            self._output.print_event("listening", text, ports=ports, reason=reason)
         return False
 
     @property
-    def _ports(self) -> str:
+    def _ports(self) -> dict[str, str]:
+        """Return where the server listens, by the name of the port in its settings."""
         server = self._server
-        ports = [f"Arrow Flight on {server.address}"]
+        ports = {"flight": server.address}
         if server.canal is not None:
-            ports.append(f"canal's protocol on {server.canal.address}")
+            ports["canal"] = server.canal.address
         if server.admin is not None:
-            ports.append(f"its status on http://{server.admin.address}")
+            ports["admin"] = f"http://{server.admin.address}"
         if server.canal_admin is not None:
-            ports.append(f"canal's admin protocol on {server.canal_admin.address}")
-        return ", ".join(ports)
+            ports["canal_admin"] = server.canal_admin.address
+        return ports
 
     def _reason_to_wait(self) -> str:
-        """Return why there is nothing to serve; nothing as long as it may be a matter of a moment."""
+        """Return why there is nothing to serve; an empty text while destinations may still be starting."""
         server = self._server
         if server.has_started and server.has_no_destination:
             return "no destination is configured yet, so there is nothing to serve"
         problems = server.problems
         if not problems and time.monotonic() - self._began < _QUIET_S:
             return ""
-        reasons = [f"{name}: {text}" for name, text in server.report.readiness().hindrances.items()]
+        reasons = [f"{name}: {text}" for name, text in server.report.readiness().unready_reasons.items()]
         if len(reasons) > _MOST_NAMES:
             reasons[_MOST_NAMES:] = [f"and {len(reasons) - _MOST_NAMES} more"]
         return f"nothing to serve yet ({'; '.join(reasons)})" if reasons else ""
+
+
+def _describe_ports(ports: dict[str, str]) -> str:
+    return ", ".join(f"{_PORT_NAMES[name]} on {address}" for name, address in ports.items())

@@ -8,7 +8,7 @@ import typer
 from penstock.cli.quick_binlog import run_binlog
 from penstock.cli.source_options import Password, Port
 
-FORMATS = ("table", "json", "sql", "csv", "arrow", "parquet")
+FORMATS = ("text", "json", "sql", "csv", "arrow", "parquet")
 
 
 def binlog(  # noqa: PLR0917 - options are keywords on the command line
@@ -31,7 +31,7 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         typer.Option("--since", "--from", help="FILE:OFFSET, a time ('2026-11-15 10:00', -10m, now; UTC) or a GTID."),
     ] = None,
     until: Annotated[str | None, typer.Option(help="FILE:OFFSET or a time; what begins before it is shown.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on at the end of a server's log.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Keep reading at the end of a server's log.")] = False,
     table: Annotated[
         list[str] | None, typer.Option(help="Regular expression for database.table; may be given more than once.")
     ] = None,
@@ -40,13 +40,17 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
         str | None, typer.Option(help="All columns but these: photo, or shop.product.photo for one table.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many changes.")] = None,
-    format_: Annotated[
-        str | None,
-        typer.Option("--format", help=f"{', '.join(FORMATS)}. Without it, table on a terminal and json elsewhere."),
-    ] = None,
     output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "--format",
+            help=f"{', '.join(FORMATS)}. Without it, text on a terminal and json elsewhere.",
+        ),
+    ] = None,
+    to: Annotated[
         Path | None,
-        typer.Option(help="A file; for csv, arrow and parquet also a folder that gets one file per table."),
+        typer.Option(help="Write to this file; csv, arrow and parquet also to a folder, with one file per table."),
     ] = None,
     statements: Annotated[
         bool, typer.Option("--statements", help="Also the statements behind rows, where the log has them; sql always.")
@@ -59,19 +63,19 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
     verify: Annotated[bool, typer.Option("--verify", help="Only check that files are whole and sound.")] = False,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not check checksums.")] = False,
 ) -> None:
-    """Look into a binary log: rows as a table, JSON, SQL, CSV, Arrow or Parquet; statistics; the way back.
+    """Look into a binary log: rows as text, JSON, SQL, CSV, Arrow or Parquet; statistics; the way back.
 
     Examples:
 
         penstock binlog binlog.000007
 
-        penstock binlog binlog.0000* --table 'shop[.].*' --since '2026-11-15 10:00' --format json | jq .after
+        penstock binlog binlog.0000* --table 'shop[.].*' --since '2026-11-15 10:00' --output json | jq .after
 
         penstock binlog binlog.000007 --stats
 
         penstock binlog binlog.000007 --table shop.orders --since -10m --flashback > undo.sql
 
-        penstock binlog binlog.000007 --table shop.orders --format parquet --output orders.parquet
+        penstock binlog binlog.000007 --table shop.orders --output parquet --to orders.parquet
 
         PENSTOCK_PASSWORD=… penstock binlog --host db1 --user penstock --follow
     """
@@ -89,8 +93,8 @@ def binlog(  # noqa: PLR0917 - options are keywords on the command line
             columns=columns,
             without=without,
             limit=limit,
-            format_=format_,
             output=output,
+            to=to,
             statements=statements,
             passwords=passwords,
             stats=stats,

@@ -7,8 +7,8 @@ import numpy as np
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.table_changes import ColumnChoice
 from penstock.errors import ConfigurationError, PenstockError
-from penstock.inspect.changes import ColumnChoice
 from penstock.inspect.shapes import Shapes
 from penstock.model import TableName
 from penstock.render.table_files import Kind, refusal

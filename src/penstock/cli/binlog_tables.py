@@ -8,15 +8,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, texts, view
+from penstock.binlog.arrays import flags, texts, to_mask, view
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_at
 from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
+from penstock.binlog.rows.table_changes import ColumnChoice, TableChanges, changes_in
 from penstock.binlog.values.column import Decoding
-from penstock.inspect.changes import Changes, ColumnChoice, changes_in
-from penstock.inspect.gtid_mask import truths
 from penstock.inspect.shapes import Shapes
 from penstock.model import ChangeKind, TableName
 from penstock.render.table_files import BatchFiles, CsvFiles, Kind, Targets
@@ -48,7 +47,7 @@ class TableOutput:
                 self._files.write(table, batch)
 
     def _write_csv(self, files: CsvFiles, block: Block) -> None:
-        found: Iterable[Changes] = changes_in(block, self._choice, self._shapes)
+        found: Iterable[TableChanges] = changes_in(block, self._choice, self._shapes)
         last = _FAR
         if self.left is not None:
             found = list(found)
@@ -94,7 +93,7 @@ class TableOutput:
             for which in (_SEQ, _ROW)
         )
         is_end = np.concatenate(
-            [~truths(pc.equal(batch.column(batch.num_columns + _CHANGE_TYPE), _PREIMAGE)) for _, batch in found]
+            [~to_mask(pc.equal(batch.column(batch.num_columns + _CHANGE_TYPE), _PREIMAGE)) for _, batch in found]
         )
         order = np.lexsort((rows, places))
         ends = order[is_end[order]]
@@ -106,9 +105,9 @@ class TableOutput:
         return [(table, batch.filter(flags(mask))) for (table, batch), mask in parts if mask.any()]
 
 
-def _versions(changes: Iterable[Changes]) -> list[list[Changes]]:
+def _versions(changes: Iterable[TableChanges]) -> list[list[TableChanges]]:
     """Of one table, together what has the same columns to show; the version that the log has first comes first."""
-    found: dict[tuple[str, ...], list[Changes]] = {}
+    found: dict[tuple[str, ...], list[TableChanges]] = {}
     for some in changes:
         found.setdefault(some.shown, []).append(some)
     return sorted(found.values(), key=lambda version: min(int(some.event[0]) for some in version))

@@ -1,17 +1,20 @@
 """penstock binlog --verify"""
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from penstock.binlog.events.file_log import printable
 from penstock.cli.binlog_request import INCIDENT_CODE
 from penstock.cli.progress import Progress
-from penstock.inspect.file_log import printable
-from penstock.inspect.verify import verify_file
+from penstock.inspect.verify import FileCheck, verify_file
 from penstock.render.bars import size_text
 
 
-def verify_files(paths: Sequence[Path], progress: Progress, warn: Callable[[str], None]) -> int:
+def verify_files(
+    paths: Sequence[Path], progress: Progress, warn: Callable[[str], None], *, is_json: bool = False
+) -> int:
     """Print a line per file, warn of each incident; return 0 if all files are sound, 1 if not, 3 for an incident."""
     is_sound, has_incidents = True, False
     for path in paths:
@@ -20,9 +23,7 @@ def verify_files(paths: Sequence[Path], progress: Progress, warn: Callable[[str]
         verdict = verify_file(path, lambda done, total=total: progress.show(done, total))
         took = time.perf_counter() - begun
         progress.clear()
-        sums = "checksums match" if verdict.has_checksums else "no checksums in this file"
-        about = f"{verdict.events:,} events, {size_text(verdict.bytes)}, {size_text(verdict.bytes / took)}/s"
-        print(f"{printable(path)}: {about}: {verdict.problem or f'whole, {sums}'}", flush=True)
+        print(_verdict_json(path, verdict) if is_json else _verdict_text(path, verdict, took), flush=True)
         for incident in verdict.incidents:
             warn(str(incident))
         is_sound &= not verdict.problem
@@ -30,3 +31,25 @@ def verify_files(paths: Sequence[Path], progress: Progress, warn: Callable[[str]
     if not is_sound:
         return 1
     return INCIDENT_CODE if has_incidents else 0
+
+
+def _verdict_text(path: Path, verdict: FileCheck, took_s: float) -> str:
+    sums = "checksums match" if verdict.has_checksums else "no checksums in this file"
+    amount = f"{verdict.events:,} events, {size_text(verdict.bytes)}, {size_text(verdict.bytes / took_s)}/s"
+    return f"{printable(path)}: {amount}: {verdict.problem or f'whole, {sums}'}"
+
+
+def _verdict_json(path: Path, verdict: FileCheck) -> str:
+    data = {
+        "file": printable(path),
+        "is_sound": not verdict.problem,
+        "problem": verdict.problem or None,
+        "events": verdict.events,
+        "bytes": verdict.bytes,
+        "has_checksums": verdict.has_checksums,
+        "incidents": [
+            {"position": f"{incident.file}:{incident.position}", "message": incident.message}
+            for incident in verdict.incidents
+        ],
+    }
+    return json.dumps(data, ensure_ascii=False)

@@ -5,46 +5,47 @@ What one format or mode needs is imported with it: a small log is read in less t
 
 import os
 import sys
-from collections.abc import Callable, Container, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from copy import copy
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.file_log import FileLog
+from penstock.binlog.events.incident import incidents_in
 from penstock.binlog.events.layout import EventType
-from penstock.cli.binlog_request import INCIDENT_CODE, Request, checked_format
+from penstock.binlog.events.note import Notes
+from penstock.binlog.rows.table_changes import ColumnChoice, changes_in
+from penstock.cli.binlog_request import INCIDENT_CODE, BinlogRequest, choose_format
+from penstock.cli.ordered_work import work_in_order
 from penstock.cli.progress import Progress
-from penstock.cli.read_ahead import read_ahead
 from penstock.errors import ConfigurationError
-from penstock.inspect.changes import Changes, ColumnChoice, changes_in
-from penstock.inspect.file_log import FileLog
-from penstock.inspect.incident import incidents_in
 from penstock.inspect.log import Log
 from penstock.inspect.log_tables import LogTables, Unnamed
-from penstock.inspect.note import Notes
-from penstock.inspect.place import parse_place
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.shapes import Shapes
-from penstock.inspect.xa import XaTransactions
 from penstock.model import Position, TableName, TableSchema
-from penstock.render import text
-from penstock.render.page import LineFormat, Page, Role, compose, write_values
+from penstock.model.start_point import parse_point
+from penstock.render.page import LineContext, LineFormat, Lines, PageText, Role, compose, find_lines_between
 
 if TYPE_CHECKING:
     from penstock.cli.binlog_single import SingleTable
     from penstock.config import SourceSettings
     from penstock.render.table_files import Kind
 
+L = TypeVar("L", bound=LineFormat)
 
-def run(request: Request) -> int:
-    """The exit code."""
+
+def run(request: BinlogRequest) -> int:
+    """Do what the request asks for and return the exit code."""
     if sys.stdout is None:
-        raise ConfigurationError("the standard output is closed: open it, even if --output names a file")
+        raise ConfigurationError("the standard output is closed: open it, even if --to names a file")
     try:
         code = _Work(request).run()
         sys.stdout.flush()
@@ -55,7 +56,7 @@ def run(request: Request) -> int:
     except OSError as error:
         _give_up_output()
         if error.filename is None and error.errno is not None:
-            error.filename = str(request.output or "the standard output")
+            error.filename = str(request.target or "the standard output")
         raise
     return code
 
@@ -67,7 +68,7 @@ def _give_up_output() -> None:
 
 
 def _ask(server: "SourceSettings") -> Callable[[TableName], TableSchema]:
-    from penstock.inspect.live_server import ask_server  # noqa: PLC0415 - files need no driver
+    from penstock.inspect.server_tables import ask_server  # noqa: PLC0415 - files need no driver
 
     return ask_server(server)
 
@@ -84,16 +85,30 @@ def _picked_of(log: Log, selection: Selection) -> Iterator[Block]:
             return
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job(Generic[L]):
+    """A picked block to render. `language` and `between` know of the blocks before it what rendering needs."""
+
+    block: Block
+    language: L
+    between: Sequence[Lines]
+
+
+def _context_after(lines: PageText, language: LineFormat, before: LineContext) -> LineContext:
+    page = lines.page
+    return language.context_after(page, len(page) - 1) if len(page) else before
+
+
 class _Work:
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: BinlogRequest) -> None:
         self._request = request
         self._progress = Progress()
         self._files = tuple(Path("/dev/stdin") if str(path) == "-" else path for path in request.files)
-        self._format = checked_format(request)
+        self._format = choose_format(request)
         self._choice = ColumnChoice(request.columns, request.without)
         now = datetime.now(UTC)
-        self._since = parse_place(request.since, now) if request.since is not None else None
-        until = parse_place(request.until, now) if request.until is not None else None
+        self._since = parse_point(request.since, now) if request.since is not None else None
+        until = parse_point(request.until, now) if request.until is not None else None
         notes = Notes() if request.statements or (request.mode == "show" and self._format == "sql") else None
         self._selection = Selection(table_patterns(request.tables), self._since, until, notes)
         self._left = request.limit
@@ -106,7 +121,8 @@ class _Work:
         if self._request.mode == "verify":
             from penstock.cli.binlog_verify import verify_files  # noqa: PLC0415
 
-            return verify_files(FileLog.checked(self._files), self._progress, self._progress_safe_warn)
+            is_json = self._format == "json"
+            return verify_files(FileLog.checked(self._files), self._progress, self._progress_safe_warn, is_json=is_json)
         try:
             {"show": self._show, "stats": self._stats, "flashback": self._flashback}[self._request.mode]()
         finally:
@@ -129,10 +145,10 @@ class _Work:
             raise ConfigurationError(
                 "say where to begin with --since (a position, a time, a GTID), or --follow from now on"
             )
-        from penstock.inspect.server_log import ServerLog  # noqa: PLC0415 - files need no driver
-        from penstock.source.server_origin import ServerOrigin  # noqa: PLC0415
+        from penstock.source.server_log import ServerLog  # noqa: PLC0415 - files need no driver
+        from penstock.source.server_source import ServerSource  # noqa: PLC0415
 
-        server, how = ServerOrigin(request.server), {"follow": request.follow, "verify": request.has_checks}
+        server, how = ServerSource(request.server), {"follow": request.follow, "verify": request.has_checks}
         return ServerLog(server, self._since, self._progress_safe_warn, **how)
 
     def _progress_safe_warn(self, what: str) -> None:
@@ -160,30 +176,34 @@ class _Work:
             if self._request.follow:
                 self._tell_unnamed()
 
-    def _pages(self, language: LineFormat) -> Iterator[Page]:
-        with closing(read_ahead(self._decoded(language))) as decoded:
-            for block, changes, language.xa in decoded:
-                yield self._page(block, changes, language)
+    def _pages(self, language: L) -> Iterator[tuple[PageText, L]]:
+        """Yield the text of each picked block, and the language as it is at that block."""
+        with closing(work_in_order(self._jobs(language), self._render)) as pages:
+            for page, language_there in pages:
+                yield self._limited(page), language_there
+                del page  # while the next one is waited for
                 if self._left == 0:
                     return
 
-    def _decoded(self, language: LineFormat) -> Generator[tuple[Block, list[Changes], XaTransactions], None, None]:
-        """Yield each picked block with its rows as columns, and what is known of XA transactions at that block."""
+    def _jobs(self, language: L) -> Generator[_Job[L], None, None]:
         for block in self._picked():
-            changes = list(changes_in(block, self._choice, self._shapes, finds_rows=language.finds_rows))
-            for some in changes:
-                write_values(some, language)
-            yield block, changes, copy(self._selection.xa)
+            language = language.for_block(copy(self._selection.xa))
+            yield _Job(block, language, find_lines_between(block, language))
 
-    def _page(self, block: Block, changes: list[Changes], language: LineFormat) -> Page:
-        page = compose(block, changes, language)
+    def _render(self, job: _Job[L]) -> tuple[PageText, L]:
+        changes = changes_in(job.block, self._choice, self._shapes, finds_rows=job.language.finds_rows)
+        return compose(job.block, changes, job.between, job.language), job.language
+
+    def _limited(self, lines: PageText) -> PageText:
+        """Return the lines up to the limit, and warn about what they say."""
         if self._left is not None:
-            page = page.first_changes(self._left)
-            self._left -= int(np.count_nonzero(page.role == Role.CHANGE))
-        self._tell_incidents(block, page.event[page.role == Role.INCIDENT])
+            lines = lines.first_changes(self._left)
+            self._left -= int(np.count_nonzero(lines.page.role == Role.CHANGE))
+        page = lines.page
+        self._tell_incidents(page.block, page.event[page.role == Role.INCIDENT])
         if self._format == "sql":
-            self._tell_loads(block, page.event[page.role == Role.STATEMENT])
-        return page
+            self._tell_loads(page.block, page.event[page.role == Role.STATEMENT])
+        return lines
 
     def _tell_loads(self, block: Block, events: NDArray[np.int64]) -> None:
         """Warn about each LOAD DATA among these statements of a block: SQL output cannot load its file again."""
@@ -209,11 +229,16 @@ class _Work:
         language.comments_nameless = self._request.server is not None
         with self._opened() as out:
             out.write(language.begin().encode())
-            for page in self._pages(language):
-                out.write(text.raw_bytes(language.frame(page)))
+            last = LineContext()
+            pages = self._pages(language)
+            for lines, language in pages:
+                for piece in lines.framed(language, last):
+                    out.write(piece)
+                last = _context_after(lines, language, last)
+                del lines
                 if self._request.follow:
                     out.flush()
-            out.write(language.end().encode())
+            out.write(language.end(last).encode())
 
     def _language(self) -> LineFormat:
         match self._format:
@@ -233,8 +258,8 @@ class _Work:
 
     @contextmanager
     def _opened(self) -> Generator[BinaryIO, None, None]:
-        if self._request.output is not None:
-            with self._request.output.open("wb") as file:
+        if self._request.target is not None:
+            with self._request.target.open("wb") as file:
                 yield file
             return
         try:
@@ -244,11 +269,11 @@ class _Work:
 
     def _show_tables(self, kind: "Kind") -> None:
         from penstock.cli.binlog_tables import TableOutput, table_files  # noqa: PLC0415
-        from penstock.cli.interrupt import undisturbed  # noqa: PLC0415
+        from penstock.cli.interrupt import defer_signals  # noqa: PLC0415
         from penstock.inspect.unsettled import Unsettled  # noqa: PLC0415
         from penstock.render.table_files import Targets  # noqa: PLC0415
 
-        targets = Targets(kind, self._request.output, sys.stdout.buffer)
+        targets = Targets(kind, self._request.target, sys.stdout.buffer)
         single = None if targets.is_folder or self._left is not None else self._checked_single(kind)
         files = table_files(kind, targets)
         tables = TableOutput(files, self._choice, self._shapes, self._left)
@@ -258,16 +283,16 @@ class _Work:
                 unsettled.see(block, self._selection.xa)
                 if single is not None:
                     single.check(block)
-                with undisturbed():
+                with defer_signals():
                     tables.write(block)
                 self._left = tables.left
                 self._tell_incidents(block, range(len(block)))
         finally:
-            with undisturbed():
+            with defer_signals():
                 files.close()
                 targets.close()
         if str(unsettled):
-            self._progress_safe_warn(f"there are rows of {unsettled}; --format json says which")
+            self._progress_safe_warn(f"there are rows of {unsettled}; --output json says which")
 
     def _checked_single(self, kind: "Kind") -> "SingleTable":
         """Look through files first, without decoding rows: several tables are refused before anything is written. What
@@ -298,10 +323,13 @@ class _Work:
 
         language = FlashbackLines(self._selection.xa)
         with Spool() as spool:
-            for page in self._pages(language):
-                for tag, part in language.parts(page):
+            last = LineContext()
+            pages = self._pages(language)
+            for lines, language in pages:
+                for tag, part in language.parts(lines, last):
                     spool.add(tag, part)
-            spool.add(None, language.closing().encode())
+                last = _context_after(lines, language, last)
+            spool.add(None, language.closing(last).encode())
             language.check()
             with self._opened() as out:
                 out.write(language.begin().encode())

@@ -1,14 +1,17 @@
 """penstock check"""
 
-import json
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.output import Output, OutputFormat
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
 from penstock.config import DirectorySettings, InstanceSettings, load_server_settings
+
+if TYPE_CHECKING:
+    from penstock.source.finding import Finding
 
 _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
 
@@ -26,9 +29,9 @@ def check(
         str | None, typer.Option(help="A folder with the files of a log, or its URL, instead of a server.")
     ] = None,
     start: Annotated[
-        str | None, typer.Option(help="A place to begin at: FILE:OFFSET, a GTID or a set of them, a time in UTC.")
+        str | None, typer.Option(help="A position to begin at, which is looked for: see docs/positions.md.")
     ] = None,
-    output: Annotated[Literal["text", "json"], typer.Option(help="How to print it.")] = "text",
+    output: OutputFormat = "text",
 ) -> None:
     """Say what of a source is ready for capture, what could be better, and what must change first.
 
@@ -51,22 +54,19 @@ def check(
     else:
         source = source_settings(host, port, user, password) if path is None else DirectorySettings(path=path)
         instances = (InstanceSettings(source=source, start=start),)
-    found = examine_instances(instances)
-    if output == "json":
-        several = {
-            address: [asdict(one) | {"verdict": one.verdict.value} for one in findings]
-            for address, findings in found.items()
-        }
-        typer.echo(json.dumps(several, indent=2))
-    else:
-        for address, findings in found.items():
-            typer.echo(address)
-            width = max(len(one.what) for one in findings)
-            for one in findings:
-                verdict = one.verdict.value
-                mend = f"\n       {' ' * width}  {one.mend}" if one.mend else ""
-                typer.echo(
-                    f"  {typer.style(f'{verdict:4}', fg=_COLOURS[verdict])} {one.what:{width}}  {one.found}{mend}"
-                )
-    if any(one.verdict.value == "fail" for findings in found.values() for one in findings):
+    findings = examine_instances(instances)
+    Output(output).print_result(findings, lambda: _finding_lines(findings))
+    if any(finding.verdict.value == "fail" for group in findings.values() for finding in group):
         raise typer.Exit(1)
+
+
+def _finding_lines(findings: "Mapping[str, Sequence[Finding]]") -> Iterator[str]:
+    """Yield, for each source, its address and a line for each finding, with the remedy below it."""
+    for address, group in findings.items():
+        yield address
+        width = max(len(finding.what) for finding in group)
+        for finding in group:
+            verdict = finding.verdict.value
+            yield f"  {typer.style(f'{verdict:4}', fg=_COLOURS[verdict])} {finding.what:{width}}  {finding.found}"
+            if finding.mend:
+                yield f"       {' ' * width}  {finding.mend}"

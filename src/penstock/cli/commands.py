@@ -35,7 +35,7 @@ def build_app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
     return app
 
 
-def named_command(arguments: Iterable[str]) -> str | None:
+def find_command(arguments: Iterable[str]) -> str | None:
     """Return the command that the arguments name; None when they name none, as `penstock --help` does."""
     words = (word for word in arguments if not word.startswith("-"))
     first = next(words, None)

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.cli.config_check import check_lines, describe_check
+from penstock.cli.output import Output, OutputFormat
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.config.folder_look import look_at
-from penstock.config.shown import as_yaml
+from penstock.config.masking import mask_secrets, to_yaml
 
 app = typer.Typer(help="Look at configuration files.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -20,7 +21,7 @@ Conf = Annotated[Path, typer.Argument(help="A conf folder, or the YAML of a serv
 def schema(
     what: Annotated[Literal["server", "instance"], typer.Argument(help="Of which file.")] = "server",
 ) -> None:
-    """Print the JSON Schema of a file, for editors that complete and check.
+    """Print the JSON Schema of a file, for editors that complete and check. It is always JSON.
 
     Examples:
 
@@ -35,7 +36,7 @@ def schema(
 @app.command()
 def check(
     path: Conf,
-    output: Annotated[Literal["text", "json"], typer.Option(help="How to print it.")] = "text",
+    output: OutputFormat = "text",
 ) -> None:
     """Say of each destination whether its settings are right; nothing is connected to.
 
@@ -49,12 +50,9 @@ def check(
 
         penstock config check penstock.yml --output json
     """
-    found = look_at(path)
-    if output == "json":
-        typer.echo(json.dumps(describe_check(found), indent=2, ensure_ascii=False))
-    else:
-        typer.echo("\n".join(check_lines(found)))
-    if any(one.error for one in found.instances.values()):
+    snapshot = look_at(path)
+    Output(output).print_result(describe_check(snapshot), lambda: check_lines(snapshot))
+    if any(instance.error for instance in snapshot.instances.values()):
         raise typer.Exit(1)
 
 
@@ -62,8 +60,9 @@ def check(
 def show(
     path: Conf,
     destination: Annotated[str | None, typer.Option(help="This instance alone.", show_default=False)] = None,
+    output: OutputFormat = "text",
 ) -> None:
-    """Print the settings that count, defaults included, as YAML; secrets are masked.
+    """Print the settings that count, defaults included; secrets are masked. The text is YAML.
 
     Examples:
 
@@ -72,4 +71,5 @@ def show(
         penstock config show penstock.yml --destination shop
     """
     settings = look_at(path).settings()
-    typer.echo(as_yaml(settings if destination is None else settings.instance(destination)), nl=False)
+    chosen = settings if destination is None else settings.instance(destination)
+    Output(output).print_result(mask_secrets(chosen), lambda: to_yaml(chosen).splitlines())

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.config import InstanceSettings, Snapshot
-from penstock.config.canal_rules import UNKNOWN, IgnoredKey
+from penstock.config.canal.misspelling import describe_misspellings, suggest_key
+from penstock.config.canal.rules import UNKNOWN, IgnoredKey
 from penstock.config.exposure import describe_open_ports
-from penstock.config.misspelling import describe_misspellings, suggest_key
 from penstock.config.snapshot import SERVER, FoundInstance
 from penstock.config.time_zone import LOCAL, zone_name
 

@@ -1,17 +1,20 @@
 """penstock filter"""
 
-import json
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.instance_options import instance_of
+from penstock.cli.output import Output, OutputFormat
 from penstock.config import FilterSettings
 from penstock.config.filter_settings import KINDS
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
+
+if TYPE_CHECKING:
+    from penstock.filter.explain import Explanation
 
 app = typer.Typer(help="Look at the filter of an instance.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -43,7 +46,7 @@ def explain(
     kind: Annotated[
         list[str] | None, typer.Option(help=f"What passes: {', '.join(KINDS)}; by default all.", show_default=False)
     ] = None,
-    output: Annotated[Literal["text", "json"], typer.Option(help="How to print it.")] = "text",
+    output: OutputFormat = "text",
 ) -> None:
     """Say whether a table passes the filter, and which rule decides.
 
@@ -56,22 +59,23 @@ def explain(
 
         penstock filter explain shop.product --allow 'shop\\..*,crm\\..*' --deny '.*\\._.*_gho'
     """
-    from penstock.filter import explain as explained  # noqa: PLC0415 - numpy takes a moment to load
+    from penstock.filter import explain as explain_table  # noqa: PLC0415 - numpy takes a moment to load
 
     columns = {"keep": keep, "drop": drop} if keep or drop else None
     given = {"allow": allow, "deny": deny, "columns": columns, "kinds": kind}
     settings = _settings(config, destination, {name: value for name, value in given.items() if value is not None})
-    found = [explained(settings, TableName.parse(table)) for table in tables]
-    if output == "json":
-        typer.echo(json.dumps([asdict(one) for one in found], indent=2))
-        return
-    for one in found:
-        colour = typer.colors.GREEN if one.passes else typer.colors.RED
-        verdict = typer.style("passes" if one.passes else "is dropped", fg=colour)
-        typer.echo(f"{one.table} {verdict}: {one.reason}")
-        if one.passes:
-            typer.echo(f"  columns: {one.columns}")
-            typer.echo(f"  kinds: {', '.join(one.kinds)}")
+    explanations = [explain_table(settings, TableName.parse(table)) for table in tables]
+    Output(output).print_result(explanations, lambda: _explanation_lines(explanations))
+
+
+def _explanation_lines(explanations: "Sequence[Explanation]") -> Iterator[str]:
+    for explanation in explanations:
+        colour = typer.colors.GREEN if explanation.passes else typer.colors.RED
+        verdict = typer.style("passes" if explanation.passes else "is dropped", fg=colour)
+        yield f"{explanation.table} {verdict}: {explanation.reason}"
+        if explanation.passes:
+            yield f"  columns: {explanation.columns}"
+            yield f"  kinds: {', '.join(explanation.kinds)}"
 
 
 def _settings(config: Path | None, destination: str | None, given: dict[str, Any]) -> FilterSettings:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def undisturbed() -> Generator[None, None, None]:
-    """What is written here is written to its end; a signal that comes meanwhile is heeded after it."""
+def defer_signals() -> Generator[None, None, None]:
+    """Delay signals until the block ends, so that no write is interrupted halfway."""
     came: list[int] = []
     before = {
         number: signal.signal(number, lambda number, _: came.append(number))

@@ -1,18 +1,20 @@
 """penstock position"""
 
-import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.instance_options import instance_of
+from penstock.cli.output import Output, OutputFormat, format_size, table_lines
 from penstock.config import InstanceSettings, SourceSettings
 from penstock.errors import ConfigurationError, PenstockError
 
 if TYPE_CHECKING:
-    from penstock.instance.cursors import Extent
+    from penstock.instance.cursors import LogExtent
     from penstock.meta import ClientRecord, Cursor
 
 app = typer.Typer(
@@ -23,7 +25,7 @@ Config = Annotated[
     Path, typer.Argument(help="The conf folder or YAML that `penstock serve` runs with.", show_default=False)
 ]
 Client = Annotated[int, typer.Argument(min=0, max=2**31 - 1, help="The client's id.", show_default=False)]
-Destination = Annotated[str | None, typer.Option(help="Which instance, when there are several.", show_default=False)]
+Destination = Annotated[str | None, typer.Option(help="The instance, if there are several.", show_default=False)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Url = Annotated[
@@ -37,15 +39,10 @@ Url = Annotated[
 Token = Annotated[
     str | None, typer.Option(envvar="PENSTOCK_ADMIN_TOKEN", help="Its token, if it has one.", show_default=False)
 ]
-_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 @app.command()
-def show(
-    config: Config,
-    destination: Destination = None,
-    output: Annotated[Literal["table", "json"], typer.Option(help="How to print it.")] = "table",
-) -> None:
+def show(config: Config, destination: Destination = None, output: OutputFormat = "text") -> None:
     """Show where each client is, and how far behind the source.
 
     Examples:
@@ -58,31 +55,19 @@ def show(
 
     settings = instance_of(config, destination)
     records = look(settings)
-    log, problem = _extent(settings)
-    if output == "json":
-        typer.echo(json.dumps([_about(record, log) for record in records], indent=2))
-        return
-    if not records:
-        typer.echo(f"no client of '{settings.destination}' has subscribed yet")
-    lines = [["client", "cursor", "acked at (UTC)", "behind", "filter"]]
-    for record in records:
-        about = _about(record, log)
-        state = record.filter if record.is_subscribed else "(not subscribed)"
-        behind = "" if about["behind_bytes"] is None else _size(int(str(about["behind_bytes"])))
-        lines.append([str(record.client_id), str(record.cursor or "none"), _time(record.cursor), behind, state])
-    if records:
-        _print_table(lines)
-    typer.echo(f"the source's log: {log.first} to {log.end}" if log else f"the source was not asked: {problem}")
+    extent, problem = _find_extent(settings)
+    clients = [_describe_client(record, extent) for record in records]
+    Output(output).print_result(clients, lambda: _client_lines(settings, records, extent, problem))
 
 
 @app.command("set")
 def set_(
     config: Config,
     client: Client,
-    place: Annotated[
+    position: Annotated[
         str,
         typer.Argument(
-            help="FILE:OFFSET, a time in UTC ('2026-11-15 10:00', -10m), a GTID, `first` or `latest`.",
+            help="`earliest`, `latest`, FILE:OFFSET, `gtid:…` or a time in UTC (time:-10m, '2026-11-15 10:00').",
             show_default=False,
         ),
     ],
@@ -91,10 +76,11 @@ def set_(
     yes: Yes = False,
     url: Url = None,
     token: Token = None,
+    output: OutputFormat = "text",
 ) -> None:
-    """Let a client go on at another place. A server that runs does it itself, at its admin port.
+    """Let a client resume at another position. A server that runs does it itself, at its admin port.
 
-    The place must be between two transactions of the source's log; a time is the first transaction committed then or
+    The position must be between two transactions of the source's log; a time is the first transaction committed then or
     later, a GTID is after that transaction.
 
     Examples:
@@ -106,30 +92,30 @@ def set_(
         penstock position set penstock.yml 1001 0-1-4711 --yes
     """
     from penstock.cli.running_server import find_running_server  # noqa: PLC0415
-    from penstock.instance.cursors import cursor_at, find, look, taken_over  # noqa: PLC0415
+    from penstock.instance.cursors import cursor_at, find, look, open_for_change  # noqa: PLC0415
 
-    settings = instance_of(config, destination)
-    record = _record(look(settings), client)
-    after = cursor_at(settings, find(settings, place, datetime.now(UTC)))
+    settings, printer = instance_of(config, destination), Output(output)
+    record = _find_record(look(settings), client)
+    after = cursor_at(settings, find(settings, position, datetime.now(UTC)))
     if record is None:
-        typer.echo(f"client {client} has not subscribed to '{settings.destination}' yet; it will begin there")
+        printer.print_note(f"client {client} has not subscribed to '{settings.destination}' yet; it will begin there")
     server = find_running_server(settings, config, url, token)
     before = record.cursor if record else None
     if server is not None and client in server.cursors:
-        before = cursor_at(settings, server.cursors[client])  # what is kept may be older
-    _print_change(settings, client, before, after)
-    if _is_same(before, after) or not _is_wanted(dry_run=dry_run, yes=yes):
+        before = cursor_at(settings, server.cursors[client])  # what is persisted may be older
+    change = _CursorChange.of(settings, client, before, after)
+    if not change.is_confirmed(printer, dry_run=dry_run, yes=yes):
         return
     if server is not None:
         server.seek_client(client, after.position)
     else:
-        with taken_over(settings) as meta:
+        with open_for_change(settings) as meta:
             if meta.cursor(client) != before:
                 raise PenstockError(
                     f"the cursor of client {client} has moved meanwhile, to {meta.cursor(client)}: look again"
                 )
             meta.update_cursor(client, after, backwards=True)
-    typer.echo(f"client {client} goes on at {after.position}")
+    change.print_outcome(printer, f"client {client} resumes at {after.position}", is_changed=True)
 
 
 @app.command()
@@ -141,6 +127,7 @@ def reset(
     yes: Yes = False,
     url: Url = None,
     token: Token = None,
+    output: OutputFormat = "text",
 ) -> None:
     """Forget a client: its subscription and its cursor. Nothing is kept for it any more. A server that runs does it
     itself, at its admin port.
@@ -152,31 +139,32 @@ def reset(
         penstock position reset penstock.yml 1001 --dry-run
     """
     from penstock.cli.running_server import find_running_server  # noqa: PLC0415
-    from penstock.instance.cursors import look, taken_over  # noqa: PLC0415
+    from penstock.instance.cursors import look, open_for_change  # noqa: PLC0415
 
-    settings = instance_of(config, destination)
+    settings, printer = instance_of(config, destination), Output(output)
     records = look(settings)
-    record = _record(records, client)
+    record = _find_record(records, client)
     if record is None:
-        known = ", ".join(str(one.client_id) for one in records) or "none"
+        known = ", ".join(str(record.client_id) for record in records) or "none"
         raise ConfigurationError(f"there is no client {client} of '{settings.destination}'; there is {known}")
     server = find_running_server(settings, config, url, token)
-    _print_change(settings, client, record.cursor, None)
-    if not _is_wanted(dry_run=dry_run, yes=yes):
+    change = _CursorChange.of(settings, client, record.cursor, None)
+    if not change.is_confirmed(printer, dry_run=dry_run, yes=yes):
         return
     if server is not None:
         server.forget_client(client)
     else:
-        with taken_over(settings) as meta:
+        with open_for_change(settings) as meta:
             meta.forget(client)
-    typer.echo(f"client {client} is forgotten")
+    change.print_outcome(printer, f"client {client} is forgotten", is_changed=True)
 
 
-def _record(records: "list[ClientRecord]", client: int) -> "ClientRecord | None":
+def _find_record(records: "list[ClientRecord]", client: int) -> "ClientRecord | None":
     return next((record for record in records if record.client_id == client), None)
 
 
-def _extent(settings: InstanceSettings) -> "tuple[Extent | None, str]":
+def _find_extent(settings: InstanceSettings) -> "tuple[LogExtent | None, str]":
+    """Return the first and the last position of the source's log, or why they are not known."""
     from penstock.instance.cursors import extent  # noqa: PLC0415
 
     source = settings.source
@@ -188,65 +176,116 @@ def _extent(settings: InstanceSettings) -> "tuple[Extent | None, str]":
         return None, str(error)
 
 
-def _about(record: "ClientRecord", log: "Extent | None") -> dict[str, object]:
+def _describe_client(record: "ClientRecord", extent: "LogExtent | None") -> dict[str, Any]:
     cursor = record.cursor
-    behind = log.bytes_between(cursor.position, log.end) if log and cursor else None
     return {
         "client": record.client_id,
         "subscribed": record.is_subscribed,
         "filter": record.filter,
-        "position": f"{cursor.position.file}:{cursor.position.offset}" if cursor else None,
+        "position": _position_text(cursor),
         "epoch": cursor.position.epoch if cursor else None,
         "acked_at": _time(cursor) or None,
-        "behind_bytes": behind,
-        "is_in_log": cursor.position >= log.first if log and cursor else None,
+        "behind_bytes": extent.bytes_between(cursor.position, extent.end) if extent and cursor else None,
+        "is_in_log": cursor.position >= extent.first if extent and cursor else None,
     }
 
 
-def _print_change(settings: InstanceSettings, client: int, before: "Cursor | None", after: "Cursor | None") -> None:
-    typer.echo(f"client {client} of '{settings.destination}'")
-    typer.echo(f"- {before or 'no cursor'}{_ago(before)}")
-    typer.echo(f"+ {after or 'no cursor'}{_ago(after)}")
-    if before is None or after is None:
-        return
-    low, high = sorted((before.position, after.position))
-    log, _ = _extent(settings)
-    size = f", {_size(log.bytes_between(low, high))} of the log" if log else ""
-    if _is_same(before, after):
-        typer.echo("it is there already")
-    elif before.position.epoch != after.position.epoch:
-        typer.echo(f"another log: epoch {before.position.epoch} becomes {after.position.epoch}")
-    elif after.position < before.position:
-        typer.echo(f"back: it gets again what lies between the two{size}")
+def _client_lines(
+    settings: InstanceSettings, records: "list[ClientRecord]", extent: "LogExtent | None", problem: str
+) -> Iterator[str]:
+    """Yield a line for each client, and one for the source's log."""
+    rows = [["client", "cursor", "acked at (UTC)", "behind", "filter"]]
+    for record in records:
+        behind = _describe_client(record, extent)["behind_bytes"]
+        size = "" if behind is None else format_size(behind, unit="bytes")
+        state = record.filter if record.is_subscribed else "(not subscribed)"
+        rows.append([str(record.client_id), str(record.cursor or "none"), _time(record.cursor), size, state])
+    if records:
+        yield from table_lines(rows)
     else:
-        typer.echo(f"forward: it never gets what lies between the two{size}")
+        yield f"no client of '{settings.destination}' has subscribed yet"
+    yield f"the source's log: {extent.first} to {extent.end}" if extent else f"the source was not asked: {problem}"
 
 
-def _is_same(one: "Cursor | None", other: "Cursor | None") -> bool:
-    return one is not None and other is not None and one.position == other.position
+@dataclass(frozen=True, slots=True)
+class _CursorChange:
+    """What `set` and `reset` do to the cursor of a client. Text is printed while it happens, JSON when it is over."""
 
+    destination: str
+    client: int
+    before: "Cursor | None"
+    after: "Cursor | None"
+    log_bytes: int | None
+    """How much of the log lies between the two; None if that is not known."""
 
-def _is_wanted(*, dry_run: bool, yes: bool) -> bool:
-    if dry_run:
-        typer.echo("nothing was changed (--dry-run)")
+    @classmethod
+    def of(
+        cls, settings: InstanceSettings, client: int, before: "Cursor | None", after: "Cursor | None"
+    ) -> "_CursorChange":
+        log_bytes = None
+        if before is not None and after is not None:
+            low, high = sorted((before.position, after.position))
+            extent, _ = _find_extent(settings)
+            log_bytes = extent.bytes_between(low, high) if extent else None
+        return cls(settings.destination, client, before, after, log_bytes)
+
+    @property
+    def effect(self) -> str:
+        """Return what it means for the client: one of the words that are documented for JSON."""
+        if self.after is None:
+            return "forget"
+        if self.before is None:
+            return "begin"
+        if self.before.position == self.after.position:
+            return "none"
+        if self.before.position.epoch != self.after.position.epoch:
+            return "other_log"
+        return "back" if self.after.position < self.before.position else "forward"
+
+    def is_confirmed(self, output: Output, *, dry_run: bool, yes: bool) -> bool:
+        """Show the change and ask whether it is wanted; if it is not, or changes nothing, say so and return False."""
+        if not output.is_json:
+            output.print_note("\n".join(self._lines()))
+        if self.effect == "none":
+            self.print_outcome(output, "", is_changed=False)
+            return False
+        if dry_run:
+            self.print_outcome(output, "nothing was changed (--dry-run)", is_changed=False)
+            return False
+        if yes or output.confirm("Change it?"):
+            return True
+        self.print_outcome(output, "nothing was changed", is_changed=False)
         return False
-    if yes or typer.confirm("Change it?"):
-        return True
-    typer.echo("nothing was changed")
-    return False
+
+    def print_outcome(self, output: Output, text: str, *, is_changed: bool) -> None:
+        data = {
+            "destination": self.destination,
+            "client": self.client,
+            "before": _position_text(self.before),
+            "after": _position_text(self.after),
+            "effect": self.effect,
+            "log_bytes": self.log_bytes,
+            "changed": is_changed,
+        }
+        output.print_result(data, lambda: [text] if text else [])
+
+    def _lines(self) -> Iterator[str]:
+        yield f"client {self.client} of '{self.destination}'"
+        yield f"- {self.before or 'no cursor'}{_ago(self.before)}"
+        yield f"+ {self.after or 'no cursor'}{_ago(self.after)}"
+        size = f", {format_size(self.log_bytes, unit='bytes')} of the log" if self.log_bytes is not None else ""
+        if self.effect == "none":
+            yield "it is there already"
+        elif self.effect == "other_log" and self.before and self.after:
+            yield f"another log: epoch {self.before.position.epoch} becomes {self.after.position.epoch}"
+        elif self.effect == "back":
+            yield f"back: what lies between the two is redelivered{size}"
+        elif self.effect == "forward":
+            yield f"forward: what lies between the two is never delivered{size}"
 
 
-def _print_table(lines: list[list[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _size(size: int) -> str:
-    for unit, factor in _UNITS:
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size} bytes"
+def _position_text(cursor: "Cursor | None") -> str | None:
+    return f"{cursor.position.file}:{cursor.position.offset}" if cursor else None
 
 
 def _time(cursor: "Cursor | None") -> str:
@@ -255,5 +294,5 @@ def _time(cursor: "Cursor | None") -> str:
 
 
 def _ago(cursor: "Cursor | None") -> str:
-    found = _time(cursor)
-    return f"  {found}" if found else ""
+    time = _time(cursor)
+    return f"  {time}" if time else ""

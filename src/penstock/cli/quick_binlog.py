@@ -27,8 +27,8 @@ PARAMETERS = (
     Parameter("columns", ("--columns",)),
     Parameter("without", ("--without",)),
     Parameter("limit", ("--limit",), int, low=1),
-    Parameter("format_", ("--format",)),
-    Parameter("output", ("--output",), Path),
+    Parameter("output", ("--output", "--format")),
+    Parameter("to", ("--to",), Path),
     Parameter("statements", ("--statements",), bool, default=False),
     Parameter("passwords", ("--passwords",), bool, default=False),
     Parameter("stats", ("--stats",), bool, default=False),
@@ -61,8 +61,8 @@ def run_binlog(
     columns: str | None,
     without: str | None,
     limit: int | None,
-    format_: str | None,
-    output: Path | None,
+    output: str | None,
+    to: Path | None,
     statements: bool,
     passwords: bool,
     stats: bool,
@@ -71,7 +71,7 @@ def run_binlog(
     no_verify: bool,
 ) -> int:
     """Do what the options say; return the exit code."""
-    from penstock.cli.binlog_request import Request  # noqa: PLC0415
+    from penstock.cli.binlog_request import BinlogRequest  # noqa: PLC0415
     from penstock.cli.binlog_work import run  # noqa: PLC0415 - for --help nobody needs it
 
     if stats + flashback + verify > 1:
@@ -81,7 +81,7 @@ def run_binlog(
     if host is not None and not host.strip():
         raise ConfigurationError("--host is empty: name a server")
     return run(
-        Request(
+        BinlogRequest(
             files=tuple(files or ()),
             server=_settings(host, port, user, password) if host is not None else None,
             since=since,
@@ -91,8 +91,8 @@ def run_binlog(
             columns=_names(columns),
             without=_names(without),
             limit=limit,
-            format=format_,
-            output=output,
+            format=output,
+            target=to,
             mode="stats" if stats else "flashback" if flashback else "verify" if verify else "show",
             has_checks=not no_verify,
             statements=statements,

@@ -18,8 +18,11 @@ _START_S, _LOOK_S = 10.0, 0.1  # how long a destination that is starting is wait
 
 
 @dataclass(frozen=True, slots=True)
-class RunningServer:
-    """`why` says that it has the cursors; `problem` why it cannot be asked, if it cannot."""
+class CursorOwner:
+    """The running server that owns the cursors of a destination, and changes them when asked at its admin port.
+
+    `why` is the error that says so; `problem` is why it cannot be asked, if it cannot.
+    """
 
     destination: str
     why: MetaInUseError
@@ -41,7 +44,7 @@ class RunningServer:
 
 def find_running_server(
     settings: InstanceSettings, config: Path, url: str | None, token: str | None
-) -> RunningServer | None:
+) -> CursorOwner | None:
     """Return the server that has the cursors of an instance; None when none has, and they can be changed here."""
     try:
         check_free(settings)
@@ -49,10 +52,10 @@ def find_running_server(
         try:
             client, about = _ask(settings, config, url, token)
         except PenstockError as problem:
-            return RunningServer(settings.destination, error, None, {}, str(problem))
+            return CursorOwner(settings.destination, error, None, {}, str(problem))
         clients = [one for one in about["clients"] if one["client"].isdecimal()]
         cursors = {int(one["client"]): Position.from_json(one["cursor"]) for one in clients}
-        return RunningServer(settings.destination, error, client, cursors)
+        return CursorOwner(settings.destination, error, client, cursors)
     return None
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.announcement import Announcement
+from penstock.cli.output import Output, OutputFormat
 from penstock.cli.signals import leave_at_once, on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
 from penstock.config import AdminSettings, CanalSettings, InstanceSettings, ServerSettings, load_server_settings
@@ -31,7 +32,7 @@ def serve(
     port: Port = 3306,
     user: User = "root",
     password: Password = "",
-    listen: Annotated[int, typer.Option(min=0, max=65535, help="Port for Arrow Flight on loopback.")] = 11115,
+    flight: Annotated[int, typer.Option(min=0, max=65535, help="Port for Arrow Flight on loopback.")] = 11115,
     canal: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port for canal's clients on loopback, such as 11111.")
     ] = None,
@@ -39,8 +40,14 @@ def serve(
         int | None, typer.Option(min=0, max=65535, help="Port for status and metrics on loopback, such as 11112.")
     ] = None,
     destination: Annotated[str, typer.Option(help="Name of the instance.")] = "default",
-    start: Annotated[str | None, typer.Option(help="FILE:OFFSET; the log's end when not given.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to begin: earliest, latest (default), FILE:OFFSET, gtid:… or time:…; see docs/positions.md."
+        ),
+    ] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder for cursors; without it they are in memory.")] = None,
+    output: OutputFormat = "text",
 ) -> None:
     """Capture a source's log and serve it to canal's clients, to Spark and to other Arrow clients.
 
@@ -62,30 +69,31 @@ def serve(
     if config is None:
         source = source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
-        settings = ServerSettings.of_flight(instance, port=listen)
+        settings = ServerSettings.of_flight(instance, port=flight)
         ports = {"canal": CanalSettings(port=canal), "admin": AdminSettings(port=admin)}
-        server = Server(settings.model_copy(update=ports))
+        server = Server(settings.model_copy(update=ports), needs_all=True)  # whoever typed it waits for the answer
     elif config.is_dir():
-        from penstock.server.conf import open_conf  # noqa: PLC0415
+        from penstock.server.config_source import open_config_source  # noqa: PLC0415
 
-        conf, scan_s = open_conf(config)
+        conf, scan_s = open_config_source(config)
         found = conf.read()
         instances = [one.settings for one in found.instances.values() if one.settings is not None]
         server = Server(found.server, conf, scan_s)
     else:
         server = Server(load_server_settings(config))
     budget = plan_descriptors(server.settings, instances or server.settings.captured)
+    printer = Output(output)
     if budget.is_enough:
-        typer.echo(str(budget))
-    _run(server)
+        printer.print_event("descriptors", str(budget), **budget.to_json())
+    _run(server, printer)
 
 
-def _run(server: "Server") -> None:
-    """Until it is told to stop, or nothing is left that could go on."""
+def _run(server: "Server", output: Output) -> None:
+    """Run the server until a signal stops it, or no destination is left that could run."""
     sys.setswitchinterval(_TURN_S)
     stopped = threading.Event()
     on_stop(stopped.set)
-    starting, announcement, failure = _Starting(server), Announcement(server), None
+    starting, announcement, failure = _Starting(server), Announcement(server, output), None
     try:
         starting.start()
         while not stopped.wait(_LOOK_S if announcement.is_made else _START_LOOK_S):

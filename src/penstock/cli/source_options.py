@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 Host = Annotated[str, typer.Option(help="Host of the MySQL or MariaDB server.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Its port.")]
-User = Annotated[str, typer.Option(help="A user with REPLICATION SLAVE, REPLICATION CLIENT, SELECT and LOCK TABLES.")]
+User = Annotated[str, typer.Option(help="A user with REPLICATION SLAVE, REPLICATION CLIENT and SELECT.")]
 Password = Annotated[
     str, typer.Option(envvar="PENSTOCK_PASSWORD", show_envvar=True, help="Better given in the environment.")
 ]

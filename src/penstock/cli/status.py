@@ -1,11 +1,12 @@
 """penstock status"""
 
-import json
 import sys
 import time
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from penstock.cli.output import Output, OutputFormat
 
 _CLEAR = "\x1b[2J\x1b[H"
 
@@ -20,11 +21,11 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until Ctrl-C.")] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
     ready: Annotated[bool, typer.Option("--ready", help="End with 1 if the server is not ready.")] = False,
-    output: Annotated[Literal["text", "json"], typer.Option(help="How to print it.")] = "text",
+    output: OutputFormat = "text",
 ) -> None:
     """Show how a running server is: instances, clients, who waits for whom.
 
-    Ends with 1 when nobody answers. With `--watch` and JSON, each look is a line.
+    Ends with 1 when nobody answers. With `--watch` and JSON, each status is one line.
 
     Examples:
 
@@ -39,15 +40,13 @@ def status(
     from penstock.cli.status_text import status_text  # noqa: PLC0415 - help is quick without it
     from penstock.client.admin import AdminClient  # noqa: PLC0415
 
-    client = AdminClient(url, token)
+    client, printer = AdminClient(url, token), Output(output)
+    clear = _CLEAR if watch and sys.stdout.isatty() else ""
     while True:
-        found = client.status()
-        if output == "json":
-            typer.echo(json.dumps(found, indent=None if watch else 2, ensure_ascii=False))
-        else:
-            typer.echo((_CLEAR if watch and sys.stdout.isatty() else "") + status_text(found))
+        answer = client.status()
+        printer.print_result(answer, lambda answer=answer: [clear + status_text(answer)], is_line=watch)
         if not watch:
             break
         time.sleep(interval)
-    if ready and not found["ready"]:
+    if ready and not answer["ready"]:
         raise typer.Exit(1)

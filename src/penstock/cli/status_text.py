@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-_UNITS = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+from penstock.cli.output import format_size, table_lines
+
 _NONE = "-"
 
 
@@ -15,11 +16,11 @@ def status_text(status: Mapping[str, Any]) -> str:
     lines += [f"  {name}: {reason}" for name, reason in status["reasons"].items()]
     problems = {name: text for name, text in status["problems"].items() if name not in status["reasons"]}
     lines += [f"  {name}: {text}" for name, text in problems.items()]
-    lines += ["", *_table([_INSTANCE_HEAD, *(_instance(one, status["time"]) for one in status["instances"])])]
+    lines += ["", *table_lines([_INSTANCE_HEAD, *(_instance(one, status["time"]) for one in status["instances"])])]
     lines += [f"{one['destination']} {_began(one)}" for one in status["instances"] if _began(one)]
     clients = [(one["destination"], client) for one in status["instances"] for client in one.get("clients", ())]
     if clients:
-        lines += ["", *_table([_CLIENT_HEAD, *(_client(name, client) for name, client in clients)])]
+        lines += ["", *table_lines([_CLIENT_HEAD, *(_client(name, client) for name, client in clients)])]
     lines += [f"{name} waits for {who}" for name, who in _blocked(status)]
     lines += [line for one in status["instances"] for line in _prepared(one, status["time"])]
     return "\n".join(map(_plain, lines))
@@ -51,7 +52,7 @@ def _client(destination: str, client: Mapping[str, Any]) -> list[str]:
         _connected(client),
         _place(client["cursor"]),
         _lag(client["lag"]),
-        f"{client['waiting_entries']} entries, {_size(client['waiting_bytes'])}",
+        f"{client['waiting_entries']} entries, {format_size(client['waiting_bytes'])}",
         str(client["outstanding"]),
         _remark(client),
     ]
@@ -119,15 +120,15 @@ def _lag(lag: Mapping[str, Any] | None) -> str:
     if not lag:
         return _NONE
     parts = [_span(lag["seconds"])] if lag["seconds"] is not None else []
-    parts += [_size(lag["bytes"])] if lag["bytes"] is not None else []
+    parts += [format_size(lag["bytes"])] if lag["bytes"] is not None else []
     return ", ".join(parts) or "not known"
 
 
 def _fill(store: Mapping[str, Any] | None) -> str:
     if not store:
         return _NONE
-    share = f" of {_size(store['limit_bytes'])}" if store["limit_bytes"] else ""
-    return _size(store["bytes"]) + share + (f", {store['fill']:.0%} full" if store["fill"] is not None else "")
+    share = f" of {format_size(store['limit_bytes'])}" if store["limit_bytes"] else ""
+    return format_size(store["bytes"]) + share + (f", {store['fill']:.0%} full" if store["fill"] is not None else "")
 
 
 def _span(seconds: float) -> str:
@@ -137,18 +138,6 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.1f} s"
 
 
-def _size(size: float) -> str:
-    for unit, factor in _UNITS:
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size:.0f} B"
-
-
 def _plain(line: str) -> str:
     """What a server says is not for the terminal to obey."""
     return "".join(one if one.isprintable() else "?" for one in line)
-
-
-def _table(lines: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]

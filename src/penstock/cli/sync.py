@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.output import Output, OutputFormat
 from penstock.cli.signals import on_stop
 from penstock.cli.source_options import Host, Password, Port, User, source_settings
 
@@ -23,10 +24,14 @@ def sync(
     ],
     checkpoint: Annotated[Path, typer.Option(help="Folder that remembers how far the stream is.")],
     server: Annotated[
-        str, typer.Option(help="HOST:PORT of `penstock serve`, or grpc+tls://HOST:PORT.")
+        str,
+        typer.Option(
+            help="HOST:PORT of `penstock serve`, or grpc+tls://HOST:PORT; several servers as HOST:PORT,HOST:PORT, or"
+            " the ZooKeeper that knows the running one as zookeeper://HOST:PORT."
+        ),
     ] = "127.0.0.1:11115",
     token: Annotated[
-        str, typer.Option(envvar="PENSTOCK_TOKEN", show_envvar=True, help="That the server lets you in with.")
+        str, typer.Option(envvar="PENSTOCK_TOKEN", show_envvar=True, help="Token that the server accepts.")
     ] = "",
     tls_ca: Annotated[str, typer.Option(help="File with certificates to trust; makes the connection TLS.")] = "",
     destination: Annotated[str, typer.Option(help="Instance on that server.")] = "default",
@@ -34,10 +39,11 @@ def sync(
     port: Port = 3306,
     user: User = "root",
     password: Password = "",
+    output: OutputFormat = "text",
 ) -> None:
     """Keep a search index equal to the database: first load, then every change.
 
-    A new checkpoint begins with a full load; a later run goes on where the last one stopped.
+    A new checkpoint begins with a full load; a later run resumes where the last one stopped.
 
     Examples:
 
@@ -48,9 +54,15 @@ def sync(
     from penstock.client import Address  # noqa: PLC0415 - so does Arrow
     from penstock.spark.sync_job import SyncJob, open_index  # noqa: PLC0415 - Spark takes seconds to load
 
+    printer = Output(output)
     source = source_settings(host, port, user, password)
     stopped = threading.Event()
     on_stop(stopped.set)
     job = SyncJob.prepare(spec, source, Address(server, token, tls_ca), destination)
     with open_index(index, job.plan.spec.index) as target:
-        job.run(target, checkpoint.absolute(), stopped, typer.echo)
+        job.run(
+            target,
+            checkpoint.absolute(),
+            stopped,
+            lambda text: printer.print_event("progress", text, index=job.plan.spec.index, message=text.strip()),
+        )

@@ -4,13 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.client.address import Address
     from penstock.client.connection import Connection, connect
     from penstock.client.flight import FlightClient
-    from penstock.client.link import Address
 
 __all__ = ["Address", "Connection", "FlightClient", "connect"]
 
-_HOMES = {"Address": "link", "Connection": "connection", "FlightClient": "flight", "connect": "connection"}
+_HOMES = {"Address": "address", "Connection": "connection", "FlightClient": "flight", "connect": "connection"}
 
 
 def __getattr__(name: str) -> Any:

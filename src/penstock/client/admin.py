@@ -12,7 +12,7 @@ from penstock.errors import (
     ConfigurationError,
     NotRunningError,
     ProtocolError,
-    SourceConnectionError,
+    ServerUnavailableError,
 )
 from penstock.model import Position
 
@@ -70,7 +70,7 @@ class AdminClient:
                 return self._refused(path, error.code, error.read(_MOST_BYTES))
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            raise SourceConnectionError(
+            raise ServerUnavailableError(
                 f"no Penstock server answers at {self.url} ({reason}): is `penstock serve` running there, with an"
                 " admin port?"
             ) from None

@@ -9,16 +9,17 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from penstock.backoff import Backoff, RetryTimer
 from penstock.binlog.arrays import view
 from penstock.binlog.rows.fields import CHANGE_FIELDS
-from penstock.client.link import Link
+from penstock.client.link import Link, Stream
 from penstock.errors import MetaError, PenstockError, TableAlteredError
+from penstock.model.start_point import is_fixed
 
 log = logging.getLogger(__name__)
 
 _ORDER = [CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_seq", "_row")]
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
-_MOVING = ("latest", "first", "earliest")
+_BACKOFF = Backoff(0.05, 2.0)
 
 
 class Changes:
@@ -30,7 +31,7 @@ class Changes:
         self.position: Mapping[str, Any] | None = None  # where to go on; None until the server has said it
         self.schema: pa.Schema | None = None  # of the batches, once the stream is open
         self._last: tuple[int, int] | None = None  # the last row that was given
-        self._stream: Any = None
+        self._stream: Stream | None = None
         self._is_closed = False
         self._open()
 
@@ -64,44 +65,43 @@ class Changes:
 
     # -- the stream
 
-    def _open(self, *, waits_for_start: bool = True) -> Any:
-        ticket = json.dumps(self._request).encode()
-
-        def accepted() -> pa.Schema:
-            """A refusal comes with the first thing that is asked of a stream."""
-            self._stream = stream = self._link.get(ticket, waits_for_start=False)
-            return stream.schema
-
-        self.schema = self._link.call(accepted, waits_for_start=waits_for_start)
-        return self._stream
+    def _open(self, *, waits_for_start: bool = True) -> Stream:
+        stream = self._link.get(json.dumps(self._request).encode(), waits_for_start=waits_for_start)
+        self._stream, self.schema = stream, stream.schema
+        return stream
 
     def _read(self) -> Any:
         """A break is over when something has come again: a server may take the call, and have nothing to give."""
-        deadline, pause_s = 0.0, 0.0
+        timer: RetryTimer | None = None  # from the first failure on
         while True:
             if self._is_closed:
                 raise StopIteration
             try:
                 stream = self._stream or self._open(waits_for_start=False)  # this loop waits, and can be closed
-                return self._link.call_once(stream.read_chunk)
+                if self._is_closed:  # while it was being opened
+                    stream.cancel()
+                return stream.read_chunk()
             except PenstockError as error:
                 if self._is_closed:
                     raise StopIteration from None
-                deadline = deadline or time.monotonic() + self._patience_s
-                is_altered = isinstance(error, TableAlteredError) and not pause_s
-                if not self._can_go_on(error) or time.monotonic() + pause_s > deadline:
+                is_altered = isinstance(error, TableAlteredError) and timer is None
+                timer = timer or RetryTimer(_BACKOFF, is_first_at_once=True)
+                delay_s = timer.next_delay_s(self._patience_s)
+                if not self._can_go_on(error) or delay_s is None:
                     raise
                 if not is_altered:
-                    log.warning("stream broke, it is opened again in_s=%.2f reason=%s", pause_s, error)
-                time.sleep(pause_s)
-                pause_s = min(max(2 * pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+                    log.warning(
+                        "stream reopened destination=%s delay_s=%.2f reason=%s",
+                        *(self._request["destination"], delay_s, error),
+                    )
+                time.sleep(delay_s)
                 self._stream = None
                 self._again()
 
     def _can_go_on(self, error: PenstockError) -> bool:
-        """The words for places mean another one each time they are asked for."""
-        start = self.position or self._request["start"]
-        return error.transient and start not in _MOVING and self._request.get("end") not in _MOVING
+        """Words and relative times mean another position each time they are asked for."""
+        bounds = (self.position or self._request["start"], self._request.get("end"))
+        return error.transient and all(not isinstance(bound, str) or is_fixed(bound) for bound in bounds)
 
     def _again(self) -> None:
         """What is asked for after a break."""
@@ -145,7 +145,10 @@ class Subscription(Changes):
         except PenstockError as error:
             if not error.transient and not isinstance(error, MetaError):
                 raise
-            log.warning("not acked, it comes again batch=%d reason=%s", self._got, error)
+            destination = self._about["destination"]
+            log.warning(
+                "ack failed, will be redelivered destination=%s batch=%d reason=%s", destination, self._got, error
+            )
         self._got, self._unacked = None, 0
 
     def rollback(self) -> None:

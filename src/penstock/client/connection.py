@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from penstock.client.address import Address
 from penstock.client.changes import Changes, Subscription
-from penstock.client.link import Address, Link
+from penstock.client.link import Link
 from penstock.model import Position
 
 _PATIENCE_S = 60.0
@@ -16,11 +17,17 @@ _PATIENCE_S = 60.0
 def connect(
     url: str, *, token: str = "", tls_ca: str = "", destination: str = "default", patience_s: float = _PATIENCE_S
 ) -> "Connection":
-    """`url` is grpc://HOST:PORT, or grpc+tls://HOST:PORT; `tls_ca` a file of certificates to trust.
+    """Return a connection to the server that runs a destination.
 
-    A server that goes away is waited for, `patience_s` at most, and so is a destination that it is still starting.
+        with penstock.connect("zookeeper://zk1:2181,zk2:2181", destination="shop") as server: ...
+
+    `url` is grpc://HOST:PORT, grpc+tls://HOST:PORT, several servers as grpc://HOST:PORT,HOST:PORT, or
+    zookeeper://HOST:PORT,HOST:PORT; `tls_ca` is a file of certificates to trust.
+
+    A server that does not listen yet or goes away is waited for, `patience_s` at most, and so is a destination that it
+    is still starting. With a `patience_s` of 0 the first failure is raised.
     """
-    link = Link(Address(url, token, tls_ca), start_patience_s=patience_s)
+    link = Link(Address(url, token, tls_ca), start_patience_s=patience_s, destination=destination)
     return Connection(link, destination, patience_s)
 
 
@@ -47,9 +54,9 @@ class Connection:
     ) -> Changes:
         """Of one table with its columns; of several, or of all, each row as JSON beside its table.
 
-        `start` and `end` are `latest`, `first` (of the server's store), `earliest` (of the source's log), FILE:OFFSET,
-        or what was the `position` of changes before; a start also `gtid:…` or `time:2026-01-31T12:00:00Z`. Without an
-        end it goes on for ever.
+        `start` and `end` are `latest`, `stored` (what the server's store still has), `earliest` (where the source's log
+        begins), FILE:OFFSET, `gtid:…`, `time:2026-01-31T12:00:00Z`, `time:-10m`, or the `position` of earlier changes;
+        docs/positions.md has them all. Without an end the stream never ends.
         """
         request = {"destination": self._destination, "tables": list(tables), "start": _place(start)}
         more = {"filter": filter, "columns": list(columns), "end": None if end is None else _place(end)}
@@ -58,12 +65,18 @@ class Connection:
     def subscribe(
         self,
         client: int,
+        *,
+        tables: Sequence[str] = (),
         filter: str = "",  # noqa: A002
-        *tables: str,
         start: str | Mapping[str, Any] | Position | None = None,
     ) -> Subscription:
-        """With a cursor on the server: `ack()` moves it. `filter` is canal's, such as `shop\\..*`; with one table its
-        columns come, else rows as JSON. A client that the server does not know yet begins at `start`."""
+        """Open a stream with a cursor on the server, which `ack()` moves.
+
+            with there.subscribe(7, tables=["shop.product"]) as changes: ...
+
+        `filter` is canal's, such as `shop\\..*`. With one table the batches have its columns, else rows as JSON. A
+        client that the server does not know yet begins at `start`.
+        """
         about: dict[str, Any] = {"destination": self._destination, "client": client}
         more: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _place(start)})
         self._link.action("subscribe", about | more)

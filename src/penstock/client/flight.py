@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.client.link import Address, Link
+from penstock.client.address import Address
+from penstock.client.link import Link
 from penstock.client.repeated_read import RepeatedRead
 from penstock.model import Position, TableName
 
@@ -15,10 +16,16 @@ if TYPE_CHECKING:
 
 
 class FlightClient:
-    """One server and destination. Safe to keep for long; what is transient is tried again for `patience_s`."""
+    """A destination, on one server or on whichever of several runs it (see client/address.py).
+
+        FlightClient("cdc1:11115,cdc2:11115", "shop", patience_s=60).bounds()
+
+    Safe to keep for long, and to share by threads. What is transient is tried again for `patience_s`.
+    """
 
     def __init__(self, server: str | Address, destination: str = "default", *, patience_s: float = 0) -> None:
-        self._link = Link(server if isinstance(server, Address) else Address(server), patience_s)
+        address = server if isinstance(server, Address) else Address(server)
+        self._link = Link(address, patience_s, destination=destination)
         self._destination = destination
 
     def close(self) -> None:
@@ -29,6 +36,10 @@ class FlightClient:
         answers = self._action("describe", tables=[str(table) for table in tables])
         return [pa.ipc.read_schema(pa.py_buffer(answer)) for answer in answers]
 
+    def column_settings(self) -> list[dict[str, Any]]:
+        """Return which columns of which tables the instance shows, as its settings have it."""
+        return json.loads(self._action("columns")[0])["columns"]
+
     def bounds(self) -> dict[str, Position]:
         """`first` and `latest` positions of the store."""
         answer = json.loads(self._action("positions")[0])
@@ -38,28 +49,41 @@ class FlightClient:
         """Where the source's log begins."""
         return Position.from_json(json.loads(self._action("oldest")[0])["oldest"])
 
-    def latest(self, start: Position, max_bytes: int, wait_ms: int) -> Position:
-        """Where a batch from `start` should end; `start` itself when nothing came within `wait_ms`.
+    def resolve(self, start: str) -> Position:
+        """Return the position that a text such as `earliest`, `gtid:0-1-8` or `time:-10m` means now."""
+        return Position.from_json(json.loads(self._action("resolve", start=start)[0])["position"])
 
-        Says also that everything before `start` is done.
+    def source_end(self) -> Position:
+        """Return where the source's log ends now, captured or not."""
+        return Position.from_json(json.loads(self._action("end")[0])["end"])
+
+    def file_identity(self, position: Position) -> str:
+        """Return what tells the log file of a position from others of its name; "" when it is not there now."""
+        return json.loads(self._action("identity", position=position.to_json())[0])["identity"]
+
+    def latest(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:
+        """Return where a batch from `start` should end; `start` itself when nothing came within `wait_ms`.
+
+        It also tells the server that everything before `start` is done. `limit` may have `max_rows` with `tables` or a
+        `filter` of what is counted, and `rows_per_update`.
         """
-        answer = self._action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms)
+        answer = self._action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
         return Position.from_json(json.loads(answer[0])["end"])
 
     def ack(self, end: Position) -> None:
         self._action("ack", end=end.to_json())
 
-    def parts(self, tables: Sequence[TableName], start: Position, end: Position) -> list[bytes]:
-        """Tickets for the parts of a range; each can be read alone, in any order, any number of times."""
-        info = self._link.info(
-            {
-                "destination": self._destination,
-                "form": "raw",
-                "tables": [str(table) for table in tables],
-                "start": start.to_json(),
-                "end": end.to_json(),
-            }
-        )
+    def parts(
+        self,
+        tables: Sequence[TableName],
+        start: Position,
+        end: Position,
+        filter: str = "",  # noqa: A002
+    ) -> list[bytes]:
+        """Return tickets for the parts of a range; each can be read alone, in any order, any number of times."""
+        chosen: dict[str, Any] = {"tables": [str(table) for table in tables]} if tables else {"filter": filter}
+        bounds = {"start": start.to_json(), "end": end.to_json()}
+        info = self._link.info({"destination": self._destination, "form": "raw", **chosen, **bounds})
         return [endpoint.ticket.ticket for endpoint in info.endpoints]
 
     def read(self, ticket: bytes) -> "Iterator[Block]":

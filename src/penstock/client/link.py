@@ -1,142 +1,134 @@
-"""The way to a server: its address, what a caller proves itself with, and its errors raised as ours."""
+"""The way to the server that runs a destination: calls are repeated, on another server where one has taken over."""
 
 import json
 import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, TypeVar
 
-import pyarrow as pa
 import pyarrow.flight as fl
 
-from penstock import errors
+from penstock.backoff import Backoff, RetryTimer
+from penstock.client.address import Address
+from penstock.client.channel import Channel, Stream
+from penstock.client.servers import open_servers
 from penstock.errors import (
-    AuthenticationError,
-    ConfigurationError,
+    CoordinationError,
+    FencedError,
+    NotRunningError,
     PenstockError,
-    ProtocolError,
-    SourceConnectionError,
+    ServerUnavailableError,
     StartingError,
+    UnknownDestinationError,
 )
+
+__all__ = ["Address", "Link", "Stream"]
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_TLS = "grpc+tls"
-_BROKEN = ("RST_STREAM", "GOAWAY", "Stream removed")  # what gRPC says of a connection that broke inside of a call
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """`server` is HOST:PORT, or a URL that begins with grpc:// or grpc+tls://."""
-
-    server: str
-    token: str = field(default="", repr=False)
-    tls_ca: str = ""  # a file with the certificates to trust; those of the system when it is not given
-
-    @property
-    def url(self) -> str:
-        scheme, found, rest = self.server.partition("://")
-        if not found:
-            scheme, rest = _TLS if self.tls_ca else "grpc", self.server
-        host, _, port = rest.rstrip("/").rpartition(":")
-        scheme = {"grpc+tcp": "grpc", "grpcs": _TLS}.get(scheme, scheme)
-        if not host or not port.isdigit() or scheme not in {"grpc", _TLS}:
-            raise ConfigurationError(
-                f"not a server address: {self.server!r}; write it as HOST:PORT, for example 127.0.0.1:11115, or with"
-                " grpc+tls:// before it"
-            )
-        return f"{scheme}://{host}:{port}"
-
-    def open(self) -> fl.FlightClient:
-        url, options = self.url, dict[str, Any]()
-        if url.startswith(_TLS) and self.tls_ca:
-            try:
-                options["tls_root_certs"] = Path(self.tls_ca).read_bytes()
-            except OSError as error:
-                raise ConfigurationError(f"cannot read {self.tls_ca} ({error.strerror}): see tls_ca") from None
-        return fl.FlightClient(url, **options)
-
-    @property
-    def options(self) -> fl.FlightCallOptions:
-        headers = [(b"authorization", f"Bearer {self.token}".encode())] if self.token else []
-        return fl.FlightCallOptions(headers=headers)
+_BACKOFF = Backoff(0.1, 2.0)
+# Errors of a server after which another one is asked, where there is another one.
+_ELSEWHERE = (ServerUnavailableError, NotRunningError, CoordinationError, FencedError, UnknownDestinationError)
 
 
 class Link:
-    """Safe to keep for long; what is transient is tried again for `patience_s`, and a destination that the server is
-    still starting is waited for, `start_patience_s` if that is longer."""
+    """A connection to the server that runs a destination, safe to keep for long and to share by threads.
 
-    def __init__(self, address: Address, patience_s: float = 0, *, start_patience_s: float = 0) -> None:
-        self._address, self.patience_s = address, patience_s
+        link = Link(Address("cdc1:11115,cdc2:11115"), patience_s=60, destination="shop")
+        link.action("status", {"destination": "shop"})
+
+    It is opened with the first call. Of several servers each is asked in turn, and when the destination has moved, the
+    next call goes to its new server; a stream that was open breaks, and is opened again by whoever reads it.
+
+    A call that fails with a transient error is repeated for `patience_s`. A server that does not answer yet, and a
+    destination that it is still starting, are waited for: `start_patience_s`, if that is longer.
+    """
+
+    def __init__(
+        self, address: Address, patience_s: float = 0, *, start_patience_s: float = 0, destination: str = "default"
+    ) -> None:
+        self._address, self.patience_s, self._destination = address, patience_s, destination
         self._start_patience_s = max(patience_s, start_patience_s)
         self._parent = os.getppid()
-        self._client, self._options = address.open(), address.options
+        self._servers = open_servers(address, destination)
 
     def close(self) -> None:
-        self._client.close()
+        self._servers.close()
 
     def action(self, name: str, request: Mapping[str, Any], *, waits_for_start: bool = True) -> list[bytes]:
+        """Return the answers to an action."""
         action = fl.Action(name, json.dumps(request).encode())
-        answers = self.call(
-            lambda: list(self._client.do_action(action, self._options)), waits_for_start=waits_for_start
+        answers = self._call(
+            lambda channel: list(channel.client.do_action(action, channel.options)), waits_for_start=waits_for_start
         )
         return [answer.body.to_pybytes() for answer in answers]
 
     def info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
+        """Return the parts of a range, and its schema."""
         descriptor = fl.FlightDescriptor.for_command(json.dumps(request).encode())
-        return self.call(lambda: self._client.get_flight_info(descriptor, self._options))
+        return self._call(lambda channel: channel.client.get_flight_info(descriptor, channel.options))
 
     def flights(self, destination: str = "") -> list[fl.FlightInfo]:
-        return self.call(lambda: list(self._client.list_flights(destination.encode(), self._options)))
+        """Return what can be read, of one destination or of all."""
+        return self._call(lambda channel: list(channel.client.list_flights(destination.encode(), channel.options)))
 
-    def get(self, ticket: bytes, *, waits_for_start: bool = True) -> Any:
-        """A stream; what it brings is asked for with `call_once`."""
-        return self.call(lambda: self._client.do_get(fl.Ticket(ticket), self._options), waits_for_start=waits_for_start)
+    def get(self, ticket: bytes, *, waits_for_start: bool = True) -> Stream:
+        """Open a stream, on a server that has accepted it. What breaks later is not repeated here."""
 
-    def call_once(self, call: Callable[[], T]) -> T:
-        """The rest of a stream cannot be asked for again."""
-        try:
-            return call()
-        except fl.FlightError as error:
-            raise self._ours(error) from error
-        except pa.ArrowException as error:
-            raise ProtocolError(f"the answer of {self._address.server} is not understood: {error}") from error
+        def opened(channel: Channel) -> Stream:
+            reader: Any = channel.client.do_get(fl.Ticket(ticket), channel.options)
+            stream = Stream(channel, reader, lambda error: self._leave(channel, error))
+            self._servers.follow(channel, stream)
+            return stream
 
-    def call(self, call: Callable[[], T], *, waits_for_start: bool = True) -> T:
-        began, pause_s = time.monotonic(), 0.1
+        return self._call(opened, waits_for_start=waits_for_start)
+
+    def _call(self, call: Callable[[Channel], T], *, waits_for_start: bool = True) -> T:
+        """Make a call that may be repeated, until it succeeds or the time for retries is over."""
+        timer = RetryTimer(_BACKOFF)
         while True:
             try:
-                return self.call_once(call)
+                return self._ask_servers(call)
             except PenstockError as error:
                 # Whoever started this process may be gone: nobody waits for the answer any more.
                 is_orphan = os.getppid() != self._parent
-                is_starting = waits_for_start and isinstance(error, StartingError)
+                is_starting = waits_for_start and isinstance(error, (StartingError, ServerUnavailableError))
                 patience_s = self._start_patience_s if is_starting else self.patience_s
-                if not error.transient or is_orphan or time.monotonic() + pause_s > began + patience_s:
+                delay_s = timer.next_delay_s(patience_s)
+                if not error.transient or is_orphan or delay_s is None:
                     raise
-                log.warning("asking again server=%s in_s=%.1f reason=%s", self._address.server, pause_s, error)
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, 2.0)
+                log.warning("call retried server=%s delay_s=%.1f reason=%s", self._address.server, delay_s, error)
+                time.sleep(delay_s)
 
-    def _ours(self, error: Any) -> PenstockError:
-        server = self._address.server
+    def _ask_servers(self, call: Callable[[Channel], T]) -> T:
+        """Make a call once on each server, until one of them accepts it."""
+        refusals: list[PenstockError] = []
+        reasons: list[str] = []
         try:
-            about = json.loads(error.extra_info)
-            return getattr(errors, about["error"])(about["message"])
-        except (ValueError, KeyError, TypeError, AttributeError):
-            text = str(error).partition(". Detail:")[0].splitlines()[0]
-            if isinstance(error, fl.FlightUnauthenticatedError):
-                return AuthenticationError(f"{server} refuses: {text}")
-            if isinstance(error, fl.FlightCancelledError) or any(sign in text for sign in _BROKEN):
-                return SourceConnectionError(f"{server} has ended the call: it is being stopped, or was ({text})")
-            if isinstance(error, fl.FlightUnavailableError):
-                return SourceConnectionError(
-                    f"no Penstock server answers at {server}: is `penstock serve` running there, and is it TLS at both"
-                    " ends or at none?"
-                )
-            return ProtocolError(f"{server}: {text}")
+            channels = self._servers.candidates()
+        except (NotRunningError, CoordinationError) as error:
+            raise self._nobody([str(error)]) from error
+        for channel in channels:
+            try:
+                return self._servers.run(channel, partial(call, channel))
+            except _ELSEWHERE as error:
+                self._leave(channel, error)
+                if self._servers.is_single:
+                    raise
+                refusals.append(error)
+                text = str(error)
+                reasons.append(text if channel.name in text else f"{channel.name}: {text}")
+        if all(isinstance(error, UnknownDestinationError) for error in refusals):
+            raise UnknownDestinationError("; ".join(reasons))
+        raise self._nobody(reasons) from refusals[-1]
+
+    def _nobody(self, reasons: list[str]) -> ServerUnavailableError:
+        return ServerUnavailableError(f"no server runs '{self._destination}': {'; '.join(reasons)}")
+
+    def _leave(self, channel: Channel, error: PenstockError) -> None:
+        if isinstance(error, _ELSEWHERE):
+            self._servers.leave(channel)

@@ -1,14 +1,18 @@
 """Reading a part of the log to its end, over several servers if need be.
 
-A part gives the same events in the same order as often as it is read, but not in the same blocks: after a break it is
-read from its start again, and as many events are left out as have come before.
+A part gives the same changes in the same order as often as it is read, but not in the same blocks, nor with the same
+events between them: after a break it is read from its start again, and events up to the last one that came before the
+break are left out.
 """
 
 import logging
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.link import Link
+import numpy as np
+
+from penstock.backoff import Backoff, RetryTimer
+from penstock.client.link import Link, Stream
 from penstock.errors import PenstockError, ProtocolError
 from penstock.model.position import file_number
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+_BACKOFF = Backoff(0.05, 2.0)
 
 
 class RepeatedRead:
@@ -25,39 +29,59 @@ class RepeatedRead:
 
     def __init__(self, link: Link, ticket: bytes) -> None:
         self._link, self._ticket = link, ticket
-        self._stream: Any = None
+        self._stream: Stream | None = None
         self._given = 0  # events, of all reads together
-        self._seen = 0  # events of this read
-        self._last: tuple[int, int] | None = None  # file number and position of the last event that was given
+        self._last: tuple[int, int, int] | None = None  # epoch, file number and position of the last event given
+        self._equal = 0  # how many events were given at that position: those of an XA transaction may share one
+        self._skipped = 0  # how many of these came again since the break
+        self._is_behind = False  # a break is over when something new has come
 
     def next_chunk(self) -> Any:
         """Return the next chunk of the stream, or None at its end."""
-        deadline, pause_s = time.monotonic() + self._link.patience_s, _FIRST_PAUSE_S
+        timer = RetryTimer(_BACKOFF)
         while True:
             try:
                 if self._stream is None:
-                    self._stream, self._seen = self._link.get(self._ticket), 0
-                return self._link.call_once(self._stream.read_chunk)
+                    self._stream = self._link.get(self._ticket)
+                    self._is_behind, self._skipped = self._last is not None, 0
+                return self._stream.read_chunk()
             except StopIteration:
                 return None
             except PenstockError as error:
-                if not error.transient or time.monotonic() + pause_s > deadline:
+                delay_s = timer.next_delay_s(self._link.patience_s)
+                if not error.transient or delay_s is None:
                     raise
-                log.warning("part read again events=%d delay_s=%.2f reason=%s", self._given, pause_s, error)
+                log.warning("range read resumed events=%d delay_s=%.2f reason=%s", self._given, delay_s, error)
                 self._stream = None
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                time.sleep(delay_s)
 
     def without_known(self, block: "Block") -> "Block":
         """Return the events of a block that did not come before a break."""
-        known = min(len(block), self._given - self._seen)
-        self._seen += len(block)
-        if known and self._seen >= self._given and _identity(block, known - 1) != self._last:
-            raise ProtocolError("a part of the log came otherwise than before the server was restarted: read it again")
-        if known < len(block):
-            self._given, self._last = self._seen, _identity(block, len(block) - 1)
-        return block.slice(known, len(block)) if known else block
+        known = self._count_known(block) if self._is_behind else 0
+        new = block.slice(known, len(block))
+        if len(new):
+            self._is_behind = False
+            self._given += len(new)
+            self._note_last(new)
+        return new
 
+    def _count_known(self, block: "Block") -> int:
+        if self._last is None or not len(block):
+            return 0
+        epoch, file, last = self._last
+        if block.epoch != epoch:
+            raise ProtocolError("the source was switched while a part of its log was read: read it again")
+        if (own := file_number(block.file)) != file:
+            return len(block) if own < file else 0
+        position = block.column("position")
+        before, behind = (int(np.searchsorted(position, last, side)) for side in ("left", "right"))
+        equal = min(behind - before, self._equal - self._skipped)
+        self._skipped += equal
+        return before + equal
 
-def _identity(block: "Block", event: int) -> tuple[int, int]:
-    return file_number(block.file), int(block.column("position")[event])
+    def _note_last(self, block: "Block") -> None:
+        last = int(block.column("position")[-1])
+        equal = len(block) - int(np.searchsorted(block.column("position"), last, "left"))
+        identity = block.epoch, file_number(block.file), last
+        self._equal = self._equal + equal if identity == self._last else equal
+        self._last = identity

@@ -1,6 +1,6 @@
 """Settings: what a user can say, checked when it is said."""
 
-from penstock.config.canal_settings import CanalRendering
+from penstock.config.canal_rendering import CanalRendering
 from penstock.config.filter_settings import ColumnSettings, FilterSettings
 from penstock.config.folder import ConfFolder, load_server_settings
 from penstock.config.listener_settings import AdminSettings, CanalAdminSettings, CanalSettings, FlightSettings

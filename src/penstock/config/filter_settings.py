@@ -29,8 +29,8 @@ class ColumnSettings(Section):
     """Which columns of a table are shown. Those of its key always are."""
 
     table: str = Field(min_length=1, description="a regular expression for `database.table`, as in `allow`")
-    keep: Texts = Field(default=(), description="only these")
-    drop: Texts = Field(default=(), description="all but these")
+    keep: Texts = Field(default=(), description="capture only these columns")
+    drop: Texts = Field(default=(), description="capture all columns except these")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -42,14 +42,23 @@ class ColumnSettings(Section):
 class FilterSettings(Section):
     """Rules are regular expressions for `database.table`, the whole of it, in any case; a text is a comma list."""
 
-    allow: Texts = Field(default=(), description="tables that pass; all when there is none")
-    deny: Texts = Field(default=(r"mysql\.slave_.*",), description="of these, tables that do not")
-    columns: tuple[ColumnSettings, ...] = Field(default=(), description="the first that matches a table counts")
+    allow: Texts = Field(
+        default=(),
+        description="regular expressions for database.table; only matching tables are captured; default: all",
+    )
+    deny: Texts = Field(
+        default=(r"mysql\.slave_.*",),
+        description="regular expressions for tables that are not captured, even if `allow` matches",
+    )
+    columns: tuple[ColumnSettings, ...] = Field(
+        default=(), description="which columns are captured, by table; the first entry that matches a table is used"
+    )
     kinds: tuple[FilterKind, ...] = Field(
         default=DEFAULT_KINDS,
         min_length=1,
-        description="what passes; query is other statements as text; dcl is users, roles, grants and passwords, which"
-        " nobody gets unless it is listed here, and then with passwords and their hashes masked",
+        description="kinds of events to deliver. query: other statements, as text; transaction: begins and commits;"
+        " dcl: statements about users, roles, grants and passwords, delivered only when listed here, with passwords and"
+        " their hashes masked",
     )
 
     @field_validator("columns", mode="before")

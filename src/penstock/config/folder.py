@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.config.file_events import FileEvents
-from penstock.config.folder_files import Files, list_conf
+from penstock.config.folder_files import FileContents, list_conf
 from penstock.config.folder_look import look_at
 from penstock.config.server_settings import ServerSettings
 from penstock.config.snapshot import SERVER, FoundInstance, Snapshot
@@ -68,14 +68,14 @@ class ConfFolder:
         """Raises when what the server's files say is wrong."""
         for _ in range(_TRIES):
             stats = _stats_of(self.path, self._contents)
-            first = Files()
+            first = FileContents()
             _, error = _try(self.path, first)
             if self._last is not None and error is None and first.contents == self._contents:
                 self._stats = stats
                 self._last = replace(self._last, unsettled={})
                 return self._last
             self._pause(self._settle_s)
-            second = Files()
+            second = FileContents()
             found, error = _try(self.path, second)
             moving = self._moving(first.contents, second.contents)
             if error is not None and not moving:
@@ -121,7 +121,7 @@ class ConfFolder:
         return self._last
 
 
-def _try(path: Path, files: Files) -> tuple[Snapshot | None, ConfigurationError | None]:
+def _try(path: Path, files: FileContents) -> tuple[Snapshot | None, ConfigurationError | None]:
     try:
         return look_at(path, files), None
     except ConfigurationError as error:

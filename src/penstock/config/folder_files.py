@@ -57,7 +57,7 @@ def _instance_files(folder: Path) -> list[Path]:
         return []
 
 
-class Files:
+class FileContents:
     """Reads each file once. What could not be read is None."""
 
     def __init__(self) -> None:
@@ -79,10 +79,10 @@ class Files:
         return self.contents[path]
 
 
-class Reader:
+class TrackedReader:
     """A file and what it refers to: remembers the paths."""
 
-    def __init__(self, files: Files, paths: Iterable[Path] = ()) -> None:
+    def __init__(self, files: FileContents, paths: Iterable[Path] = ()) -> None:
         self.files = files
         self.paths = dict.fromkeys(paths)
 

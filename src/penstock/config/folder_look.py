@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.config.canal_properties import read_canal_instance, read_canal_server
-from penstock.config.canal_rules import IgnoredKey
-from penstock.config.folder_files import Files, Reader, list_conf
+from penstock.config.canal.properties import read_canal_instance, read_canal_server
+from penstock.config.canal.rules import IgnoredKey
+from penstock.config.folder_files import FileContents, TrackedReader, list_conf
 from penstock.config.properties import parse_properties
 from penstock.config.references import expand_references
 from penstock.config.section import is_mapping
@@ -36,7 +36,7 @@ class _Server:
 
     folder: Path
     path: Path
-    reader: Reader
+    reader: TrackedReader
     settings: ServerSettings
     instances: list[Any]
     shared: dict[str, str]
@@ -48,13 +48,13 @@ class _Server:
         return [str(getattr(self.settings, key)).encode() for key in INHERITED]
 
 
-def look_at(path: Path, files: Files | None = None) -> Snapshot:
+def look_at(path: Path, files: FileContents | None = None) -> Snapshot:
     """At a folder, or the file of a server alone.
 
     Raises when the server's own settings are wrong: no instance can be told without them.
     """
     listing = list_conf(path)
-    folder, files = path if path.is_dir() else path.parent, files or Files()
+    folder, files = path if path.is_dir() else path.parent, files or FileContents()
     for one in listing:
         files.look(one)
     server = _server(listing.server, folder, files)
@@ -86,12 +86,12 @@ def _with_members(settings: ServerSettings) -> tuple[str, ...] | None:
     return tuple(name for wanted in settings.destinations for name in members.get(wanted, (wanted,)))
 
 
-def _server(paths: list[Path], folder: Path, files: Files) -> _Server:
+def _server(paths: list[Path], folder: Path, files: FileContents) -> _Server:
     canals, yamls = ([path for path in paths if (path.suffix == ".properties") is wanted] for wanted in (True, False))
     for several in (canals, yamls):
         if len(several) > 1:
             raise ConfigurationError(f"{several[0]} and {several[1]} are about the same server: keep one of them")
-    reader = Reader(files)
+    reader = TrackedReader(files)
     raw, instances = read_server_yaml(yamls[0], reader.read) if yamls else (dict[str, Any](), list[Any]())
     if not canals:
         path = yamls[0] if yamls else folder
@@ -129,7 +129,7 @@ def _of_group(member: InstanceSettings, others: list[Path], server: _Server) -> 
 
 
 def _of_file(name: str, paths: list[Path], server: _Server) -> FoundInstance:
-    reader, path = Reader(server.reader.files, paths), paths[0]
+    reader, path = TrackedReader(server.reader.files, paths), paths[0]
     is_canal = path.suffix.lower() == ".properties"
 
     def check() -> Checked:
@@ -190,7 +190,7 @@ def _canal(name: str, own: dict[str, str], server: _Server, path: Path) -> Check
     return validate(InstanceSettings, raw, path), canal.ignored
 
 
-def read_properties(path: Path, reader: Reader) -> dict[str, str]:
+def read_properties(path: Path, reader: TrackedReader) -> dict[str, str]:
     try:
         data = reader.read(path)
     except OSError as error:

@@ -36,10 +36,11 @@ PasswordHash = Annotated[SecretStr, AfterValidator(_is_hash)]
 class Login(Section):
     """A user and a password, as such or as canal keeps it."""
 
-    user: str = Field(default="", description="any when empty")
-    password: SecretStr | None = Field(default=None, min_length=1, description="of the user")
+    user: str = Field(default="", description="user name that clients must send; any user is accepted when empty")
+    password: SecretStr | None = Field(default=None, min_length=1, description="password of the user")
     password_hash: PasswordHash | None = Field(
-        default=None, description="instead of it: SHA1(SHA1(password)) in 40 hex digits, canal's `passwd`"
+        default=None,
+        description="alternative to `password`: SHA1(SHA1(password)) in 40 hex digits, as in canal's `canal.passwd`",
     )
 
     @model_validator(mode="after")
@@ -68,12 +69,17 @@ class Login(Section):
 class FlightSettings(Section):
     """Arrow Flight, for Spark and every other Arrow client."""
 
-    host: str = Field(default="127.0.0.1", description="address to listen on; one that others reach needs tokens")
-    port: int = Field(default=11115, ge=0, le=65535, description="0 takes a free one")
-    tls_cert: Path | None = Field(default=None, description="certificate of this server, PEM; with it, TLS only")
-    tls_key: Path | None = Field(default=None, description="its key, PEM")
-    tokens: dict[str, SecretStr] = Field(default={}, description="who may call: a name, and the token it comes with")
-    streams: int = Field(default=256, ge=1, description="so many at a time")
+    host: str = Field(
+        default="127.0.0.1",
+        description="address to listen on; an address that other machines can reach requires tokens",
+    )
+    port: int = Field(default=11115, ge=0, le=65535, description="port to listen on; 0: any free port")
+    tls_cert: Path | None = Field(
+        default=None, description="certificate of this server, a PEM file; when set, only TLS connections are accepted"
+    )
+    tls_key: Path | None = Field(default=None, description="private key of the certificate, a PEM file")
+    tokens: dict[str, SecretStr] = Field(default={}, description="access tokens by name of the caller")
+    streams: int = Field(default=256, ge=1, description="maximum number of concurrent streams")
 
     @model_validator(mode="after")
     def _lets_in_whom_it_knows(self) -> Self:
@@ -92,20 +98,26 @@ class CanalSettings(Login):
     """canal's protocol, for its clients in any language."""
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: int | None = Field(default=11111, ge=0, le=65535, description="0 takes a free one, null is off")
-    allow_anonymous: bool = Field(
-        default=False, description="others than this machine need no password, as canal has it inside of a network"
+    port: int | None = Field(
+        default=11111, ge=0, le=65535, description="port to listen on; 0: any free port; null: off"
     )
-    frame_limit: ByteSize = Field(default=ByteSize(16 << 20), ge=1 << 10, description="of one packet from a client")
-    idle_s: float = Field(default=3600, gt=0, description="a connection that is silent so long is closed")
-    handshake_s: float = Field(default=10, gt=0, description="so long a client may take to say who it is")
+    allow_anonymous: bool = Field(
+        default=False, description="accept clients from other machines without a password, as canal does"
+    )
+    frame_limit: ByteSize = Field(
+        default=ByteSize(16 << 20), ge=1 << 10, description="maximum size of one packet from a client"
+    )
+    idle_s: float = Field(default=3600, gt=0, description="an idle connection is closed after this many seconds")
+    handshake_s: float = Field(
+        default=10, gt=0, description="a client that has not authenticated after this many seconds is disconnected"
+    )
     start_wait_s: float = Field(
         default=10,
         ge=0,
-        description="a client that asks for a destination which is still starting waits so long, and is then told to"
-        " try again",
+        description="how long a client that asks for a destination which is still starting is kept waiting, in seconds,"
+        " before it is told to try again",
     )
-    connections: int = Field(default=1000, ge=1, description="so many at a time")
+    connections: int = Field(default=1000, ge=1, description="maximum number of concurrent connections")
 
     @model_validator(mode="after")
     def _says_that_it_is_open(self) -> Self:
@@ -120,9 +132,14 @@ class CanalSettings(Login):
 class AdminSettings(Section):
     """HTTP: health, status, metrics."""
 
-    host: str = Field(default="127.0.0.1", description="address to listen on; one that others reach needs a token")
-    port: int | None = Field(default=11112, ge=0, le=65535, description="0 takes a free one, null is off")
-    token: SecretStr | None = Field(default=None, min_length=1, description="that callers come with")
+    host: str = Field(
+        default="127.0.0.1",
+        description="address to listen on; an address that other machines can reach requires a token",
+    )
+    port: int | None = Field(
+        default=11112, ge=0, le=65535, description="port to listen on; 0: any free port; null: off"
+    )
+    token: SecretStr | None = Field(default=None, min_length=1, description="access token that callers must send")
 
     @model_validator(mode="after")
     def _lets_in_whom_it_knows(self) -> Self:
@@ -136,7 +153,7 @@ class CanalAdminSettings(Login):
 
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int | None = Field(
-        default=None, ge=0, le=65535, description="canal's is 11110; 0 takes a free one, null is off"
+        default=None, ge=0, le=65535, description="port to listen on (canal uses 11110); 0: any free port; null: off"
     )
 
     @model_validator(mode="after")

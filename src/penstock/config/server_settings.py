@@ -26,21 +26,42 @@ class RunningSettings(Section):
     address: str | None = Field(
         default=None,
         pattern=r"^[^\s/]+:\d{1,5}$",
-        description="host:port under which canal's clients find this server; by default canal's host and port",
+        description=(
+            "host:port that is published in ZooKeeper for canal's clients; default: host and port of the canal listener"
+        ),
     )
-    session_s: float = Field(default=6, gt=0, description="a server that is silent so long is taken for dead")
-    delay_s: float = Field(default=1, ge=0, description="so long the others wait before they try")
-    share: bool = Field(default=True, description="destinations are spread over the servers")
+    flight_address: str | None = Field(
+        default=None,
+        pattern=r"^[^\s/]+:\d{1,5}$",
+        description=(
+            "host:port of Arrow Flight that is published in ZooKeeper for clients that look up the running server;"
+            " default: host and port of the Flight listener, and when that listens on every address, the host of"
+            " `address`, or else this machine's own address"
+        ),
+    )
+    session_s: float = Field(
+        default=6,
+        gt=0,
+        description=(
+            "session timeout: a server that ZooKeeper has not heard from for this many seconds loses its destinations"
+        ),
+    )
+    delay_s: float = Field(
+        default=1,
+        ge=0,
+        description="how long the other servers wait before they run for election after a failure, in seconds",
+    )
+    share: bool = Field(default=True, description="rebalance destinations over all servers")
 
 
 class ManagerSettings(Login):
     """canal's admin, or what answers as it does, asked over HTTP for what to run."""
 
     url: str = Field(description="http://host:port")
-    poll_s: float = Field(default=5, gt=0, description="between two questions")
-    announce: bool = Field(default=False, description="the manager is to register this server")
-    cluster: str = Field(default="", description="the manager's cluster to register in")
-    name: str = Field(default="", description="the name to register with")
+    poll_s: float = Field(default=5, gt=0, description="poll interval in seconds")
+    announce: bool = Field(default=False, description="register this server with the manager")
+    cluster: str = Field(default="", description="cluster of the manager to register in")
+    name: str = Field(default="", description="name to register with")
 
     @field_validator("url")
     @classmethod
@@ -64,17 +85,37 @@ class ServerSettings(Section):
     canal: CanalSettings = Field(default=CanalSettings(), description="canal's protocol")
     admin: AdminSettings = Field(default=AdminSettings(), description="HTTP: health, status, metrics")
     canal_admin: CanalAdminSettings = Field(default=CanalAdminSettings(), description="canal's admin protocol")
-    running: RunningSettings = Field(default=RunningSettings(), description="several servers, one ZooKeeper")
-    data_dir: Path | None = Field(default=None, description="stores and cursors are kept below it, by destination")
-    zookeeper: str | None = Field(default=None, description="host:port,…; cursors are kept there, where canal has them")
-    scan_s: float = Field(default=5, ge=0, description="how often the conf folder is looked through; 0: at the start")
-    destinations: Annotated[tuple[str, ...], TEXTS_SCHEMA] | None = Field(
-        default=None, description="which of the folder run, shop{1-10} for shop1 to shop10; all when not given"
+    running: RunningSettings = Field(
+        default=RunningSettings(),
+        description=(
+            "run several servers with one ZooKeeper: one of them serves each destination, and another takes over when"
+            " it fails"
+        ),
     )
-    manager: ManagerSettings | None = Field(default=None, description="asked for instances, instead of the folder")
-    instances: tuple[InstanceSettings, ...] = Field(default=(), description="what it captures")
+    data_dir: Path | None = Field(
+        default=None,
+        description="folder below which stores, cursors and table histories are persisted, one folder per destination",
+    )
+    zookeeper: str | None = Field(
+        default=None,
+        description="ZooKeeper servers, host:port,…; cursors are persisted there, in the nodes that canal uses",
+    )
+    scan_s: float = Field(
+        default=5,
+        ge=0,
+        description="how often the conf folder is scanned for changes, in seconds; 0: only at the start",
+    )
+    destinations: Annotated[tuple[str, ...], TEXTS_SCHEMA] | None = Field(
+        default=None,
+        description="which destinations of the conf folder run, with shop{1-10} for shop1 to shop10; default: all",
+    )
+    manager: ManagerSettings | None = Field(
+        default=None, description="HTTP manager (canal-admin) that provides the instances, instead of the conf folder"
+    )
+    instances: tuple[InstanceSettings, ...] = Field(default=(), description="the instances: one per captured source")
     groups: tuple[GroupSettings, ...] = Field(
-        default=(), description="several sources that canal's clients see as one; all of a group runs on this server"
+        default=(),
+        description="groups of sources that canal's clients read as one destination; all members run on this server",
     )
 
     @field_validator("destinations", mode="before")

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import ByteSize, Field, ValidationInfo, field_validator, model_validator
 
-from penstock.config.canal_settings import CanalRendering
+from penstock.config.canal_rendering import CanalRendering
 from penstock.config.filter_settings import FilterSettings
 from penstock.config.section import Section, is_mapping
 from penstock.config.source_settings import AnySource, DirectorySettings, SourceSettings
@@ -17,38 +17,64 @@ class StoreSettings(Section):
 
     kind: Literal["memory", "file", "mixed"] = Field(
         default="memory",
-        description="memory is gone with the process; file outlives it; mixed is memory until a client falls behind",
+        description=(
+            "memory: lost when the process ends; file: persisted; mixed: tiered storage, in memory until a client"
+            " falls behind, then the oldest events move to files"
+        ),
     )
     memory: ByteSize = Field(
         default=ByteSize(64 << 20),
         ge=1 << 16,
-        description="memory: what it holds before capture waits; mixed: from half of it on, the oldest moves to files",
+        description=(
+            "memory: size at which capture waits for clients (backpressure); mixed: from half of it on, the oldest"
+            " events move to files"
+        ),
     )
     slots: int | None = Field(
-        default=None, ge=1, description="memory: how many entries it holds before capture waits, a power of two"
+        default=None,
+        ge=1,
+        description="kind memory: entries at which the store is full and capture waits for acks, a power of two",
     )
-    segment: ByteSize = Field(default=ByteSize(64 << 20), ge=1 << 16, description="of a file before the next is begun")
+    segment: ByteSize = Field(default=ByteSize(64 << 20), ge=1 << 16, description="size of one segment file")
     sync: Literal["batch", "interval", "none"] = Field(
-        default="interval", description="when files are brought to the disk; a kill of the process costs nothing"
+        default="interval",
+        description=(
+            "when files are synced to the disk (fsync); without a sync nothing is lost when the process is killed,"
+            " only when the machine fails"
+        ),
     )
-    sync_interval_s: float = Field(default=1, gt=0, description="interval: between two times")
-    keep: ByteSize = Field(default=ByteSize(0), description="file: so much of what all clients have acked stays")
-    keep_s: float = Field(default=0, ge=0, description="file: and stays for so long")
+    sync_interval_s: float = Field(
+        default=1, gt=0, description="interval between two syncs in seconds, with sync: interval"
+    )
+    keep: ByteSize = Field(
+        default=ByteSize(0), description="file: bytes that are retained after all clients have acked them"
+    )
+    keep_s: float = Field(
+        default=0, ge=0, description="file: how long events are retained after all clients have acked them, in seconds"
+    )
     limit: ByteSize | None = Field(
-        default=None, ge=1 << 20, description="beyond it the oldest files go, and clients that need them are lost"
+        default=None,
+        ge=1 << 20,
+        description="maximum size of the files; beyond it the oldest are deleted, even if a client still needs them",
     )
-    limit_s: float | None = Field(default=None, gt=0, description="the same for what is older")
+    limit_s: float | None = Field(
+        default=None,
+        gt=0,
+        description=(
+            "maximum age of events in files in seconds; older files are deleted, even if a client still needs them"
+        ),
+    )
     slow_clients: Literal["backpressure", "catch_up"] = Field(
         default="backpressure",
-        description="when the store is full, and a connected client has not acked: backpressure makes capture wait for"
-        " it; catch_up evicts it from the store while another client has acked everything, and serves it from the"
-        " source's log",
+        description="what happens when the store is full because a connected client has not acked. backpressure:"
+        " capture waits for it; catch_up: if another client has acked everything, the slow one is served from the"
+        " source's log until it has caught up",
     )
     absent_after_s: float = Field(
         default=5,
         ge=0,
-        description="a client that has not been connected for so long is evicted from a full store while others are"
-        " connected; when it returns it is served from the source's log, after its cursor",
+        description="a client that has been disconnected for this many seconds is evicted from a full store while"
+        " others are connected; when it returns, it is served from the source's log, from its cursor on",
     )
 
     @field_validator("slots")
@@ -77,23 +103,40 @@ class MetaSettings(Section):
 
     kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
         default=None,
-        description="zookeeper keeps an ack before it counts, mixed at once after, period-mixed and file every period;"
-        " by default period-mixed with a zookeeper, file with a data_dir, else memory",
+        description="when cursors are persisted. file: every period; zookeeper: before an ack returns; mixed: in"
+        " ZooKeeper right after an ack; period-mixed: in ZooKeeper every period; memory: never. Default: period-mixed"
+        " with a zookeeper, file with a data_dir, else memory",
     )
     period_s: float = Field(
-        default=1, ge=0, description="file, period-mixed: how much a crash can make clients get again; 0: nothing"
+        default=1,
+        ge=0,
+        description=(
+            "file, period-mixed: seconds between two writes of the cursors; after a crash, batches acked since the last"
+            " write are redelivered. 0: write at every ack"
+        ),
     )
 
 
 class FailoverSettings(Section):
     """When the source is taken for dead, and the standby is followed instead."""
 
-    query: str = Field(default="SELECT 1", description="that a live source answers")
-    interval_s: float = Field(default=3, gt=0, description="between two queries")
-    retries: int = Field(default=3, ge=1, description="so many queries, or connections to the log, fail before")
-    floor_s: float = Field(default=60, ge=0, description="from one switch to the next")
+    query: str = Field(default="SELECT 1", description="SQL statement that a healthy source answers")
+    interval_s: float = Field(default=3, gt=0, description="interval of the health checks in seconds")
+    retries: int = Field(
+        default=3,
+        ge=1,
+        description=(
+            "number of consecutive failures (of the query, or of connections to the log) before the standby takes over"
+        ),
+    )
+    floor_s: float = Field(default=60, ge=0, description="minimum time between two failovers in seconds")
     window_s: float = Field(
-        default=60, ge=0, description="without GTIDs the place is found by time, and this much comes again"
+        default=60,
+        ge=0,
+        description=(
+            "without GTIDs, the position in the other server's log is found by time, and events of this many seconds"
+            " before it are redelivered"
+        ),
     )
 
 
@@ -108,40 +151,64 @@ class InstanceSettings(Section):
 
     destination: str = Field(default="default", pattern=_DESTINATION, description="its name")
     source: AnySource = Field(
-        default=SourceSettings(), description="a server; or with `path` a folder with the files of its log"
+        default=SourceSettings(), description="the database server; or, with `path`, a folder with its log files"
     )
     standby: SourceSettings | None = Field(
-        default=None, description="followed when the source is dead; what it does not say is as at the source"
+        default=None,
+        description=(
+            "server that is captured from when the source fails; settings that are not given are those of the source"
+        ),
     )
-    failover: FailoverSettings = Field(default=FailoverSettings(), description="when the standby takes over")
+    failover: FailoverSettings = Field(
+        default=FailoverSettings(), description="health checks that decide when the standby takes over"
+    )
     start: str | None = Field(
         default=None,
-        description="where an instance without cursors begins: FILE:OFFSET, a GTID or a set of them, a time in UTC,"
-        " `first`; at the log's end when not given",
+        description="Where an instance without cursors begins: `latest` (default), `earliest`, FILE:OFFSET, `gtid:…` or"
+        " `time:…`, see [positions.md](positions.md).",
     )
     on_purged: Literal["stop", "latest", "repair"] = Field(
         default="stop",
-        description="when the source no longer has what comes next: stop; go on with the log's end; or have the data"
-        " compared, and go on",
+        description="what to do when the source has purged log that is still needed. stop: stop with an error; latest:"
+        " skip to the end of the log; repair: skip to the end, then compare the target with the source and repair it",
     )
     retention_warning_h: float = Field(
-        default=12, ge=0, description="warn when the source keeps what is still needed for less than this; 0: never"
+        default=12,
+        ge=0,
+        description="warn when the source will purge log that is still needed within this many hours; 0: never",
     )
     epoch: int = Field(
-        default=0, ge=0, le=MOST_EPOCHS, description="the least: it rises by itself when the log is another one"
+        default=0,
+        ge=0,
+        le=MOST_EPOCHS,
+        description=(
+            "lowest epoch of positions; the epoch rises by itself when the log is reset or another server's log"
+            " replaces it"
+        ),
     )
-    filter: FilterSettings = Field(default=FilterSettings(), description="what is captured")
-    canal: CanalRendering = Field(default=CanalRendering(), description="how it looks to canal's clients")
-    store: StoreSettings = Field(default=StoreSettings(), description="where events wait for clients")
-    meta: MetaSettings = Field(default=MetaSettings(), description="where cursors are kept")
+    filter: FilterSettings = Field(
+        default=FilterSettings(), description="which tables, columns and kinds of events are captured"
+    )
+    canal: CanalRendering = Field(default=CanalRendering(), description="how canal's clients see the events")
+    store: StoreSettings = Field(
+        default=StoreSettings(), description="where captured events are stored until all clients have acked them"
+    )
+    meta: MetaSettings = Field(default=MetaSettings(), description="where subscriptions and cursors are persisted")
     positions: tuple[PositionKind, ...] = Field(
         default=("cursors",),
         min_length=1,
-        description="from where capture goes on: the lowest cursor, or a place of its own; more stand in for the first",
+        description=(
+            "where capture resumes after a restart. cursors: at the lowest cursor of all clients; others: at a"
+            " position that capture persists itself. Several: the first that has a position is used"
+        ),
     )
-    data_dir: Path | None = Field(default=None, description="for files; by default the server's")
-    zookeeper: str | None = Field(default=None, description="host:port,…; by default the server's")
-    verify_checksum: bool = Field(default=True, description="of each event, where the log has them")
+    data_dir: Path | None = Field(
+        default=None, description="folder for files of this instance; default: the server's data_dir"
+    )
+    zookeeper: str | None = Field(default=None, description="ZooKeeper servers, host:port,…; default: the server's")
+    verify_checksum: bool = Field(
+        default=True, description="verify the checksum of each event, if the log has checksums"
+    )
 
     @field_validator("standby", mode="before")
     @classmethod
@@ -187,11 +254,16 @@ class GroupSettings(Section):
     """Several sources as one; a member is an instance, `DESTINATION.MEMBER`."""
 
     destination: str = Field(pattern=_DESTINATION, description="its name")
-    members: dict[str, InstanceSettings] = Field(min_length=1, description="by their names")
+    members: dict[str, InstanceSettings] = Field(min_length=1, description="destinations of the members")
     hold_s: float = Field(
-        default=1, ge=0, description="so long a transaction waits for a silent member, which may have an earlier one"
+        default=1,
+        ge=0,
+        description=(
+            "how long a transaction is held back for a member that is silent and may still have an earlier one, in"
+            " seconds"
+        ),
     )
-    canal: CanalRendering = Field(default=CanalRendering(), description="how all of it looks to canal's clients")
+    canal: CanalRendering = Field(default=CanalRendering(), description="how canal's clients see the group")
 
     @model_validator(mode="after")
     def _name_members(self) -> Self:
@@ -208,6 +280,6 @@ class GroupSettings(Section):
         return {name: f"{self.destination}.{name}" for name in self.members}
 
     def named_members(self) -> dict[str, InstanceSettings]:
-        """As they are to run."""
+        """Return the settings of each member with the destination that it runs under."""
         names = self.member_names
         return {name: one.model_copy(update={"destination": names[name]}) for name, one in self.members.items()}

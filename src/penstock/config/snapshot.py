@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.config.canal_rules import IgnoredKey
+from penstock.config.canal.rules import IgnoredKey
 from penstock.config.server_settings import ServerSettings
 from penstock.config.settings import InstanceSettings
 from penstock.errors import ConfigurationError

@@ -14,30 +14,42 @@ from penstock.config.section import Section, is_mapping
 class SourceSettings(Section):
     """One MySQL or MariaDB server."""
 
-    host: str = Field(default="127.0.0.1", description="its name or address")
-    port: int = Field(default=3306, ge=1, le=65535, description="its port")
-    user: str = Field(default="root", description="with REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES")
-    password: SecretStr = Field(default=SecretStr(""), description="of the user")
+    host: str = Field(default="127.0.0.1", description="host name or address of the database server")
+    port: int = Field(default=3306, ge=1, le=65535, description="port of the database server")
+    user: str = Field(default="root", description="database user with REPLICATION SLAVE, REPLICATION CLIENT and SELECT")
+    password: SecretStr = Field(default=SecretStr(""), description="password of the user")
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = Field(
         default="preferred",
-        description="preferred: if the server can; verify-ca: with a certificate that tls_ca, or the system, vouches"
-        " for; verify-identity: and that is for this host",
+        description="preferred: TLS if the server supports it; required: always; verify-ca: and the certificate must be"
+        " signed by tls_ca or a CA of the system; verify-identity: and it must be issued for this host",
     )
-    tls_ca: Path | None = Field(default=None, description="certificates that vouch for the server's; else the system's")
-    tls_cert: Path | None = Field(default=None, description="our certificate, where the server wants one")
-    tls_key: Path | None = Field(default=None, description="its key, if that is in a file of its own")
-    connect_timeout_s: float = Field(default=10, gt=0, description="for a connection to be there")
+    tls_ca: Path | None = Field(default=None, description="CA certificates, a PEM file; default: those of the system")
+    tls_cert: Path | None = Field(
+        default=None, description="client certificate, a PEM file, if the server requires one"
+    )
+    tls_key: Path | None = Field(
+        default=None, description="private key of the client certificate, if it is in a separate file"
+    )
+    connect_timeout_s: float = Field(default=10, gt=0, description="connection timeout in seconds")
     heartbeat_s: float = Field(
-        default=5, gt=0, description="the source sends a sign of life when its log is silent this long"
+        default=5, gt=0, description="the source sends a heartbeat when its log has had no event for this many seconds"
     )
-    server_id: int | None = Field(default=None, ge=1, le=2**32 - 1, description="drawn at random when not given")
+    server_id: int | None = Field(
+        default=None,
+        ge=1,
+        le=2**32 - 1,
+        description="replica server id of this instance, unique among all replicas of the source; default: random",
+    )
     annotations: bool = Field(
         default=False,
         description="ask MariaDB for the statements behind rows (binlog_annotate_row_events); MySQL sends its own"
         " (binlog_rows_query_log_events) unasked. They pass with the kind query of the filter",
     )
     semi_sync: bool = Field(
-        default=False, description="commits at the source wait until the store has them, if it is set up for that"
+        default=False,
+        description=(
+            "acknowledge as a semi-synchronous replica: commits at the source wait until their events are in the store"
+        ),
     )
 
     @model_validator(mode="after")
@@ -64,15 +76,19 @@ class DirectorySettings(Section):
     """A folder with the files of a log, as a source."""
 
     path: str = Field(
-        min_length=1, description="of the folder; a URL, such as s3://bucket/logs, needs the extra 'fsspec'"
+        min_length=1, description="folder with the log files; a URL such as s3://bucket/logs needs the extra 'fsspec'"
     )
     base: str | None = Field(
-        default=None, description="of the files' names, before the number; where the folder has several logs"
+        default=None,
+        description="base name of the log files, without their number; needed if the folder has several logs",
     )
-    poll_s: float = Field(default=1, gt=0, description="how often is looked for what was added to the last file")
-    patience_s: float = Field(default=30, ge=0, description="how long a file that is missing between two is waited for")
+    poll_s: float = Field(default=1, gt=0, description="how often the folder is checked for new data, in seconds")
+    patience_s: float = Field(
+        default=30, ge=0, description="how long to wait for a file that is missing between two others, in seconds"
+    )
     trust_ends: bool = Field(
-        default=False, description="a file without an end, as a server leaves it that was killed, is taken for whole"
+        default=False,
+        description="treat a file without an end marker, as a killed server leaves it, as complete",
     )
 
     @property

@@ -1,30 +1,34 @@
 """ZooKeeper: what several servers agree on; and without it, one server per folder."""
 
-from penstock.coordinate.balance import Balance, BalanceSettings
+from penstock.coordinate.balancer import Balancer, BalancerSettings
+from penstock.coordinate.candidacy_backoff import ElectionSettings
 from penstock.coordinate.client_lock import ClientLock
+from penstock.coordinate.election import Election
+from penstock.coordinate.election_state import ElectionState
 from penstock.coordinate.fence import Fence, claim
 from penstock.coordinate.lock_file import LockFile
-from penstock.coordinate.lookup import Servers, cluster_servers, running_server
-from penstock.coordinate.patience import RunningSettings
-from penstock.coordinate.running import Running
-from penstock.coordinate.session import Session
-from penstock.coordinate.state import State
+from penstock.coordinate.lookup import ServerLookup, cluster_servers, running_server
+from penstock.coordinate.running_lookup import RunningLookup, RunningServer, shared_lookup
+from penstock.coordinate.session_manager import SessionManager
 from penstock.coordinate.tree import Tree, ZooKeeperTree
 
 __all__ = [
-    "Balance",
-    "BalanceSettings",
+    "Balancer",
+    "BalancerSettings",
     "ClientLock",
+    "Election",
+    "ElectionSettings",
+    "ElectionState",
     "Fence",
     "LockFile",
-    "Running",
-    "RunningSettings",
-    "Servers",
-    "Session",
-    "State",
+    "RunningLookup",
+    "RunningServer",
+    "ServerLookup",
+    "SessionManager",
     "Tree",
     "ZooKeeperTree",
     "claim",
     "cluster_servers",
     "running_server",
+    "shared_lookup",
 ]

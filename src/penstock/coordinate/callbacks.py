@@ -1,4 +1,4 @@
-"""What is called when an election is won and when that ends: one call after another, in a thread of its own.
+"""Calls `on_running` when an election is won and `on_stopped` when that ends, one after another, in its own thread.
 
 Invariant: `on_stopped` is called once for each `on_running` that returned, and before the next one.
 """
@@ -19,7 +19,8 @@ _JOIN_S = 10.0
 
 
 class Callbacks:
-    """Never more than a begin, its end, and the next begin wait: who begins looks first whether it `is_idle`."""
+    """The queue of these calls. The caller of `begin` checks `is_idle` first, so the queue never grows beyond a begin,
+    its end and the next begin."""
 
     def __init__(self, name: str, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
         self._name, self._on_running, self._on_stopped, self._on_failed = name, on_running, on_stopped, on_failed
@@ -43,12 +44,12 @@ class Callbacks:
             return not self._waiting and not self._is_busy
 
     def wait(self, timeout_s: float) -> bool:
-        """Until all is done."""
+        """Wait until all calls were made; False after the timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._is_busy, timeout_s)
 
     def close(self) -> None:
-        """What waits is done first."""
+        """Make the calls that are queued, and end the thread."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -91,4 +92,4 @@ class Callbacks:
         try:
             self._on_stopped(reason)
         except Exception:
-            log.exception("it did not stop in order destination=%s", self._name)
+            log.exception("destination not stopped in order destination=%s", self._name)

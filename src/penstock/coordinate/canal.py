@@ -1,7 +1,8 @@
 """Where canal has its nodes, and what it writes into them.
 
 /otter/canal/cluster/{ip:port}                        ephemeral, empty: a server that lives
-/otter/canal/destinations/{d}/cluster/{ip:port}       ephemeral, empty: a server that could serve d
+/otter/canal/destinations/{d}/cluster/{ip:port}       ephemeral: a server that could serve d; empty in canal, whose
+                                                      clients read names only, ours has {"flight":"grpc://ip:port"}
 /otter/canal/destinations/{d}/running                 ephemeral, {"active":true,"address":"ip:port"}: the one that does
 /otter/canal/destinations/{d}/{client}/running        ephemeral, the same with "clientId": the client that reads
 /otter/canal/destinations/{d}/epoch                   ours: the number of the last election
@@ -21,6 +22,10 @@ def members_path(destination: str) -> str:
     return f"{DESTINATIONS}/{destination}/cluster"
 
 
+def member_path(destination: str, address: str) -> str:
+    return f"{members_path(destination)}/{address}"
+
+
 def running_path(destination: str, client_id: int | None = None) -> str:
     client = "" if client_id is None else f"/{client_id}"
     return f"{DESTINATIONS}/{destination}{client}/running"
@@ -32,6 +37,26 @@ def epoch_path(destination: str) -> str:
 
 def term_path(destination: str) -> str:
     return f"{DESTINATIONS}/{destination}/term"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberNode:
+    """What a server says of itself in the node of a destination that it could run: the URL of its Arrow Flight."""
+
+    flight_url: str = ""
+
+    def to_bytes(self) -> bytes:
+        """Return the value of the node, which is empty without a URL, as canal's are."""
+        about = {"flight": self.flight_url}
+        return json.dumps(about, separators=(",", ":")).encode() if self.flight_url else b""
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> "MemberNode":
+        """Parse the ZooKeeper node of a server; it has no URL when canal wrote it, or it cannot be parsed."""
+        try:
+            return cls(str(json.loads(raw)["flight"]))
+        except (ValueError, KeyError, TypeError):
+            return cls()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +75,7 @@ class RunningNode:
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> "RunningNode":
-        """What cannot be read is somebody's all the same: it is taken for active, at no address."""
+        """Parse the ZooKeeper node of the running server; one that cannot be parsed counts as active."""
         try:
             found = json.loads(raw)
             client_id = found.get("clientId")

@@ -1,7 +1,7 @@
-"""Of several clients with one client id, the one that may read: canal's lock, at …/{client id}/running.
+"""The lock that lets one of several clients with the same client id read: canal's, at …/{client id}/running.
 
-Who had it takes it back at once when it vanishes, the others after `delay_s`. It ends with the session, by our own
-clock, and when an operator removes the node, or writes active=false into it: then we release it.
+When the node vanishes its last owner takes it back at once, the others after `delay_s`. The lock ends with the session,
+by our own clock, and when an operator removes the node or writes active=false into it: then it is released.
 """
 
 import logging
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from penstock.coordinate import canal
 from penstock.coordinate.canal import RunningNode
-from penstock.coordinate.lease import Clock, Hold, boot_clock
-from penstock.coordinate.link import Links, Nodes
+from penstock.coordinate.lease import Clock, LeaseGuard, boot_clock
+from penstock.coordinate.zk_session import ZkNodes, ZkSessions
 from penstock.errors import CoordinationError
 
 log = logging.getLogger(__name__)
@@ -22,11 +22,18 @@ _JOIN_S = 10.0
 
 
 class ClientLock:
-    """`on_lost` is called from another thread, with the reason; after that it can be acquired again."""
+    """The lock of one client id of one destination.
+
+        lock = ClientLock(sessions, "shop", 1001, "10.0.0.9:40112")
+        lock.start()
+        lock.acquire(timeout_s=30)
+
+    `on_lost` is called from another thread, with the reason; after that the lock can be acquired again.
+    """
 
     def __init__(
         self,
-        session: Links,
+        sessions: ZkSessions,
         destination: str,
         client_id: int,
         address: str,
@@ -35,13 +42,13 @@ class ClientLock:
         on_lost: Callable[[str], None] = lambda _: None,
         clock: Clock = boot_clock,
     ) -> None:
-        self._session, self._clock, self._delay_s, self._on_lost = session, clock, delay_s, on_lost
+        self._sessions, self._clock, self._delay_s, self._on_lost = sessions, clock, delay_s, on_lost
         self._about = RunningNode(address, client_id=client_id)
         self._name = f"{destination}/{client_id}"
         self._path = canal.running_path(destination, client_id)
         self._changed = threading.Condition(threading.RLock())  # of these:
         self._is_wanted = False
-        self._hold: Hold | None = None
+        self._guard: LeaseGuard | None = None
         self._is_there = False  # our node, as far as we know
         # Of the thread alone:
         self._last_owner: str | None = None
@@ -51,7 +58,7 @@ class ClientLock:
         self._thread = threading.Thread(target=self._run, name=f"penstock-lock-{self._name}", daemon=True)
 
     def start(self) -> None:
-        self._session.listen(self)
+        self._sessions.listen(self)
         self._thread.start()
 
     def close(self) -> None:
@@ -60,10 +67,10 @@ class ClientLock:
         self._woken.set()
         if self._thread.is_alive():
             self._thread.join(_JOIN_S)
-        self._session.forget(self)
+        self._sessions.forget(self)
 
     def acquire(self, timeout_s: float) -> bool:
-        """False: another has it, or ZooKeeper does not answer."""
+        """Wait for the lock; False when another client has it, or ZooKeeper does not answer."""
         with self._changed:
             self._is_wanted = True
             self._woken.set()
@@ -73,11 +80,11 @@ class ClientLock:
             return False
 
     def is_held(self) -> bool:
-        hold = self._hold
-        return hold is not None and hold.is_held()
+        guard = self._guard
+        return guard is not None and guard.is_held()
 
     def release(self, timeout_s: float = 5.0) -> None:
-        """Others may have it when this returns, unless ZooKeeper does not answer."""
+        """Release the lock: another client may take it when this returns, unless ZooKeeper does not answer."""
         with self._changed:
             self._is_wanted = False
             self._drop()
@@ -101,34 +108,34 @@ class ClientLock:
             self._woken.wait(self.turn())
 
     def turn(self) -> float:
-        link = self._session.link
-        if link is None or not link.lease.is_held():
+        session = self._sessions.current
+        if session is None or not session.lease.is_held():
             self._miss("the session with ZooKeeper was lost")
             return _LOOK_S
         try:
-            return self._turn(link)
+            return self._turn(session)
         except CoordinationError as error:
-            log.debug("looking again client=%s reason=%s", self._name, error)
+            log.debug("client lock retried client=%s reason=%s", self._name, error)
             return _LOOK_AGAIN_S
 
-    def _turn(self, link: Nodes) -> float:
-        node = link.look(self._path, self._woken.set)
+    def _turn(self, session: ZkNodes) -> float:
+        node = session.look(self._path, self._woken.set)
         if node is None:
             self._miss("the node was removed")
-            return self._try(link)
+            return self._try(session)
         found = RunningNode.from_bytes(node.value)
-        if node.owner == link.session_id and found.is_active and self._is_wanted:
-            self._have(link)
+        if node.owner == session.session_id and found.is_active and self._is_wanted:
+            self._have(session)
             return _LOOK_S
-        if node.owner == link.session_id or node.owner in self._session.past:
+        if node.owner == session.session_id or node.owner in self._sessions.past:
             self._lose("active=false was written into its node")
-            link.remove(self._path, node.version)
+            session.remove(self._path, node.version)
             return 0.0
         self._miss(f"{found.address} has it")
         self._last_owner, self._due = found.address, None
         return _LOOK_S
 
-    def _try(self, link: Nodes) -> float:
+    def _try(self, session: ZkNodes) -> float:
         now = self._clock()
         if self._due is None:
             is_free = self._last_owner in {None, self._about.address}
@@ -137,18 +144,18 @@ class ClientLock:
             return _LOOK_S
         if now < self._due:
             return self._due - now
-        link.make(self._path, self._about.to_bytes())
+        session.make(self._path, self._about.to_bytes())
         return 0.0
 
-    def _have(self, link: Nodes) -> None:
-        hold = Hold(link.lease)
+    def _have(self, session: ZkNodes) -> None:
+        guard = LeaseGuard(session.lease)
         with self._changed:
             self._last_owner, self._due, self._is_there = self._about.address, None, True
-            if self.is_held() or not hold.is_held():
+            if self.is_held() or not guard.is_held():
                 return
-            self._hold = hold
+            self._guard = guard
             self._changed.notify_all()
-        log.info("lock taken client=%s address=%s", self._name, self._about.address)
+        log.info("client lock taken client=%s address=%s", self._name, self._about.address)
 
     def _miss(self, reason: str) -> None:
         self._lose(reason)
@@ -161,12 +168,12 @@ class ClientLock:
             is_lost = self._drop()
             self._is_wanted = self._is_wanted and not is_lost
         if is_lost:
-            log.warning("lock lost client=%s address=%s reason=%s", self._name, self._about.address, reason)
+            log.warning("client lock lost client=%s address=%s reason=%s", self._name, self._about.address, reason)
             self._on_lost(reason)
 
     def _drop(self) -> bool:
         with self._changed:
-            hold, self._hold = self._hold, None
-            if hold is not None:
-                hold.end()
-            return hold is not None
+            guard, self._guard = self._guard, None
+            if guard is not None:
+                guard.end()
+            return guard is not None

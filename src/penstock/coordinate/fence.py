@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from penstock.coordinate.lease import Hold
+from penstock.coordinate.lease import LeaseGuard
 from penstock.coordinate.tree import Tree
 from penstock.errors import CoordinationError, FencedError
 
@@ -12,16 +12,16 @@ Note = Callable[[int], Mapping[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """`epoch` rises with every claim; `check` goes with every write. One that was elected holds it for as long as its
-    lease lasts, and does not even try to write afterwards."""
+    """The right of one winner to write. `epoch` rises with every claim, and `check` goes with every write, so that the
+    writes of an older winner fail. An elected server holds it while its lease lasts, and writes nothing afterwards."""
 
     epoch: int
     path: str
     version: int
-    hold: Hold | None = field(default=None, compare=False)
+    guard: LeaseGuard | None = field(default=None, compare=False)
 
     def is_held(self) -> bool:
-        return self.hold is None or self.hold.is_held()
+        return self.guard is None or self.guard.is_held()
 
     @property
     def check(self) -> tuple[str, int]:
@@ -34,9 +34,9 @@ class Fence:
             raise FencedError(f"{self.path}: what was elected as number {self.epoch} has ended, another may run by now")
 
 
-def claim(tree: Tree, path: str, hold: Hold | None = None, note: Note = lambda _: {}) -> Fence:
-    """Take over: from now on writes with an older fence are refused. What is to be noted of the epoch is written with
-    it."""
+def claim(tree: Tree, path: str, guard: LeaseGuard | None = None, note: Note = lambda _: {}) -> Fence:
+    """Claim the next epoch: from now on writes with an older fence are refused. `note` says what else to write in the
+    same transaction."""
     for _ in range(10):
         found = tree.read(path)
         if found is None:
@@ -50,5 +50,5 @@ def claim(tree: Tree, path: str, hold: Hold | None = None, note: Note = lambda _
             tree.commit({path: str(epoch).encode(), **note(epoch)}, (path, version))
         except FencedError:
             continue  # somebody else was quicker
-        return Fence(epoch, path, version + 1, hold)
+        return Fence(epoch, path, version + 1, guard)
     raise CoordinationError(f"{path} is claimed by others all the time")

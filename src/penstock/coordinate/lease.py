@@ -1,6 +1,7 @@
-"""For how long what ZooKeeper gave us is ours, by our own clock.
+"""How long a session may act on what ZooKeeper granted it, by our own clock.
 
-Invariant: what has once answered no never answers yes again, however late an answer of ZooKeeper comes in.
+Invariant: a lease that has once said that it is not held never says again that it is, however late an answer of
+ZooKeeper arrives.
 """
 
 import math
@@ -11,7 +12,7 @@ Clock = Callable[[], float]
 
 
 def boot_clock() -> float:
-    """Seconds; they also pass while the machine sleeps, where the system has such a clock."""
+    """Return seconds of a clock that also runs while the machine sleeps, where the system has one."""
     return time.clock_gettime(_BOOT) if _BOOT is not None else time.monotonic()
 
 
@@ -19,7 +20,13 @@ _BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Lease:
-    """Renewed by one thread, asked by any: no lock, one look at the clock. Until it begins it has no end."""
+    """The time for which a session is ours. One thread renews it, any thread asks: no lock, one look at the clock.
+
+        lease = Lease()
+        lease.renew(boot_clock() + 4.0)
+
+    It has no end until it was renewed for the first time.
+    """
 
     __slots__ = ("_clock", "_is_over", "_until")
 
@@ -43,7 +50,7 @@ class Lease:
         return False
 
     def renew(self, until: float) -> None:
-        """Later than before, or it stays as it is; the first time it begins."""
+        """Move the end of the lease to a later time; it never moves back, and an ended lease stays ended."""
         if self.is_held():
             self._until = until if self._until == math.inf else max(self._until, until)
 
@@ -51,8 +58,8 @@ class Lease:
         self._is_over = True
 
 
-class Hold:
-    """What rests on a lease, and may end before it."""
+class LeaseGuard:
+    """One use of a lease, such as an election that was won: it ends with the lease, or before it by `end`."""
 
     __slots__ = ("_is_over", "_lease")
 

@@ -1,8 +1,10 @@
 """A tree of small values, and its ZooKeeper."""
 
+import logging
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from penstock.errors import CoordinationError, FencedError, MissingExtraError
@@ -11,6 +13,16 @@ _TIMEOUT_S = 10.0
 _LOOK_AGAIN_S = 0.1
 _RECONNECTS = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 T = TypeVar("T")
+Wake = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ZkNode:
+    """The value of a node, its version, and the session that it ends with."""
+
+    value: bytes
+    version: int
+    owner: int  # the session that it ends with; 0 for a persistent node
 
 
 class Tree(Protocol):
@@ -37,6 +49,8 @@ class Tree(Protocol):
 class ZooKeeperTree:
     """Any thread may call it. A server that cannot be reached is a CoordinationError, which is transient."""
 
+    logger: logging.Logger | None = None  # where kazoo logs; by default in its own
+
     def __init__(self, hosts: str, *, timeout_s: float = _TIMEOUT_S) -> None:
         try:
             from kazoo import exceptions  # noqa: PLC0415 - an extra
@@ -47,7 +61,7 @@ class ZooKeeperTree:
         self._errors: Any = exceptions
         self._timeouts: Any = KazooTimeoutError
         self._hosts, self._timeout_s = hosts, timeout_s
-        self._client: Any = KazooClient(hosts, timeout=timeout_s, connection_retry=_RECONNECTS)
+        self._client: Any = KazooClient(hosts, timeout=timeout_s, connection_retry=_RECONNECTS, logger=self.logger)
         self._is_closed = False
         self._before_start()
         with self._answered():
@@ -93,8 +107,28 @@ class ZooKeeperTree:
         return value, about.version
 
     def children(self, path: str) -> list[str]:
+        return self.names(path)
+
+    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
+        """Return a node, or None when it does not exist. `wake` is called once, from any thread, after the next change
+        of it or when the connection is lost; it may also be called for nothing."""
+        return self._ask(lambda: self._look(path, wake and _Watch(wake)))
+
+    def _look(self, path: str, watch: Any) -> ZkNode | None:
+        while True:
+            try:
+                value, about = self._wait(self._client.get_async(path, watch=watch))
+            except self._errors.NoNodeError:
+                if watch is None or self._wait(self._client.exists_async(path, watch=watch)) is None:
+                    return None
+            else:
+                return ZkNode(value, about.version, about.ephemeralOwner)
+
+    def names(self, path: str, wake: Wake | None = None) -> list[str]:
+        """Return the names of the children of a node, sorted; none for a node that does not exist."""
+        watch: Any = wake and _Watch(wake)
         try:
-            return sorted(self._ask(lambda: self._wait(self._client.get_children_async(path))))
+            return sorted(self._ask(lambda: self._wait(self._client.get_children_async(path, watch=watch))))
         except self._errors.NoNodeError:
             return []
 
@@ -145,3 +179,19 @@ class ZooKeeperTree:
             self._is_closed = True
             self._client.stop()
             self._client.close()
+
+
+class _Watch:
+    """A watch that equals every other one with the same wake: kazoo keeps watches in a set."""
+
+    def __init__(self, wake: Wake) -> None:
+        self._wake = wake
+
+    def __call__(self, _event: object) -> None:
+        self._wake()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Watch) and other._wake == self._wake
+
+    def __hash__(self) -> int:
+        return hash(self._wake)

@@ -1,7 +1,9 @@
 """`make demo ONCE=1`: an insert, an update, a change in a joined table and a delete, each timed until searchable."""
 
 import time
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
@@ -13,15 +15,24 @@ from penstock.source import connect
 _DEADLINE_S = 30.0
 
 
-def four_changes(pipeline: Pipeline, console: Console) -> int:
-    """Print the four latencies; 0 when all were seen, else 1."""
+@dataclass(frozen=True, slots=True)
+class TimedChange:
+    """A change of the database, and how long after its commit a search showed it; None if none did in time."""
+
+    change: str
+    latency_ms: float | None
+    seen_by: str
+
+
+def make_four_changes(pipeline: Pipeline) -> list[TimedChange]:
+    """Make the four changes, one after the other, and time each until it is searchable."""
     index = pipeline.index
-    results: list[tuple[str, float | None, str]] = []
+    results: list[TimedChange] = []
     with closing(connect(pipeline.source)) as connection, connection.cursor() as cursor:
 
         def change(what: str, seen: str, sql: str, parameters: tuple[Any, ...], is_so: Any) -> None:
             cursor.execute(sql, parameters)  # in autocommit mode: it returns when it is committed
-            results.append((what, pipeline.wait_until(is_so, _DEADLINE_S), seen))
+            results.append(TimedChange(what, pipeline.wait_until(is_so, _DEADLINE_S), seen))
 
         word = f"quetzal{time.time_ns() % 1_000_000}"
         insert = (
@@ -54,15 +65,19 @@ def four_changes(pipeline: Pipeline, console: Console) -> int:
             (key,),
             lambda: not index.search(word),
         )
+    return results
+
+
+def print_changes(changes: Sequence[TimedChange], console: Console) -> None:
+    """Print the changes as a table, and below it those that no search showed in time."""
     table = Table("change", "commit → searchable", "seen by")
-    for what, took_ms, seen in results:
-        table.add_row(what, "[red]not seen[/red]" if took_ms is None else f"{took_ms:.0f} ms", seen)
+    for timed in changes:
+        latency = "[red]not seen[/red]" if timed.latency_ms is None else f"{timed.latency_ms:.0f} ms"
+        table.add_row(timed.change, latency, timed.seen_by)
     console.print(table)
-    missed = [f"{what} ({seen})" for what, took_ms, seen in results if took_ms is None]
+    missed = [f"{timed.change} ({timed.seen_by})" for timed in changes if timed.latency_ms is None]
     if missed:
         console.print(f"[red]not seen within {_DEADLINE_S:g} s:[/red] {', '.join(missed)}")
-        return 1
-    return 0
 
 
 def _one(hits: list[Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from penstock.server import Server
 from penstock.source import RowQuery, connect, current_position
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
-from penstock.spark.session import check_java, local_session, stop_session
+from penstock.spark.sessions import check_java, local_session, stop_session
 from penstock.testing import Installation, MariaDB
 
 DEADLINE_S = 60.0

@@ -1,8 +1,10 @@
 """`penstock demo`: start everything, then serve the page or make four changes."""
 
+from collections.abc import Callable, Sequence
+
 from rich.console import Console
 
-from penstock.demo.once import four_changes
+from penstock.demo.once import TimedChange, make_four_changes, print_changes
 from penstock.demo.page import listen, serve_page
 from penstock.demo.pipeline import running
 from penstock.demo.shop import ShopSize
@@ -11,13 +13,20 @@ from penstock.demo.steps import Steps
 PAGE_PORT = 8420
 
 
-def run_demo(*, once: bool, port: int = PAGE_PORT, console: Console | None = None) -> int:
-    """The exit code."""
-    console = console or Console(highlight=False)
+def run_demo(
+    *, once: bool, port: int = PAGE_PORT, print_json: Callable[[Sequence[TimedChange]], None] | None = None
+) -> int:
+    """Run the demo and return the exit code. `print_json` prints the four changes; steps then go to stderr."""
+    console = Console(highlight=False, stderr=print_json is not None)
     listener = None if once else listen(port)
     with running(Steps(console), ShopSize()) as pipeline:
         if listener is None:
-            return four_changes(pipeline, console)
+            changes = make_four_changes(pipeline)
+            if print_json is not None:
+                print_json(changes)
+            else:
+                print_changes(changes, console)
+            return 0 if all(timed.latency_ms is not None for timed in changes) else 1
         where = f"http://127.0.0.1:{listener.getsockname()[1]}"
         console.print(f"\n  [bold]Open {where}[/bold]   Ctrl-C stops everything\n")
         serve_page(pipeline, listener)

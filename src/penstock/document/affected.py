@@ -29,14 +29,3 @@ def changed_keys(
         highest = highest.filter(pc.is_valid(highest.column("key")))
         found[table] = dict(zip(highest.column("key").to_pylist(), highest.column("seq_max").to_pylist(), strict=True))
     return found
-
-
-def last_change(
-    changes: pa.Table, columns: Mapping[TableName, str], tables: Mapping[TableName, str]
-) -> tuple[TableName, Any] | None:
-    """Table and key of the last change in the log."""
-    if not changes.num_rows:
-        return None
-    row = changes.slice(pc.index(changes.column("_seq"), pc.max(changes.column("_seq"))).as_py(), 1).to_pylist()[0]
-    table = TableName.parse(row["_table"])
-    return table, row[columns[table]][tables[table]]

@@ -7,10 +7,9 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Protocol
 
-from penstock.document.plan import DocumentPlan, settle, witness
+from penstock.document.plan import DocumentPlan
 from penstock.document.spec import Join
 from penstock.errors import MissingExtraError
-from penstock.model import TableName
 
 try:
     import orjson
@@ -28,12 +27,8 @@ class RowReader(Protocol):
         """All rows of a plain SELECT."""
         ...
 
-    def wait_for_row(self, sql: str, key: Any) -> None:
-        """Run a locking SELECT of one row, and wait for its lock however long that takes, within reason."""
-        ...
-
-    def lock_briefly(self, sql: str) -> None:
-        """Run a LOCK TABLES, giving way to others while it waits, and unlock."""
+    def wait_until_visible(self) -> None:
+        """Return when reads see everything that was in the database's log at the call."""
         ...
 
 
@@ -41,17 +36,11 @@ class DocumentBuilder:
     def __init__(self, plan: DocumentPlan, reader: RowReader) -> None:
         self._plan = plan
         self._reader = reader
-        self._keys = plan.key_columns
         self._joins = [(name, join.columns) for name, join in plan.spec.joins.items()]
 
-    def settle(self) -> None:
-        """Before a full read: wait until what is in the log now can be seen."""
-        self._reader.lock_briefly(settle(self._plan.spec.tables))
-
-    def wait_for(self, table: TableName, key: Any) -> None:
-        """Before reading back: wait until the change of this row, and all before it in the log, can be seen."""
-        column = self._keys[table]
-        self._reader.wait_for_row(witness(table, column), key)
+    def wait_until_visible(self) -> None:
+        """Wait until documents that are built from now on include every change that the source's log has already."""
+        self._reader.wait_until_visible()
 
     def documents(self, ids: Sequence[Any]) -> Iterator[tuple[str, str]]:
         """(id, document) of the roots that are there and searchable; the others are to be deleted."""

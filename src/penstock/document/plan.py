@@ -1,11 +1,9 @@
 """A document spec checked against the live tables: the SQL that builds documents, and how each field is searched.
 
-Documents are built by plain reads, which lock nothing. What makes them safe are the two statements at the end of this
-file, because a change can be in the log a moment before other sessions see it: `witness` waits, on one row, for the
-transaction that changed it, and with it for all before it; `settle` waits for all that ever wrote to the tables.
+Documents are built by plain reads, which lock nothing and wait for no lock.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.document.spec import DocumentSpec, Join
@@ -86,20 +84,6 @@ class DocumentPlan:
             f"SELECT {key} FROM {_table(TableName.parse(self.spec.root.table))} AS root"
             f" WHERE root.{_quoted(join.root_column)} IN ({_marks(count)}){after} ORDER BY {key} LIMIT %s"
         )
-
-
-def witness(table: TableName, key: str) -> str:
-    """SQL that returns when the last logged transaction that changed this row has ended.
-
-    It takes one lock and holds no other while it waits, so that no application can run into a deadlock with it.
-    Engines commit in the order of the log: what comes before that transaction has ended as well.
-    """
-    return f"SELECT 1 FROM {_table(table)} WHERE {_quoted(key)} = %s LOCK IN SHARE MODE"
-
-
-def settle(tables: Sequence[TableName]) -> str:
-    """SQL that returns when every transaction that wrote to these tables before has ended; unlock at once."""
-    return f"LOCK TABLES {', '.join(f'{_table(table)} READ' for table in tables)}"
 
 
 def _where(spec: DocumentSpec, root: TableSchema) -> tuple[tuple[str, ...], tuple[object, ...]]:

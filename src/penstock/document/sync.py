@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.document.affected import changed_keys, last_change
+from penstock.document.affected import changed_keys
 from penstock.document.build import DocumentBuilder
 from penstock.document.plan import DocumentPlan
 from penstock.errors import SinkRejectedError
@@ -26,10 +26,9 @@ def apply_changes(
 
     Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless.
     """
-    last = last_change(changes, columns, plan.key_columns)
-    if last is None:
+    if not changes.num_rows:
         return 0
-    builder.wait_for(*last)
+    builder.wait_until_visible()
     versions = affected_documents(changes, columns, plan, builder)
     ids = list(versions)
     for first in range(0, len(ids), DOCUMENTS_PER_WRITE):
@@ -59,7 +58,7 @@ def load_all(
     builder: DocumentBuilder, index: SearchIndex, version: int, progress: Callable[[int], None] = lambda _: None
 ) -> int:
     """Write every document with `version`, the `_seq` of a position taken before: any later change wins."""
-    builder.settle()
+    builder.wait_until_visible()
     count = 0
     for page in builder.pages():
         _write(index, [(key, version, document) for key, document in page])

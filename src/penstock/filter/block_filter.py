@@ -1,10 +1,10 @@
-"""The filter of one stream of blocks: what is not wanted goes before anything is decoded or stored.
+"""The filter of one stream of blocks: what is not wanted is removed before anything is decoded or stored.
 
-What stays, stays exact: rows and statements that are wanted, with all that frames them. A block that keeps anything
-keeps all its transaction boundaries, so that positions move and GTIDs count; one that keeps nothing is its last
-boundary alone. A boundary of which only the place is left has the entry OTHER. A transaction is not begun before
-something of it is wanted: until then its first events are held, also from one block to the next; and so are last events
-that mean something only with what comes after them.
+What is kept is exact: the rows and statements that are wanted, with the events that frame them. A block with any match
+keeps all its transaction boundaries, so that positions and GTIDs advance; a block without a match shrinks to its last
+boundary. A boundary that is kept only for its position has the entry OTHER. The begin of a transaction is passed on
+only when something of it is wanted: until then its first events are held back, also from one block to the next; and so
+are last events that mean something only together with what follows them.
 """
 
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
-    """A transaction that goes on behind its block."""
+class _OpenTransaction:
+    """A transaction that continues in the next block."""
 
-    place: tuple[int, str, int]  # epoch, file, offset of its first event
+    begin: tuple[int, str, int]  # epoch, file, offset of its first event
     is_shown: bool  # something of it was kept
     held: Block | None = None  # events of it that are kept as soon as something is that they belong to
 
@@ -39,12 +39,12 @@ class _Open:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """What the events of a block are to the rules."""
+class _BlockParts:
+    """The events of a block by what the rules say of them."""
 
     wanted: Mask  # content that passes
     unwanted: Mask  # what goes, whatever else its transaction has
-    hidden: Mask  # marks that go, or if they are boundaries are places only
+    hidden: Mask  # marks that go, or if they are boundaries are kept for their position only
     statements: Mask  # that mean something by themselves
 
 
@@ -53,18 +53,18 @@ class BlockFilter:
 
     def __init__(self, settings: FilterSettings) -> None:
         self._rules = FilterRules(settings)
-        self._open: _Open | None = None
+        self._open: _OpenTransaction | None = None
 
     def reload(self, settings: FilterSettings) -> None:
-        """Counts from the next block on. Settings that are wrong raise, and change nothing."""
+        """Use other settings from the next block on. Wrong settings raise, and change nothing."""
         self._rules = FilterRules(settings)
 
     def columns_of(self, table: TableSchema) -> tuple[Column, ...]:
-        """The columns to show. Raises ConfigurationError where one of the key would be missing."""
+        """Return the columns to show. Raises ConfigurationError where a column of the key would be missing."""
         return self._rules.columns.columns_of(table)
 
     def apply(self, block: Block) -> Block:
-        """What is wanted of a block: itself if all is; it may be empty."""
+        """Return the part of a block that is wanted: the block itself if all of it is; it may be empty."""
         rules, before = self._rules, self._continued(block)
         if not len(block):
             return block
@@ -74,22 +74,22 @@ class BlockFilter:
         is_open = not block.column("boundary")[-1]
         is_plain = (before is None or before.is_plain) and not (is_open and _ends_with_note(block))
         if is_plain and _are_all_wanted(block, rules):
-            self._open = _Open(_place(block, -1), True) if is_open else None
+            self._open = _OpenTransaction(_begin_of(block, -1), True) if is_open else None
             return block
         parts = _parts(block, rules)
         if is_plain and not (parts.unwanted | parts.hidden).any():
-            self._open = _Open(_place(block, -1), True) if is_open else None
+            self._open = _OpenTransaction(_begin_of(block, -1), True) if is_open else None
             return with_masked_secrets(block, parts.statements)
         return self._filtered(block, parts, before, is_open=is_open)
 
-    def _continued(self, block: Block) -> _Open | None:
-        """The transaction that the block begins inside of; one whose beginning was not seen counts as shown."""
+    def _continued(self, block: Block) -> _OpenTransaction | None:
+        """Return the transaction that the block begins inside of; one whose begin was not seen counts as passed on."""
         if not len(block) or block.column("transaction")[0] == block.column("position")[0]:
             return None
-        place = _place(block, 0)
-        return self._open if self._open is not None and self._open.place == place else _Open(place, True)
+        begin = _begin_of(block, 0)
+        return self._open if self._open is not None and self._open.begin == begin else _OpenTransaction(begin, True)
 
-    def _filtered(self, block: Block, parts: _Parts, before: _Open | None, *, is_open: bool) -> Block:
+    def _filtered(self, block: Block, parts: _BlockParts, before: _OpenTransaction | None, *, is_open: bool) -> Block:
         transaction, boundary = block.column("transaction"), block.column("boundary").view(np.bool_)
         starts = np.flatnonzero(np.concatenate([[True], transaction[1:] != transaction[:-1]]))
         group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(block))))
@@ -109,27 +109,31 @@ class BlockFilter:
             executed = block.executed_before(int(last[0]) if last.size else 0)
         self._open = None
         if is_open:
-            self._open = _Open(_place(block, -1), bool(is_shown[-1]), block.take(waiting) if waiting.size else None)
+            self._open = _OpenTransaction(
+                _begin_of(block, -1), bool(is_shown[-1]), block.take(waiting) if waiting.size else None
+            )
         events = np.flatnonzero(keep)
         if not events.size:
             return block.slice(0, 0).with_tables({})
         kept = block.take(events)
-        places = (boundary & (~is_shown[group] | parts.unwanted | parts.hidden))[events]
-        if places.any():
-            kept = kept.with_columns(entry=np.where(places, np.uint8(Entry.OTHER), kept.column("entry")))
+        position_only = (boundary & (~is_shown[group] | parts.unwanted | parts.hidden))[events]
+        if position_only.any():
+            kept = kept.with_columns(entry=np.where(position_only, np.uint8(Entry.OTHER), kept.column("entry")))
         kept = with_masked_secrets(kept, (parts.statements & ~parts.unwanted)[events])
         return replace(_with_used_tables(kept), executed=executed)
 
 
 def _are_all_wanted(block: Block, rules: FilterRules) -> bool:
-    """As can be told without a look at each event: there are rows of wanted tables, and no statements."""
+    """Return whether everything in the block is wanted, as far as can be told without looking at each event: it has
+    rows of wanted tables only, and no statements."""
     if not rules.are_all_rows or rules.unwanted_ids(block.tables):
         return False
     return not survey(block) & (STATEMENTS if rules.are_all_tables else STATEMENTS | OTHER_MAPS)
 
 
 def _ends_with_note(block: Block) -> bool:
-    """Whether the last statement behind rows has none of them in this block: they decide what becomes of it."""
+    """Return whether the last annotation has no rows in this block: whether it is wanted depends on rows of the next
+    one."""
     notes = np.flatnonzero(are_notes(block))
     if not notes.size:
         return False
@@ -138,13 +142,13 @@ def _ends_with_note(block: Block) -> bool:
     return not tables.any()
 
 
-def _place(block: Block, event: int) -> tuple[int, str, int]:
+def _begin_of(block: Block, event: int) -> tuple[int, str, int]:
     return block.epoch, block.file, int(block.column("transaction")[event])
 
 
 def _waiting(block: Block, stays: Mask, *, is_shown: bool) -> NDArray[np.intp]:
-    """Of what stays of a transaction that goes on: all, or if it is shown what comes after the last that means
-    something."""
+    """Return what is held back of a transaction that continues: everything, or if its begin was passed on, what comes
+    after its last event that means something."""
     events = np.flatnonzero(stays)
     means = np.flatnonzero(block.column("entry")[events])
     return events[means[-1] + 1 :] if is_shown and means.size else events
@@ -155,7 +159,7 @@ def _with_used_tables(block: Block) -> Block:
     return block.with_tables({number: body for number, body in block.tables.items() if number in used})
 
 
-def _parts(block: Block, rules: FilterRules) -> _Parts:
+def _parts(block: Block, rules: FilterRules) -> _BlockParts:
     entry, kind, table_id = (block.column(name) for name in ("entry", "kind", "table_id"))
     are_rows, are_maps = entry == Entry.ROWS, kind == EventType.TABLE_MAP
     is_denied = np.isin(table_id, rules.unwanted_ids(_tables_of(block, are_maps)))
@@ -171,11 +175,11 @@ def _parts(block: Block, rules: FilterRules) -> _Parts:
         unwanted |= notes & ~_with_rows(block, notes, rows | (are_maps & ~unwanted), are_rows | are_maps, rules)
     marks = (entry == Entry.BEGIN) | (entry == Entry.END)
     hidden = marks & ~xa if "transaction" not in rules.kinds else np.zeros(len(block), np.bool_)
-    return _Parts(wanted, unwanted, hidden, statements)
+    return _BlockParts(wanted, unwanted, hidden, statements)
 
 
 def _tables_of(block: Block, are_maps: Mask) -> dict[int, bytes]:
-    """With those that have a map here, and rows in a later block only."""
+    """Return the table maps of the block, with those that only a later block has rows for."""
     tables = dict(block.tables)
     ids = block.column("table_id")
     there, first = np.unique(ids[are_maps], return_index=True)
@@ -186,7 +190,7 @@ def _tables_of(block: Block, are_maps: Mask) -> dict[int, bytes]:
 
 
 def _with_rows(block: Block, notes: Mask, wanted: Mask, tables: Mask, rules: FilterRules) -> Mask:
-    """Notes whose rows are wanted, or come in a later block."""
+    """Return a mask of the annotations whose rows are wanted, or come in a later block."""
     if "query" not in rules.kinds:
         return np.zeros(len(block), np.bool_)
     transaction = block.column("transaction")

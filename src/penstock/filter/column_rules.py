@@ -1,7 +1,7 @@
 """Which columns of a table are shown.
 
-Bytes of the log hold whole rows: columns are left out where rows are decoded. Those of the key are always there, since
-without them nobody can tell which row has changed.
+The bytes of the log hold whole rows: columns are left out where rows are decoded. Columns of the key are always there,
+since without them a change cannot be related to its row.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class ColumnRules:
         return next((pair for pair in self.rules if pair[0].matches(table)), None)
 
     def columns_of(self, table: TableSchema) -> tuple[Column, ...]:
-        """Those to show, in the table's order."""
+        """Return the columns to show, in the table's order."""
         found = self.rule_of(table.name)
         if found is None:
             return table.shown

@@ -41,12 +41,12 @@ _IS_FILE, _IS_NOTE = _marked(_FILES), _marked(_NOTES)
 
 
 def rows_of(kinds: tuple[FilterKind, ...]) -> NDArray[np.bool_]:
-    """By the type of an event: whether its rows are of these kinds."""
+    """Return by event type whether its rows are of these kinds."""
     return _marked(tuple(code for kind in kinds for code in ROWS_KINDS.get(kind, ())))
 
 
 def filter_kind(kind: StatementKind) -> FilterKind:
-    """Of a statement that is no part of a transaction's frame."""
+    """Return the kind that filters know for a statement that does not frame a transaction."""
     if kind is StatementKind.ACCOUNT:
         return "dcl"
     return "query" if kind in _QUERIES else "ddl"
@@ -57,11 +57,11 @@ def are_notes(block: Block) -> NDArray[np.bool_]:
 
 
 def are_loaded_files(block: Block) -> NDArray[np.bool_]:
-    """Return which events hold parts of the file of a LOAD DATA; its statement is an event of its own."""
+    """Return a mask of the events that carry file content of LOAD DATA; the statement itself is another event."""
     return _IS_FILE[block.column("kind")]
 
 
 def are_xa(block: Block) -> NDArray[np.bool_]:
-    """Events that say of an XA transaction what it is, and what becomes of it."""
+    """Return which events are statements of an XA transaction."""
     kind = block.column("kind")
     return begin_with(block, kind == EventType.QUERY, _XA) | (kind == EventType.XA_PREPARE)

@@ -16,7 +16,7 @@ from penstock.filter.kinds import filter_kind, rows_of
 from penstock.model.table_rules import TableRules
 from penstock.schema.ddl import StatementKind, kind_of
 from penstock.schema.ddl.subject import subject_of
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _REMEMBERED = 1 << 16  # table maps, statements
 
@@ -36,15 +36,15 @@ class FilterRules:
 
     @property
     def are_all_rows(self) -> bool:
-        """Rows of all kinds pass, and so does all that frames them; what statements do is left open."""
+        """Return whether rows of all kinds pass, with what frames them; statements are not considered."""
         return {*self.kinds} >= {*DEFAULT_KINDS}
 
     def unwanted_ids(self, tables: Mapping[int, bytes]) -> list[int]:
-        """Of table ids with their TABLE_MAP bodies."""
+        """Return the ids of tables that are not wanted, given TABLE_MAP bodies by table id."""
         return [number for number, body in tables.items() if not self._passes(body)]
 
     def are_wanted(self, block: Block, statements: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which of these events, which are statements, pass."""
+        """Return which of these events, which are statements, pass."""
         found = np.zeros(len(block), np.bool_)
         for event in np.flatnonzero(statements).tolist():
             query = query_at(block, event)
@@ -55,8 +55,9 @@ class FilterRules:
         return self.tables.passes(table_name(table_map))
 
     def _wanting(self, text: str, database: str, sql_mode: int, version: str) -> bool:
-        """A statement passes with any of the tables that it changes, and where it changes none, or nobody can tell."""
-        dialect = Dialect(Server.of(version), Session(SqlMode(sql_mode)))
+        """Return whether a statement passes: it does if any table that it changes is wanted, or if it changes none, or
+        if that cannot be told."""
+        dialect = SqlDialect(ServerProfile.of(version), SqlSession(SqlMode(sql_mode)))
         kind = kind_of(text, dialect)
         if kind is StatementKind.TRANSACTION:  # it may take back rows that are wanted
             return True

@@ -1,6 +1,6 @@
-"""Passwords in the statements of a block are overwritten before the block goes into a store.
+"""Passwords in the statements of a block are overwritten before the block is put into a store.
 
-The events keep their size and their places, so that nothing else of the block changes but a checksum.
+The events keep their size and their position, so that nothing else of the block changes but a checksum.
 """
 
 import zlib
@@ -14,7 +14,7 @@ from penstock.binlog.events.layout import CHECKSUM
 from penstock.binlog.events.query import query_at, text_span
 from penstock.schema.ddl import kind_of
 from penstock.schema.ddl.secret import masked_in_place, may_have_secrets
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _BYTES = "latin-1"  # each byte is one character: what is ASCII of a statement is where it was
 
@@ -25,7 +25,7 @@ def with_masked_secrets(block: Block, statements: NDArray[np.bool_]) -> Block:
     _, starts, sizes = block.raw
     for event in np.flatnonzero(statements).tolist():
         query = query_at(block, event)
-        dialect = Dialect(Server.of(block.server_version), Session(SqlMode(query.sql_mode or 0)))
+        dialect = SqlDialect(ServerProfile.of(block.server_version), SqlSession(SqlMode(query.sql_mode or 0)))
         kind = kind_of(query.text, dialect)
         if not may_have_secrets(kind):
             continue

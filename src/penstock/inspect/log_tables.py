@@ -1,8 +1,8 @@
 """Column names for a log that has none, from the DDL in the log itself.
 
-A table map without names is completed with what the log's DDL says of the table at that place, so that whoever decodes
-the block needs nothing else. DDL is parsed only when a table map without names comes: until then it is set aside, and a
-log with names, or without rows, does not load the parser.
+A table map without names is completed with what the log's DDL says of the table at that position, so that the block can
+be decoded alone. DDL is parsed only when a table map without names comes: until then it is set aside, and a log with
+names, or without rows, does not load the parser.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -52,7 +52,7 @@ class Unnamed:
     def warnings(self, *, has_server: bool) -> list[str]:
         """Return a line for each kind of trouble that there was. A server makes up for what DDL does not tell."""
         found: list[str] = []
-        if reasons := self.by_server if has_server else self.by_ddl:
+        if reasons := dict(self.by_server if has_server else self.by_ddl):  # another thread may just add to them
             tables = _listed([f"{name} ({reason})" for name, reason in sorted(reasons.items())])
             found.append(f"the columns of these tables have no names and are shown as @1, @2 …: {tables}")
         if self.doubtful:
@@ -69,8 +69,8 @@ def _listed(items: list[str]) -> str:
 
 
 class LogTables:
-    """Goes over the blocks of a log in their order. Where files are missing between two blocks, it begins again: what
-    DDL was in them nobody knows."""
+    """Completes the blocks of a log, in their order. Where files are missing between two blocks, it begins from the
+    start: the DDL in them is not known."""
 
     def __init__(self, unnamed: Unnamed, earlier: Callable[[], Iterable[Block]] = tuple) -> None:
         """`earlier` reads the part of the log before the first block, if that can be had; it is called only when names
@@ -196,7 +196,7 @@ class LogTables:
         return replace(block, tables=tables)
 
     def _with_names_of(self, body: bytes, version: str, first: "LogCatalogue", last: "LogCatalogue") -> bytes:
-        """Return the table map of rows between two places of the log, at which these are the tables."""
+        """Return the table map of rows between two positions of the log, completed with the tables that exist there."""
         name = table_name(body)
         tables = first.find(name)
         known = self._completed.get(body)

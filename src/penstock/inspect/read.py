@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
+from penstock.binlog.events.file_log import name_files
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.changes import changes_at, versions_of
@@ -19,7 +20,6 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
 from penstock.binlog.rows.widening import common_type
 from penstock.binlog.values.column import Decoding
 from penstock.errors import BinlogWarning, ConfigurationError, SchemaError
-from penstock.inspect.file_log import name_files
 from penstock.inspect.log_tables import LogTables, Unnamed
 from penstock.model import TableName, TableSchema
 
@@ -37,20 +37,21 @@ def read_binlog(
     known: TableSchema | None = None,
     verify: bool = True,
 ) -> pa.Table:
-    """Row changes of `table` (as `database.table`) in log order: its columns, then `_change_type`, `_seq` and so on.
+    """Return the row changes of `table` (as `database.table`) in log order: its columns, then `_change_type`, `_seq`
+    and so on.
 
-    `path` is one file or several, in their order. Without `table` the files must hold rows of one table only.
-    `dates` says what a date becomes that no calendar has, `labels` what an ENUM or SET becomes, `known` what the log
-    does not say of the table, and `verify` whether checksums are verified. `partial_json` says what a change to a JSON
-    document becomes that the log does not have: an error, or null with the operations in `_partial`. Without `known`,
-    a log that does not name its columns gets the names, charsets and key from the DDL in these files, where that
-    comes before the rows.
+    `path` is one file or several, in their order. Without `table` the files must hold rows of one table only. `dates`
+    says what a date becomes that no calendar has, `labels` what an ENUM or SET becomes, `known` what the log does not
+    say of the table, and `verify` whether checksums are verified. `partial_json` says what a change to a JSON document
+    becomes that the log does not have: an error, or null with the operations in `_partial`.
 
-    A table that was altered within the files has the columns of all its versions, in the widest of their types; what a
-    row did not have yet, or no longer, is null and listed in `_absent`. A file that ends inside an event, and a place
-    where the server says that it may have lost events, are warned of.
+    Without `known`, a log that does not name its columns gets the names, charsets and key from the DDL in these files,
+    where that comes before the rows. A table that was altered within the files has the columns of all its versions, in
+    the widest of their types; a column that a row did not have yet, or no longer, is null and listed in `_absent`.
 
-    >>> penstock.read_binlog("binlog.000007", "shop.product").filter(pc.field("_change_type") == "delete")
+    A file that ends inside an event, and a position where the server says that it may have lost events, are warned of.
+
+        >>> penstock.read_binlog("binlog.000007", "shop.product").filter(pc.field("_change_type") == "delete")
     """
     paths = [Path(path)] if isinstance(path, (str, PathLike)) else [Path(one) for one in path]
     for name, value, allowed in (
@@ -61,7 +62,7 @@ def read_binlog(
         if value not in allowed:
             raise ConfigurationError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
     choice = Decoding(dates, labels, partial_json=partial_json)
-    reading = _Reading(TableName.parse(table) if table else None, columns, choice, known)
+    reading = _TableReader(TableName.parse(table) if table else None, columns, choice, known)
     unnamed = Unnamed()
     tables = LogTables(unnamed)
     for one, file in zip(paths, name_files(paths), strict=True):
@@ -78,7 +79,7 @@ def read_binlog(
     return reading.result()
 
 
-class _Reading:
+class _TableReader:
     """Changes of a table, each batch as its version of the table has the columns."""
 
     def __init__(
@@ -138,7 +139,8 @@ class _Reading:
 
 
 def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.RecordBatch:
-    """A batch of another version of the table; what that does not have is null and absent."""
+    """Return a batch of an older version of the table with all fields; columns that it does not have are null and
+    absent."""
     arrays: list[pa.Array] = []
     for field in fields:
         at = own.get_field_index(field.name)

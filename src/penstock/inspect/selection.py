@@ -5,22 +5,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import distinct, distinct_values, texts
+from penstock.binlog.arrays import compute as pc
+from penstock.binlog.arrays import distinct, distinct_values, texts, to_mask
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.gtid_mask import are_in
+from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry
+from penstock.binlog.events.note import Notes
+from penstock.binlog.events.statement import are_statements, statements_in
 from penstock.binlog.events.table_map import table_name
+from penstock.binlog.rows.table_changes import gtids
+from penstock.binlog.xa.outcome import XaTransactions
 from penstock.errors import ConfigurationError
-from penstock.inspect.changes import gtids
-from penstock.inspect.gtid_mask import are_in, truths
-from penstock.inspect.incident import are_incidents
-from penstock.inspect.note import Notes
-from penstock.inspect.place import Moment, Place
-from penstock.inspect.statement import are_statements, statements_in
-from penstock.inspect.xa import XaTransactions
 from penstock.model import GtidSet, Position, TableName
+from penstock.model.start_point import LogPoint, Moment
 
 _NAMED = 20
 
@@ -34,12 +34,12 @@ def table_patterns(texts: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 @dataclass(slots=True)
 class Selection:
-    """Goes over a log block by block, in order: it remembers whether it has come to the GTID where it begins, and what
-    the transaction that goes on in the next block is."""
+    """Picks the wanted events of a log, block by block, in order. It remembers whether the GTID to begin at was
+    reached, and the transaction that continues in the next block."""
 
     tables: tuple[re.Pattern[str], ...] = ()
-    since: Place | None = None
-    until: Place | None = None
+    since: LogPoint | None = None
+    until: LogPoint | None = None
     notes: Notes | None = None  # for whom the statements behind rows are wanted too
     xa: XaTransactions = field(default_factory=XaTransactions)
     seen: set[TableName] = field(default_factory=set[TableName])
@@ -55,8 +55,8 @@ class Selection:
             raise ConfigurationError("--until is not after --since: nothing is between them")
 
     def pick(self, block: Block, *, for_counting: bool = False) -> Block:
-        """The rows events and statements that are wanted, and the ends of their transactions; all events, where they
-        are only to be counted and no table is named."""
+        """Return the wanted rows events and statements, and the ends of their transactions; all events, if they are
+        only counted and no table is named."""
         mask = self._in_range(block)
         entry, table_id = block.column("entry"), block.column("table_id")
         rows = (entry == Entry.ROWS) & mask
@@ -78,7 +78,7 @@ class Selection:
         return block.filter(wanted)
 
     def _touched(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """The transactions of which something is wanted, here or in an earlier block."""
+        """Return the transactions of which something is wanted, here or in an earlier block."""
         transaction = block.column("transaction")
         found = distinct_values(transaction[wanted])
         if self._carried == (block.file, int(transaction[0])):
@@ -91,7 +91,8 @@ class Selection:
         return not self.tables or any(pattern.fullmatch(str(table)) for pattern in self.tables)
 
     def check(self) -> None:
-        """At the end: a place or a pattern that met nothing is likely a mistake."""
+        """Raise an error at the end of the log for a position or a pattern that matched nothing: likely it is a
+        mistake."""
         if isinstance(self.since, GtidSet) and self.since.is_single and not self._has_begun:
             raise ConfigurationError(f"the transaction {self.since.text} is not in this log")
         if self.tables and self.seen and not self.matched:
@@ -113,7 +114,7 @@ class Selection:
         return found
 
     def _foreign_statements(self, block: Block) -> NDArray[np.bool_]:
-        """Statements that name another table, or none that we understand."""
+        """Return a mask of the statements that name another table, or none that can be recognised."""
         foreign = are_statements(block)
         for statement in statements_in(block):
             if statement.table is not None and self.wants(statement.table):
@@ -148,15 +149,15 @@ class Selection:
                 return np.ones(len(block), np.bool_)
 
     def _from_gtid(self, block: Block, first: GtidSet) -> NDArray[np.bool_]:
-        """From the transaction with this GTID on."""
+        """Return a mask of the events from the transaction with this GTID on."""
         if self._has_begun:
             return np.ones(len(block), np.bool_)
-        found = truths(pc.equal(_gtids(block), texts([first.text.lower()])[0]))
+        found = to_mask(pc.equal(_gtids(block), texts([first.text.lower()])[0]))
         self._has_begun = bool(found.any())
         return np.maximum.accumulate(found)
 
 
-def _is_after(since: Place | None, until: Place | None) -> bool:
+def _is_after(since: LogPoint | None, until: LogPoint | None) -> bool:
     match since, until:
         case Moment(first), Moment(stop):
             return first >= stop
@@ -166,11 +167,11 @@ def _is_after(since: Place | None, until: Place | None) -> bool:
             return False
 
 
-def _compare(block: Block, place: Position) -> NDArray[np.int64]:
-    """-1, 0 or 1: whether each event begins before, at or after a position."""
-    if block.file != place.file and Position(block.file, 0).file_number != place.file_number:
-        return np.full(len(block), np.sign(Position(block.file, 0).file_number - place.file_number), np.int64)
-    return np.sign(block.column("position") - place.offset)
+def _compare(block: Block, position: Position) -> NDArray[np.int64]:
+    """Return for each event -1, 0 or 1: whether it begins before, at or after a position."""
+    if block.file != position.file and Position(block.file, 0).file_number != position.file_number:
+        return np.full(len(block), np.sign(Position(block.file, 0).file_number - position.file_number), np.int64)
+    return np.sign(block.column("position") - position.offset)
 
 
 def _gtids(block: Block) -> pa.Array:

@@ -1,5 +1,6 @@
-"""What a table looks like at a place of the log, with what a server knows beyond that."""
+"""The schema of a table at a position of the log, completed with what a server knows of it."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,12 +20,14 @@ class Shapes:
     A table without names is completed; where the server has no such table, or another one by now, it stays without
     names, and `unnamed` says why. A table whose DDL does not tell the charset of a text gets that. A log of MariaDB
     with names lacks which of its BINARY columns are UUID, INET4 or INET6: these are bytes where the server cannot say.
+    Several threads may call it.
     """
 
     def __init__(self, ask: Callable[[TableName], TableSchema] | None = None, unnamed: Unnamed | None = None) -> None:
         self._ask = ask
         self._unnamed = unnamed or Unnamed()
         self._known: dict[TableName, TableSchema | SchemaError] = {}
+        self._lock = threading.Lock()  # of `_known`, of `unnamed`, and of the connection to the server
 
     def __call__(self, block: Block, table_id: int) -> TableSchema:
         return self.of(block.schema_of(table_id), block.server_version)
@@ -33,6 +36,10 @@ class Shapes:
         """Return the table with what the server knows of it."""
         if self._ask is None:
             return table
+        with self._lock:
+            return self._completed(table, server_version)
+
+    def _completed(self, table: TableSchema, server_version: str) -> TableSchema:
         if is_nameless(table):
             return self._with_names(table)
         if any(map(lacks_charset, table.columns)):
@@ -62,7 +69,7 @@ class Shapes:
 
 
 def lacks_charset(column: Column) -> bool:
-    """Tell whether a column may be text, and nobody knows in which charset."""
+    """Return whether a column may be text, and its charset is not known."""
     return column.type in _TEXTS and not column.charset and not column.declared
 
 
@@ -84,7 +91,7 @@ def _may_be_declared(column: Column) -> bool:
 
 
 def _with_declared(table: TableSchema, known: TableSchema) -> TableSchema:
-    """Columns are told by their names: the table may have got others since."""
+    """Return the table with the declared types of columns of the same name: the table may have got others since."""
 
     def of(column: Column) -> Column:
         now = known.column(column.name)

@@ -1,6 +1,6 @@
 """What is in a log, counted: per table and kind, the largest transactions, and over time.
 
-Everything is counted block by block with arrays; a transaction that goes on in the next block is carried over.
+Everything is counted block by block with arrays; a transaction that continues in the next block is carried over.
 """
 
 import heapq
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.commit_time import are_known, known_us
+from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry, EventType
+from penstock.binlog.events.statement import are_statements
 from penstock.binlog.rows.decode import decode_rows
-from penstock.inspect.changes import Kind, gtids
-from penstock.inspect.incident import are_incidents
-from penstock.inspect.known_time import are_known, known_us
-from penstock.inspect.statement import are_statements
+from penstock.binlog.rows.table_changes import Kind, gtids
 from penstock.model import ChangeKind, Position, TableName
 
 LARGEST = 10
@@ -85,7 +85,8 @@ class Timeline:
             cell[:] = [a + b for a, b in zip(cell, found, strict=True)]
 
     def bars(self, most: int) -> tuple[int, dict[int, list[int]]]:
-        """At most so many bars of equal width without gaps: seconds per bar, and start of each → its counts."""
+        """Return at most `most` bars of equal width without gaps: the seconds per bar, and the counts by the start of
+        each."""
         if not self.counts:
             return self.step_s, {}
         first, last = min(self.counts), max(self.counts)
@@ -133,7 +134,7 @@ class Statistics:
         return sorted([*self._largest, *carried], reverse=True)[:LARGEST]
 
     def add(self, block: Block) -> None:
-        """A block as it was picked: rows events, statements and the ends of transactions."""
+        """Count a picked block: rows events, statements and the ends of transactions."""
         if not len(block):
             return
         sizes = block.column("span")
@@ -156,7 +157,7 @@ class Statistics:
             self._count_transactions(block, transactions, which, rows)
 
     def _are_inside(self, block: Block) -> NDArray[np.bool_]:
-        """Which events belong to a transaction."""
+        """Return a mask of the events that belong to a transaction."""
         kind, transaction = block.column("kind"), block.column("transaction")
         inside = ~np.isin(kind, _BETWEEN)
         is_known = np.isin(kind, _KNOWN)
@@ -168,7 +169,7 @@ class Statistics:
         return inside & np.isin(transaction, begun)
 
     def _count_tables(self, block: Block, transactions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Gives the rows of each event."""
+        """Count the tables of a block and return the rows of each event."""
         counted = np.zeros(len(block), np.int64)
         events = np.flatnonzero(block.column("entry") == Entry.ROWS)
         ids = block.column("table_id")[events]
@@ -209,7 +210,7 @@ class Statistics:
         *,
         goes_on: bool,
     ) -> int:
-        """How many transactions touch it, but for the one that did so in an earlier block."""
+        """Return how many transactions touch it, without the one that did so in an earlier block already."""
         if not of.size:
             return 0
         found = np.unique(of)
@@ -243,8 +244,8 @@ class Statistics:
         names = gtids(block, first)
 
         def transaction(i: int) -> Transaction:
-            place = Position(block.file, int(transactions[i]))
-            return Transaction(int(sizes[i]), int(rows[i]), place, known_us(int(moments[i])), names[i].as_py())
+            begin = Position(block.file, int(transactions[i]))
+            return Transaction(int(sizes[i]), int(rows[i]), begin, known_us(int(moments[i])), names[i].as_py())
 
         last = transactions.size - 1
         for i in np.argsort(-sizes[:last], kind="stable")[:LARGEST].tolist():

@@ -6,19 +6,19 @@ import numpy as np
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.inspect.statement import are_rolled_back
-from penstock.inspect.xa import XaTransactions
+from penstock.binlog.events.statement import are_rolled_back
+from penstock.binlog.xa.outcome import XaTransactions
 
-_Place = tuple[str, int]
+_Begin = tuple[str, int]
 
 
 @dataclass(slots=True)
 class Unsettled:
     """Goes over the blocks as they were picked."""
 
-    prepared: set[_Place] = field(default_factory=set[_Place])
+    prepared: set[_Begin] = field(default_factory=set[_Begin])
     rolled_back: int = 0
-    _carried: _Place = ("", -1)  # the transaction of the last rows
+    _carried: _Begin = ("", -1)  # the transaction of the last rows
 
     def see(self, block: Block, xa: XaTransactions) -> None:
         transaction = block.column("transaction")

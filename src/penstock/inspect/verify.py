@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.checksum import TABLES, crc32
+from penstock.binlog.events.file_log import printable
+from penstock.binlog.events.incident import Incident, message_of
 from penstock.binlog.events.layout import (
     ARTIFICIAL,
     CHECKSUM,
@@ -31,8 +33,6 @@ from penstock.binlog.events.layout import (
 from penstock.binlog.events.open_file import is_compressed_name, open_log
 from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, little, shared, u16, u32
-from penstock.inspect.file_log import printable
-from penstock.inspect.incident import Incident, message_of
 
 _START_ENCRYPTION, _INCIDENT_KIND = int(EventType.MARIADB_START_ENCRYPTION), int(EventType.INCIDENT)
 _ROTATE, _HEARTBEAT, _HEARTBEAT_V2, _GTID_LIST = (
@@ -45,11 +45,11 @@ _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 b
 
 
 @dataclass(slots=True)
-class Verdict:
+class FileCheck:
     events: int = 0
     bytes: int = 0
     has_checksums: bool = False
-    problem: str = ""  # what is wrong at the first broken place
+    problem: str = ""  # what is wrong at the first broken event
     incidents: list[Incident] = field(default_factory=list[Incident])  # where the server may have lost events
 
 
@@ -110,12 +110,12 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
     return _PART, at, count
 
 
-def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> Verdict:
-    """`report` is called with the number of bytes that were looked at. What is no file, such as the standard input, is
-    read piece by piece."""
+def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> FileCheck:
+    """Verify the checksums and the framing of a file. `report` is called with the number of bytes that were read.
+    Standard input and other streams are read piece by piece."""
     is_plain = path.is_file() and not is_compressed_name(path)
     pieces = _whole(path) if is_plain else _pieces(path, part_bytes)
-    return _Walk(printable(path.name), report, part_bytes).run(pieces)
+    return _FileWalk(printable(path.name), report, part_bytes).run(pieces)
 
 
 def _whole(path: Path) -> Iterator[NDArray[np.uint8]]:
@@ -134,18 +134,18 @@ def _pieces(path: Path, size: int) -> Iterator[NDArray[np.uint8]]:
             yield data[:count]
 
 
-class _Walk:
+class _FileWalk:
     def __init__(self, name: str, report: Callable[[int], None], part_bytes: int) -> None:
         self._name = name
         self._report = report
         self._part_bytes = part_bytes
-        self._verdict = Verdict()
+        self._verdict = FileCheck()
         self._checksum = 0  # bytes of it at the end of each event
         self._base = 0  # offset in the file of what is in memory
         # Where the log is by what its events say, and whether they say nothing of it: those of a relay log do not.
         self._position = np.array([len(MAGIC), 0], np.int64)
 
-    def run(self, pieces: Iterator[NDArray[np.uint8]]) -> Verdict:
+    def run(self, pieces: Iterator[NDArray[np.uint8]]) -> FileCheck:
         data = np.empty(0, np.uint8)
         why, at = _CUT, 0
         for piece in pieces:
@@ -169,7 +169,7 @@ class _Walk:
         return self._verdict
 
     def _go(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
-        """As far as these bytes go; gives why it stopped, and where in them."""
+        """Walk as far as these bytes reach; return why it stopped, and where in them."""
         why = _PART
         while why in {_PART, _FORMAT, _INCIDENT}:
             why, at, self._verdict.events = _walk(
@@ -222,7 +222,7 @@ class _Walk:
 
 
 def _foreign(magic: bytes) -> str:
-    """What is wrong with the first bytes of a file; nothing if it is a binlog."""
+    """Return what is wrong with the first bytes of a file; empty if it is a binlog."""
     if magic == ENCRYPTED_MAGIC:
         return "the file is encrypted, and only its server has the key"
     if magic == MAGIC:
@@ -232,11 +232,11 @@ def _foreign(magic: bytes) -> str:
 
 
 def _checksum_of(event: bytes) -> int:
-    """The format event says by its last byte before its own checksum whether the others have one."""
+    """Return whether events carry a checksum: the last byte of the format event before its own checksum says so."""
     return CHECKSUM if len(event) >= HEADER + 57 + 1 + CHECKSUM and event[-5] == 1 else 0
 
 
 def _is_sound(event: bytes) -> bool:
-    """The mark of a file in use was not there when the checksum was made."""
+    """Return whether the checksum of an event is right. The mark of a file in use was not set when it was computed."""
     clean = event[:17] + bytes([event[17] & ~IN_USE]) + event[18:-CHECKSUM]
     return zlib.crc32(clean) == int.from_bytes(event[-CHECKSUM:], "little")

@@ -1,7 +1,10 @@
-"""One capture pipeline: source → blocks → store."""
+"""The life of one capture pipeline: what it is made of, the clients it serves and the status it reports.
 
-from penstock.instance.group import Group
+instance = Instance(InstanceSettings.model_validate({"source": {...}}))
+instance.start()
+"""
+
+from penstock.capture.state import InstanceState
 from penstock.instance.instance import Instance
-from penstock.instance.state import InstanceState
 
-__all__ = ["Group", "Instance", "InstanceState"]
+__all__ = ["Instance", "InstanceState"]

@@ -1,45 +1,45 @@
-"""The parts of an instance, as its settings choose them."""
+"""The components of an instance, as its settings choose them."""
 
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.capture.prepared import PreparedTransactions
+from penstock.capture.prepared_files import PreparedFiles
+from penstock.capture.source_log import SourceLog
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
 from penstock.coordinate.canal import epoch_path
 from penstock.errors import PenstockError
-from penstock.instance.prepared import PreparedTransactions
-from penstock.instance.prepared_files import PreparedFiles
-from penstock.instance.source_log import SourceLog
 from penstock.meta import (
     CursorPositions,
     FailoverPositions,
-    FileKeeper,
+    FileMetaBackend,
     FilePositions,
     FileRecords,
-    KeptMeta,
     LogPositions,
-    MemoryMeta,
     MemoryPositions,
     MemoryRecords,
+    MetaManager,
+    PersistentMetaManager,
     SourceRecord,
     SourceRecords,
-    ZooKeeperKeeper,
+    ZooKeeperMetaBackend,
     ZooKeeperPositions,
     ZooKeeperRecords,
 )
 from penstock.model import Position
-from penstock.store import EventStore, EvictionPolicy, FileShelf, MemoryShelf, MixedShelf, Retention
+from penstock.store import EventStore, EvictionPolicy, FileStorage, MemoryStorage, Retention, TieredStorage
+from penstock.store.block_storage import BlockStorage
 from penstock.store.catch_up import LogReader
-from penstock.store.shelf import Shelf
 
 
 @dataclass(frozen=True, slots=True)
-class Bookkeeping:
+class MetaStores:
     """Cursors, from where capture goes on, and in which log."""
 
-    meta: MemoryMeta
+    meta: MetaManager
     positions: LogPositions
     records: SourceRecords
     tree: Tree | None
@@ -52,7 +52,7 @@ class Bookkeeping:
                 self.tree.close()
 
 
-def open_bookkeeping(settings: InstanceSettings, fence: Fence | None = None) -> Bookkeeping:
+def open_meta_stores(settings: InstanceSettings, fence: Fence | None = None) -> MetaStores:
     """With ZooKeeper, this takes over, unless an election has done so and gives the fence: from now on another server
     that has the destination cannot write."""
     destination = settings.destination
@@ -72,8 +72,8 @@ def open_bookkeeping(settings: InstanceSettings, fence: Fence | None = None) -> 
         "zookeeper": lambda: ZooKeeperPositions(destination, _tree(tree), fence=fence),
     }
     several = [managers[kind]() for kind in settings.positions]
-    positions = several[0] if len(several) == 1 else FailoverPositions(*several)
-    return Bookkeeping(meta, positions, _records(settings, tree, fence), tree)
+    positions = several[0] if len(several) == 1 else FailoverPositions(*several, destination=destination)
+    return MetaStores(meta, positions, _records(settings, tree, fence), tree)
 
 
 def _records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> SourceRecords:
@@ -83,7 +83,7 @@ def _records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None)
     return MemoryRecords() if settings.data_dir is None else FileRecords(settings.destination, settings.data_dir)
 
 
-def kept_record(settings: InstanceSettings) -> SourceRecord:
+def load_source_record(settings: InstanceSettings) -> SourceRecord:
     """Which log an instance follows, for who does not run it."""
     if settings.zookeeper is None or settings.meta_kind in {"memory", "file"}:
         return _records(settings, None, None).load()
@@ -95,31 +95,35 @@ def fence_path(destination: str) -> str:
     return epoch_path(destination)
 
 
-def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MemoryMeta:
+def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MetaManager:
     destination, period_s = settings.destination, settings.meta.period_s
     match settings.meta_kind:
         case "memory":
-            return MemoryMeta(destination)
+            return MetaManager(destination)
         case "file":
             elected: dict[str, Any] = {"fence": fence.epoch, "check": fence.require} if fence else {}
-            keeper = FileKeeper(destination, _folder(settings), **elected)
-            return KeptMeta(destination, keeper, period_s=period_s or None)
+            backend = FileMetaBackend(destination, _folder(settings), **elected)
+            return PersistentMetaManager(destination, backend, period_s=period_s or None)
         case "zookeeper":
-            return KeptMeta(destination, ZooKeeperKeeper(destination, _tree(tree), fence=fence), period_s=None)
+            return PersistentMetaManager(
+                destination, ZooKeeperMetaBackend(destination, _tree(tree), fence=fence), period_s=None
+            )
         case "mixed":
-            return KeptMeta(destination, ZooKeeperKeeper(destination, _tree(tree), fence=fence), period_s=0)
+            return PersistentMetaManager(
+                destination, ZooKeeperMetaBackend(destination, _tree(tree), fence=fence), period_s=0
+            )
         case "period-mixed":
-            keeper = ZooKeeperKeeper(destination, _tree(tree), fence=fence, with_batches=False)
-            return KeptMeta(destination, keeper, period_s=period_s or None)
+            backend = ZooKeeperMetaBackend(destination, _tree(tree), fence=fence, with_batches=False)
+            return PersistentMetaManager(destination, backend, period_s=period_s or None)
 
 
 def open_store(settings: InstanceSettings, start: Position, source_log: LogReader) -> EventStore:
-    shelf = _shelf(settings)
+    storage = _storage(settings)
     policy = EvictionPolicy(settings.store.absent_after_s, settings.store.slow_clients == "catch_up")
     try:
-        return EventStore(shelf, start, source_log=source_log, policy=policy)
+        return EventStore(storage, start, destination=settings.destination, source_log=source_log, policy=policy)
     except PenstockError:
-        shelf.close()
+        storage.close()
         raise
 
 
@@ -128,22 +132,29 @@ def open_prepared(settings: InstanceSettings, source_log: SourceLog) -> Prepared
     is_eager, files = settings.source.semi_sync, None
     if settings.data_dir is not None:
         files = PreparedFiles(settings.data_dir / settings.destination / "prepared", sync=is_eager)
-    return PreparedTransactions(source_log, files=files, is_eager=is_eager, on_lost=source_log.leave_out_lost)
+    return PreparedTransactions(
+        source_log,
+        files=files,
+        is_eager=is_eager,
+        on_lost=source_log.leave_out_lost,
+        destination=settings.destination,
+    )
 
 
-def _shelf(settings: InstanceSettings) -> Shelf:
+def _storage(settings: InstanceSettings) -> BlockStorage:
     store = settings.store
     if store.kind == "memory":
-        return MemoryShelf(store.memory, slots=store.slots)
-    files = FileShelf(
+        return MemoryStorage(store.memory, slots=store.slots)
+    files = FileStorage(
         _folder(settings) / settings.destination / "store",
+        destination=settings.destination,
         segment_bytes=store.segment,
         sync="batch" if settings.source.semi_sync else store.sync,
         interval_s=store.sync_interval_s,
         retention=Retention(store.keep, store.keep_s, store.limit, store.limit_s),
     )
     is_eager = settings.source.semi_sync
-    return files if store.kind == "file" else MixedShelf(store.memory, files, is_eager=is_eager)
+    return files if store.kind == "file" else TieredStorage(store.memory, files, is_eager=is_eager)
 
 
 def _folder(settings: InstanceSettings) -> Path:

@@ -15,7 +15,7 @@ from penstock.errors import ConfigurationError, MetaError, PenstockError, Positi
 from penstock.instance.connections import Connections
 from penstock.instance.filter import table_filter
 from penstock.instance.row_counts import RowCounts
-from penstock.meta import BatchRange, Cursor, MemoryMeta
+from penstock.meta import BatchRange, Cursor, MetaManager
 from penstock.model import Position
 from penstock.store import Batch, BatchSize, ClientState, EventStore, Start
 
@@ -28,7 +28,7 @@ class Clients:
     def __init__(
         self,
         store: EventStore,
-        meta: MemoryMeta,
+        meta: MetaManager,
         *,
         source: Callable[[], tuple[str, int]] = lambda: ("", 0),
         check_cursor: Callable[[int, Position], None] | None = None,
@@ -36,7 +36,7 @@ class Clients:
         """`check_cursor` raises what is wrong with a place to go on from, if it is none in the source's log."""
         self._store, self._meta, self._check_cursor = store, meta, check_cursor
         self._source = source
-        meta.on_kept = lambda client_id, cursor: store.keep(str(client_id), cursor.position)
+        meta.on_persisted = lambda client_id, cursor: store.confirm_persisted(str(client_id), cursor.position)
         self._connections = Connections(self._note_connected)
         self.rows = RowCounts()
         self._sessions: dict[int, threading.Lock] = {}  # one call of a client at a time, but for its waiting
@@ -45,7 +45,7 @@ class Clients:
     def start(self) -> None:
         """Every client that has subscribed goes on from its cursor."""
         for client_id, text in self._meta.subscriptions().items():
-            self._join(client_id, _usable(client_id, text), None)
+            self._join(client_id, self._usable_filter(client_id, text), None)
             self.mark_absent(client_id)
             if self._meta.batches(client_id):
                 self._meta.clear_batches(client_id)
@@ -100,8 +100,8 @@ class Clients:
         return cursor.position
 
     def _add(self, client_id: int, text: str, start: Start | None) -> Position:
-        wanted, later = table_filter(text), self._meta.keeps_later
-        return self._store.add_client(str(client_id), start, table_filter=wanted, is_kept_later=later)
+        wanted, later = table_filter(text), self._meta.persists_later
+        return self._store.add_client(str(client_id), start, table_filter=wanted, persists_later=later)
 
     def unsubscribe(self, client_id: int) -> None:
         """Nothing is kept for it; it goes on from its cursor when it comes again."""
@@ -134,7 +134,7 @@ class Clients:
             if text is None:
                 return
             self._store.forget_client(str(client_id))
-            self._join(client_id, _usable(client_id, text), None)
+            self._join(client_id, self._usable_filter(client_id, text), None)
             self.mark_absent(client_id)
 
     def get(
@@ -241,13 +241,16 @@ class Clients:
                 f"client {client_id} has not subscribed to {self._meta.destination}; those that have: {known}"
             )
 
+    def _usable_filter(self, client_id: int, text: str) -> str:
+        """Return the filter of a client; an empty one, which matches all tables, if it is not valid any more.
 
-def _usable(client_id: int, text: str) -> str:
-    """A filter that was kept by canal, or by an earlier version, may be none that a client can have now. It does not
-    keep the others from starting: all is kept for that client, who is told when it comes."""
-    try:
-        table_filter(text)
-    except ConfigurationError as error:
-        log.warning("client=%d has subscribed with a filter that does not count, all is kept: %s", client_id, error)
-        return ""
-    return text
+        A filter that canal or an earlier version persisted may be invalid now. It must not keep other clients from
+        starting; this client gets the error when it subscribes.
+        """
+        try:
+            table_filter(text)
+        except ConfigurationError as error:
+            destination = self._meta.destination
+            log.warning("client filter invalid destination=%s client=%d reason=%s", destination, client_id, error)
+            return ""
+        return text

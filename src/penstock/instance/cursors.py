@@ -5,14 +5,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from penstock.capture.log_identity import LogIdentity
+from penstock.capture.source_log import SourceLog
 from penstock.config import InstanceSettings
 from penstock.coordinate import ZooKeeperTree
 from penstock.errors import ConfigurationError, MetaInUseError, PositionLostError
-from penstock.instance.assembly import kept_record, open_bookkeeping
-from penstock.instance.lineage import Lineage
-from penstock.instance.source_log import SourceLog
-from penstock.meta import ClientRecord, Cursor, FileKeeper, MemoryMeta, MemoryRecords, ZooKeeperKeeper
-from penstock.meta.zookeeper import ROOT
+from penstock.instance.assembly import load_source_record, open_meta_stores
+from penstock.meta import ClientRecord, Cursor, FileMetaBackend, MemoryRecords, MetaManager, ZooKeeperMetaBackend
+from penstock.meta.zookeeper_backend import ROOT
 from penstock.model import Position
 
 
@@ -24,10 +24,10 @@ def look(settings: InstanceSettings) -> list[ClientRecord]:
                 f"the cursors of '{settings.destination}' are in memory only: with data_dir or zookeeper they are kept"
             )
         case "file" if settings.data_dir is not None:
-            return _sorted(FileKeeper(settings.destination, settings.data_dir).look())
+            return _sorted(FileMetaBackend(settings.destination, settings.data_dir).look())
         case _:
             with closing(ZooKeeperTree(settings.zookeeper or "")) as tree:
-                return _sorted(ZooKeeperKeeper(settings.destination, tree).load())
+                return _sorted(ZooKeeperMetaBackend(settings.destination, tree).load())
 
 
 def _sorted(records: list[ClientRecord]) -> list[ClientRecord]:
@@ -43,25 +43,25 @@ def check_free(settings: InstanceSettings) -> None:
                     f"a server runs '{settings.destination}' ({found[0].decode('utf-8', 'replace')}): stop it first"
                 )
     if settings.meta_kind == "file" and settings.data_dir is not None:
-        FileKeeper(settings.destination, settings.data_dir).check_free()
+        FileMetaBackend(settings.destination, settings.data_dir).check_free()
 
 
 @contextmanager
-def taken_over(settings: InstanceSettings) -> Generator[MemoryMeta]:
+def open_for_change(settings: InstanceSettings) -> Generator[MetaManager]:
     """Them, for changes that are kept before they count. No server may have them."""
     if settings.meta_kind == "memory":
         look(settings)
     check_free(settings)
-    books = open_bookkeeping(settings)
+    meta_stores = open_meta_stores(settings)
     try:
-        books.meta.start()
-        yield books.meta
+        meta_stores.meta.start()
+        yield meta_stores.meta
     finally:
-        books.close()
+        meta_stores.close()
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class LogExtent:
     """Of a source's log."""
 
     first: Position
@@ -80,25 +80,24 @@ class Extent:
         return total
 
 
-def extent(settings: InstanceSettings) -> Extent:
-    log = present_log(settings)
-    seen = log.look()
-    return Extent(log.places.placed(seen.oldest), log.places.placed(seen.end), seen.sizes)
+def extent(settings: InstanceSettings) -> LogExtent:
+    log = open_source_log(settings)
+    inventory = log.inventory()
+    return LogExtent(log.resolver.in_epoch(inventory.oldest), log.resolver.in_epoch(inventory.end), inventory.sizes)
 
 
-def present_log(settings: InstanceSettings) -> SourceLog:
+def open_source_log(settings: InstanceSettings) -> SourceLog:
     """Of the source that is followed, in its epoch."""
     records = MemoryRecords()
-    records.save(kept_record(settings))
-    return SourceLog(settings, Lineage(records, settings.epoch))
+    records.save(load_source_record(settings))
+    return SourceLog(settings, LogIdentity(records, settings.epoch, settings.destination))
 
 
 def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
-    """A place between two transactions, as people write it: `first`, `latest`, a position, a time, or a GTID, after
-    which it is."""
-    log = present_log(settings)
-    wanted = log.places.configured(text, now)
-    found = log.places.settled(wanted)
+    """Return the position that `text` names, in the grammar of `parse_start`; it lies between two transactions."""
+    log = open_source_log(settings)
+    wanted = log.resolver.resolve(text, now)
+    found = log.resolver.align(wanted)
     if found != wanted:
         raise PositionLostError(
             f"{wanted} is no place between two transactions of {log.source.address}: the last one before it is {found}"

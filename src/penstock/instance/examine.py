@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from penstock.capture.position_resolver import PositionResolver
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
-from penstock.instance.place import Places
-from penstock.source import origin_of
+from penstock.source import open_source
 from penstock.source.examine import examine
 from penstock.source.examine_folder import examine_folder
 from penstock.source.finding import Finding, Verdict
@@ -33,8 +33,8 @@ def _cannot_be_read(findings: list[Finding]) -> bool:
 
 def _start(source: SourceSettings | DirectorySettings, text: str) -> Finding:
     try:
-        places = Places(origin_of(source), 0, 0)
-        place = places.settled(places.configured(text, datetime.now(UTC)))
+        resolver = PositionResolver(open_source(source), 0, 0)
+        place = resolver.align(resolver.resolve(text, datetime.now(UTC)))
     except PenstockError as error:
         return Finding(f"start at {text}", Verdict.FAIL, "not in the log", str(error))
     return Finding(f"start at {text}", Verdict.OK, f"found at {place}")

@@ -44,8 +44,8 @@ class _ClientFilter:
         several = [_checked(rule) for rule in rules]
         self._pattern = _whole(several)
         # Of statements that belong to a database and to no table in it.
-        parts = [linear_pattern(part) for part in map(database_part, rules) if part is not None]
-        self._databases = _whole(parts) if parts else None
+        components = [linear_pattern(part) for part in map(database_part, rules) if part is not None]
+        self._databases = _whole(components) if components else None
         self._known: dict[TableName, bool] = {}
         if len(several) > 1:
             _try(self._pattern, _where(", ".join(rules)))

@@ -2,30 +2,34 @@
 
 import logging
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import Any
 
 from penstock.binlog.events.block import Block
+from penstock.capture.context import Repair
+from penstock.capture.counters import Counters
+from penstock.capture.source_log import SourceLog
+from penstock.capture.state import InstanceState, StateTracker
 from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
 from penstock.coordinate import Fence
 from penstock.disk import WriteWarnings
 from penstock.errors import (
     FencedError,
+    NotRunningError,
     PenstockError,
     PositionLostError,
-    SourceConnectionError,
 )
-from penstock.instance.capture import Repair
+from penstock.instance.batch_plan import MANY_FILES, BatchLimit, BatchPlan, RecentPlans, plan_batch
 from penstock.instance.clients import Clients
-from penstock.instance.counters import Counters
-from penstock.instance.opening import open_parts
-from penstock.instance.running import Running
-from penstock.instance.source_log import SourceLog
-from penstock.instance.state import InstanceState, StateBook
+from penstock.instance.components import Components
+from penstock.instance.opening import open_components
 from penstock.model import Position, TableName, TableSchema
+from penstock.model.start_point import StartWord, parse_start
 from penstock.schema import live_schema
 from penstock.source import connect
 from penstock.source.connection import translated
@@ -53,13 +57,14 @@ class Instance:
         repair: Repair | None = None,
     ) -> None:
         self.settings = settings
-        self.states = StateBook(settings.destination)
+        self.states = StateTracker(settings.destination)
         self.counters = Counters()
         self._jitter, self._repair = jitter, repair
         self._refused: PenstockError | None = None  # why it could not even start
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._parts: Running | None = None  # also after a stop, for who asks
+        self._components: Components | None = None  # also after a stop, for who asks
+        self._plans = RecentPlans()
 
     @property
     def state(self) -> InstanceState:
@@ -68,25 +73,25 @@ class Instance:
     @property
     def failure(self) -> PenstockError | None:
         """Why the state is FAILED."""
-        return self._refused or (self._parts.capture.failure if self._parts is not None else None)
+        return self._refused or (self._components.capture.failure if self._components is not None else None)
 
     @property
     def store(self) -> EventStore:
-        return self.parts.store
+        return self.components.store
 
     @property
     def clients(self) -> Clients:
-        return self.parts.clients
+        return self.components.clients
 
     @property
     def source_log(self) -> SourceLog:
-        return self.parts.log
+        return self.components.log
 
     @property
-    def parts(self) -> Running:
-        if self._parts is None:
+    def components(self) -> Components:
+        if self._components is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
-        return self._parts
+        return self._components
 
     # -- life
 
@@ -94,11 +99,11 @@ class Instance:
         """Also again, after a stop, or a failure. Without the fence of an election it claims one of its own."""
         if self.state is InstanceState.FAILED:
             self.stop()
-        if self._parts is not None and not self._stopping.is_set():
+        if self._components is not None and not self._stopping.is_set():
             raise PenstockError(f"instance '{self.settings.destination}' runs already: stop it before it is started")
         self.states.enter(InstanceState.STARTING)
         self._stopping.clear()
-        self._refused, self._threads, self._parts = None, [], None
+        self._refused, self._threads, self._components = None, [], None
         how: dict[str, Any] = {
             "jitter": self._jitter,
             "repair": self._repair,
@@ -106,68 +111,92 @@ class Instance:
             "fence": fence,
         }
         try:
-            self._parts = parts = open_parts(self.settings, self.states, self.counters, **how)
+            self._components = components = open_components(self.settings, self.states, self.counters, **how)
         except BaseException as error:
             failure = error if isinstance(error, PenstockError) else PenstockError(f"it cannot start: {error!r}")
             self._refused = failure
             self.states.enter(InstanceState.FAILED, str(failure))
             raise
-        for target, what in ((parts.capture.run, "capture"), (self._keep_place, "place")):
+        for target, what in ((components.capture.run, "capture"), (self._keep_place, "place")):
             thread = threading.Thread(target=target, name=f"penstock-{what}-{self.settings.destination}", daemon=True)
             self._threads.append(thread)
             thread.start()
-        parts.watchdog.start()
-        parts.capture.settled.wait(parts.log.origin.patience_s)
+        components.watchdog.start()
+        components.capture.settled.wait(components.log.binlog_source.start_timeout_s)
         if self.failure is not None:
             self.stop()
             raise self.failure
 
     def pause(self, reason: str = "by hand") -> None:
         """The log is not read; what the store has is served."""
-        self.parts.capture.pause(reason)
+        self.components.capture.pause(reason)
 
     def resume(self) -> None:
-        self.parts.capture.resume()
+        self.components.capture.resume()
 
     def reload_filter(self, settings: FilterSettings) -> None:
         """Counts for what is captured from now on. Settings that are wrong raise, and change nothing."""
-        self.parts.filter.reload(settings)
+        self.components.filter.reload(settings)
         self.settings = self.settings.model_copy(update={"filter": settings})
         self.source_log.refilter(self.settings)
 
     def stop(self) -> None:
-        if self._stopping.is_set() or self._parts is None:
+        if self._stopping.is_set() or self._components is None:
             return
         self._stopping.set()
-        parts = self._parts
-        parts.capture.stop()
+        components = self._components
+        components.capture.stop()
         self.states.enter(InstanceState.STOPPED, unless=frozenset({InstanceState.FAILED}))
-        parts.store.fail(SourceConnectionError(f"instance '{self.settings.destination}' was stopped"))
-        parts.watchdog.stop()
+        components.store.fail(NotRunningError(f"instance '{self.settings.destination}' was stopped"))
+        components.watchdog.stop()
         for thread in self._threads:
             thread.join(_JOIN_S)
-        parts.close()
+        components.close()
 
     # -- for consumers
 
     def end_after(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
-        """Where a batch from `start` should end. Before what the store holds, the source's own log is measured."""
-        store = self._store_for_readers()
-        self.source_log.check_reached(start, store.latest)
+        """Return where a batch from `start` should end; `start` itself when nothing came in time."""
+        return self.plan_batch(start, BatchLimit(max_bytes), timeout_s)
+
+    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float) -> Position:
+        """Return where a batch from `start` should end; `start` itself when nothing came in time.
+
+        What the store does not have any more is measured in the source's own log.
+        """
+        store, source_log = self._store_for_readers(), self.source_log
+        source_log.check_reached(start, store.latest)
+        asked = start
         if start < store.first_for(start):
-            start = self.source_log.translated(start)
+            start = source_log.translate(start)
         target = store.first_for(start)
+        blocks = None
         if start >= target:
-            return store.end_after(start, max_bytes, timeout_s)
-        size, end = 0, start
-        for block in self.source_log.read_log(start, target):
-            boundaries = block.boundaries
-            if boundaries.size:
-                end = block.boundary_after(int(boundaries[-1]))
-            size += block.size_bytes
-            if size >= max_bytes and end > start:
-                return end
-        return target
+            target = store.end_after(start, limit.max_bytes, timeout_s)
+            if target <= start:
+                return start
+            blocks = store.read(start, target)
+        if blocks is None:
+            blocks = source_log.read_log(start, source_log.translate(target))
+        plan = plan_batch(start, blocks, limit, target)
+        self._plans.remember(asked, plan)
+        return plan.end
+
+    def parts(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
+        """Cut a range between transactions into parts that can be read apart, in any order, any number of times."""
+        if start == end:
+            return []
+        plan = self._plans.find(start, end) or self._plan_parts(start, end)
+        return plan.parts(start)
+
+    def _plan_parts(self, start: Position, end: Position) -> BatchPlan:
+        stored = self.store.read(start, end)
+        if stored is not None:
+            return plan_batch(start, stored, BatchLimit(sys.maxsize), end)
+        log_parts = self.source_log.cut_at_files(start, end, MANY_FILES)
+        if log_parts:
+            return BatchPlan(end, log_parts)  # the files alone keep many tasks busy, and need not be read for it
+        return plan_batch(start, self.read(start, end), BatchLimit(sys.maxsize), end)
 
     def read(self, start: Position, end: Position) -> Iterator[Block]:
         """Entries of (start, end], from the store where it has them, else from the source's log."""
@@ -181,30 +210,39 @@ class Instance:
             )
         if held is None:
             found = self.source_log
-            held = found.read_log(found.translated(start), found.translated(end))
+            held = found.read_log(found.translate(start), found.translate(end))
         yield from held
 
     def ack(self, end: Position) -> None:
         """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is
         nothing."""
-        store = self._store_for_readers()
+        store, end = self._store_for_readers(), end.boundary
         if end <= store.latest:
             store.release(_READERS, end)
 
     def _store_for_readers(self) -> EventStore:
         """From the first of them on, what they have not acked is kept."""
-        self.store.add_client(_READERS, wants_whole=True, reads_log=True, gives_way_s=_SILENT_S)
+        self.store.add_client(_READERS, wants_whole=True, reads_log=True, evict_after_s=_SILENT_S)
         return self.store
 
     def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
         source = self.source_log.source
         if isinstance(source, DirectorySettings):
-            return [self.parts.tables.describe(table) for table in tables]
+            return [self.components.tables.describe(table) for table in tables]
         with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
             has_labels = "FULL" in (cursor.fetchone() or ())
             found = [live_schema(cursor, table) for table in tables]
             return found if has_labels else [table.with_exact_labels() for table in found]
+
+    def resolve(self, text: str) -> Position:
+        """Return the position between two transactions that a text means now, see `penstock.model.start_point`."""
+        now, resolver = datetime.now(UTC), self.source_log.resolver
+        if parse_start(text, now) is StartWord.STORED:
+            return self.store.first
+        position = resolver.resolve(text, now)
+        self.source_log.check_reached(position)
+        return resolver.align(position) if isinstance(parse_start(text, now), Position) else position
 
     def oldest(self) -> Position:
         """Where the source's log begins."""
@@ -221,49 +259,49 @@ class Instance:
             "seconds": {state.value: round(spent, 3) for state, spent in seconds.items() if spent},
             "counters": self.counters.to_json(),
         }
-        parts = self._parts
-        if parts is not None:
-            latest, tables = parts.store.latest, parts.tables
+        components = self._components
+        if components is not None:
+            latest, tables = components.store.latest, components.tables
             about |= {
-                "source": parts.log.source.address,
-                "epoch": parts.log.epoch,
-                "began": parts.begin.to_json(),
-                "first": parts.store.first.to_json(),
+                "source": components.log.source.address,
+                "epoch": components.log.epoch,
+                "began": components.begin.to_json(),
+                "first": components.store.first.to_json(),
                 "latest": latest.to_json(),
-                "acked": parts.store.acked.to_json(),
-                "behind_s": self._behind_s(parts),
-                "store_bytes": parts.store.size_bytes,
+                "acked": components.store.acked.to_json(),
+                "behind_s": self._behind_s(components),
+                "store_bytes": components.store.size_bytes,
                 "stopped_tables": {str(name): why for name, why in tables.stopped.items()},
                 "changes_as_statements": {"count": tables.unseen, "last": tables.last_unseen},
                 "differences": {str(name): what for name, what in tables.differences.items()},
-                "retention_hours_left": parts.watchdog.hours_left,
+                "retention_hours_left": components.watchdog.hours_left,
             }
         return about
 
-    def _behind_s(self, parts: Running) -> float | None:
+    def _behind_s(self, components: Components) -> float | None:
         """How old what is captured last is, while there is more."""
-        if parts.capture.is_caught_up and self.state is InstanceState.FOLLOWING:
+        if components.capture.is_caught_up and self.state is InstanceState.FOLLOWING:
             return 0.0
-        seconds = parts.store.latest.timestamp
+        seconds = components.store.latest.timestamp
         return max(0.0, round(time.time() - seconds, 3)) if seconds else None
 
     # -- keeping the place
 
     def _replaced(self, error: PenstockError) -> None:
         """Another server has this destination now."""
-        if self._parts is not None and self.state is not InstanceState.FAILED:
-            self._parts.capture.fail(error)
-            self._parts.capture.stop()
+        if self._components is not None and self.state is not InstanceState.FAILED:
+            self._components.capture.fail(error)
+            self._components.capture.stop()
 
     def _keep_place(self) -> None:
-        kept, parts, name = None, self.parts, self.settings.destination
+        kept, components, name = None, self.components, self.settings.destination
         warnings = WriteWarnings(log, f"place not kept destination={name}", f"place kept again destination={name}")
         while not self._stopping.wait(_KEEP_S):
-            place = parts.store.acked
+            place = components.store.acked
             if place == kept:
                 continue
             try:
-                parts.save_place()
+                components.save_position()
                 kept = place
                 warnings.succeeded()
             except FencedError as error:

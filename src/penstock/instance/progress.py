@@ -2,9 +2,9 @@
 
 import time
 
+from penstock.capture.state import InstanceState
 from penstock.config import SourceSettings
 from penstock.instance.instance import Instance
-from penstock.instance.state import InstanceState
 
 STUCK_S = 60.0  # so long capture may wait for one ack, or for room on a disk
 _SILENT_S = 30.0  # at least; a source says something with every heartbeat
@@ -13,7 +13,7 @@ _HEARTBEATS = 4
 _UNDER_WAY = {InstanceState.STARTING, InstanceState.RECONNECTING, InstanceState.SWITCHING}
 
 
-def hindrance(instance: Instance, now: float | None = None) -> str:
+def unready_reason(instance: Instance, now: float | None = None) -> str:
     """Why it does not get on; nothing when it does, or rests because somebody wanted that."""
     now = time.time() if now is None else now
     step = instance.states.present

@@ -1,8 +1,7 @@
 """What clients have subscribed to, which batches they hold, and how far they have acked."""
 
 from penstock.meta.cursor import Cursor
-from penstock.meta.file import FileKeeper
-from penstock.meta.kept import Keeper, KeptMeta
+from penstock.meta.file_backend import FileMetaBackend
 from penstock.meta.log_position import (
     CursorPositions,
     FailoverPositions,
@@ -11,10 +10,11 @@ from penstock.meta.log_position import (
     MemoryPositions,
     ZooKeeperPositions,
 )
-from penstock.meta.memory import MemoryMeta
+from penstock.meta.manager import MetaManager
+from penstock.meta.persistent_manager import MetaBackend, PersistentMetaManager
 from penstock.meta.record import BatchRange, ClientRecord
 from penstock.meta.source_record import FileRecords, MemoryRecords, SourceRecord, SourceRecords, ZooKeeperRecords
-from penstock.meta.zookeeper import ZooKeeperKeeper
+from penstock.meta.zookeeper_backend import ZooKeeperMetaBackend
 
 __all__ = [
     "BatchRange",
@@ -22,18 +22,18 @@ __all__ = [
     "Cursor",
     "CursorPositions",
     "FailoverPositions",
-    "FileKeeper",
+    "FileMetaBackend",
     "FilePositions",
     "FileRecords",
-    "Keeper",
-    "KeptMeta",
     "LogPositions",
-    "MemoryMeta",
     "MemoryPositions",
     "MemoryRecords",
+    "MetaBackend",
+    "MetaManager",
+    "PersistentMetaManager",
     "SourceRecord",
     "SourceRecords",
-    "ZooKeeperKeeper",
+    "ZooKeeperMetaBackend",
     "ZooKeeperPositions",
     "ZooKeeperRecords",
 ]

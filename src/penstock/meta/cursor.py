@@ -1,4 +1,4 @@
-"""How far a client has acked: always a place between two transactions."""
+"""How far a client has acked: always a transaction boundary."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,8 @@ class Cursor:
         return str(self.position)
 
     def to_json(self, *, with_type: bool = False) -> dict[str, Any]:
-        """As canal writes it, with its spelling, and our epoch beside it. Keys are in alphabetical order."""
+        """Return the cursor as canal writes it, with canal's spelling, and the epoch beside it. Keys are in
+        alphabetical order."""
         host, port = self.source
         about = {
             "epoch": self.position.epoch,
@@ -38,22 +39,23 @@ class Cursor:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Cursor":
-        """Ours or canal's. Canal's is where the acked event begins: that one comes again."""
+        """Return a cursor that Penstock or canal wrote. Canal's is where the acked event begins: that event is
+        redelivered."""
         try:
-            place: Mapping[str, Any] = value["postion"]
+            fields: Mapping[str, Any] = value["postion"]
             identity: Mapping[str, Any] = value.get("identity") or {}
             address: Mapping[str, Any] = identity.get("sourceAddress") or {}
             position = Position(
-                str(place["journalName"]),
-                int(place["position"]),
-                int(place.get("timestamp") or 0) // 1000,
+                str(fields["journalName"]),
+                int(fields["position"]),
+                int(fields.get("timestamp") or 0) // 1000,
                 int(value.get("epoch") or 0),
-                _gtids(str(place.get("gtid") or "")),
+                _gtids(str(fields.get("gtid") or "")),
             )
             position.file_number  # noqa: B018 - a name without a number is no position
             return cls(
                 position,
-                int(place.get("serverId") or 0),
+                int(fields.get("serverId") or 0),
                 (str(address.get("address") or ""), int(address.get("port") or 0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError, ConfigurationError) as error:
@@ -61,7 +63,7 @@ class Cursor:
 
 
 def _gtids(text: str) -> GtidSet | None:
-    """What cannot be read is not known: the place is in the log's file all the same."""
+    """Return a GTID set, or None when it cannot be parsed: the position is also known by file and offset."""
     try:
         return GtidSet.parse(text) if text else None
     except ConfigurationError:

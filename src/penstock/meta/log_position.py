@@ -1,7 +1,7 @@
-"""From where capture goes on after a restart: the last place before which no client needs anything.
+"""The position at which capture resumes after a restart: the last one before which no client needs anything.
 
-What the log says is put into the store before clients have it, so the end of what was read is no such place unless the
-store outlives the process. A manager is given `EventStore.acked`.
+Events reach the store before clients ack them, so the end of what was read is safe to resume from only if the store is
+persistent. A manager is given `EventStore.acked`.
 """
 
 import json
@@ -14,30 +14,31 @@ from penstock.coordinate import Fence, Tree
 from penstock.disk import replace_file
 from penstock.errors import CoordinationError, MetaError
 from penstock.meta.cursor import Cursor
-from penstock.meta.zookeeper import ROOT
+from penstock.meta.zookeeper_backend import ROOT
 
 log = logging.getLogger(__name__)
 
 
 class LogPositions(Protocol):
-    """Of one destination. Both raise MetaError, CoordinationError or FencedError."""
+    """Loads and saves capture's position for one destination. Both methods raise MetaError, CoordinationError or
+    FencedError."""
 
     def load(self) -> Cursor | None: ...
 
-    def save(self, place: Cursor) -> None: ...
+    def save(self, cursor: Cursor) -> None: ...
 
 
 class MemoryPositions:
-    """For reconnections; gone with the process."""
+    """Holds the position in memory, for reconnections; it is lost with the process."""
 
     def __init__(self) -> None:
-        self._place: Cursor | None = None
+        self._cursor: Cursor | None = None
 
     def load(self) -> Cursor | None:
-        return self._place
+        return self._cursor
 
-    def save(self, place: Cursor) -> None:
-        self._place = place
+    def save(self, cursor: Cursor) -> None:
+        self._cursor = cursor
 
 
 class FilePositions:
@@ -55,9 +56,9 @@ class FilePositions:
             raise MetaError(f"{self.path} cannot be read: {error.strerror}") from None
         return _cursor(raw, str(self.path))
 
-    def save(self, place: Cursor) -> None:
+    def save(self, cursor: Cursor) -> None:
         try:
-            replace_file(self.path, json.dumps(place.to_json()).encode())
+            replace_file(self.path, json.dumps(cursor.to_json()).encode())
         except OSError as error:
             raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
 
@@ -73,13 +74,13 @@ class ZooKeeperPositions:
         found = self._tree.read(self._path)
         return _cursor(found[0], self._path) if found and found[0] else None
 
-    def save(self, place: Cursor) -> None:
-        raw = json.dumps(place.to_json(with_type=True), separators=(",", ":")).encode()
+    def save(self, cursor: Cursor) -> None:
+        raw = json.dumps(cursor.to_json(with_type=True), separators=(",", ":")).encode()
         self._tree.commit({self._path: raw}, self._fence.check if self._fence else None)
 
 
 class CursorPositions:
-    """The lowest cursor of the clients; these are kept by their manager."""
+    """Takes the lowest cursor of the clients as the position; cursors are persisted by their manager."""
 
     def __init__(self, lowest: Callable[[], Cursor | None]) -> None:
         self._lowest = lowest
@@ -87,42 +88,42 @@ class CursorPositions:
     def load(self) -> Cursor | None:
         return self._lowest()
 
-    def save(self, place: Cursor) -> None:
-        """They are."""
+    def save(self, cursor: Cursor) -> None:
+        """Do nothing: the manager of the clients persists their cursors."""
 
 
 class FailoverPositions:
-    """The first that has one, or can be read; kept in the first that can be written. An older place than the last gives
-    duplicates, never a gap."""
+    """Uses several stores of positions: loads from the first that can be read and has one, saves to the first that can
+    be written. An older position than the last leads to duplicates, never to a gap."""
 
-    def __init__(self, *several: LogPositions) -> None:
-        self._several = several
+    def __init__(self, *stores: LogPositions, destination: str = "") -> None:
+        self._stores, self._destination = stores, destination
 
     def load(self) -> Cursor | None:
         problem: MetaError | CoordinationError | None = None
-        for one in self._several:
+        for store in self._stores:
             try:
-                found = one.load()
+                cursor = store.load()
             except (MetaError, CoordinationError) as error:
-                log.warning("a position cannot be read: %s", error)
+                log.warning("position not readable destination=%s reason=%s", self._destination, error)
                 problem = problem or error
                 continue
-            if found is not None:
-                return found
+            if cursor is not None:
+                return cursor
         if problem is not None:
             raise problem  # none is not the same as not known
         return None
 
-    def save(self, place: Cursor) -> None:
-        *others, last = self._several
-        for one in others:
+    def save(self, cursor: Cursor) -> None:
+        *others, last = self._stores
+        for store in others:
             try:
-                one.save(place)
+                store.save(cursor)
             except (MetaError, CoordinationError) as error:
-                log.warning("a position is kept elsewhere: %s", error)
+                log.warning("position saved elsewhere destination=%s reason=%s", self._destination, error)
                 continue
             return
-        last.save(place)
+        last.save(cursor)
 
 
 def _cursor(raw: bytes, where: str) -> Cursor:

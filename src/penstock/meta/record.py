@@ -11,8 +11,8 @@ _IDS_AT_ONCE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class BatchRange:
-    """What a batch holds: entries of (start, end], and what its ack makes the client's cursor: the last place between
-    two transactions in it, if any."""
+    """The range of a batch: the entries of (start, end], and the cursor after its ack, which is the last transaction
+    boundary in it, if any."""
 
     start: Position
     end: Position
@@ -52,7 +52,8 @@ class ClientRecord:
         return not self.is_subscribed and self.cursor is None
 
     def begin_ids(self) -> None:
-        """Anew, after all that a process before this one may have given out: a late ack of those is no ack of ours."""
+        """Begin the batch ids after all that a previous process may have given out, so that a late ack of one of those
+        acks nothing."""
         self.last_id = max(self.last_id, self.ids_until)
         self.ids_until = self.last_id + _IDS_AT_ONCE
 
@@ -62,7 +63,7 @@ class ClientRecord:
         return found
 
     def add_batch(self, batch: BatchRange, batch_id: int | None = None) -> int:
-        """A given id moves the counter."""
+        """Add a batch and return its id; an id that is given moves the counter."""
         if batch_id is not None and batch_id <= self.last_id:
             raise MetaError(f"batch {batch_id} of client {self.client_id} cannot come after batch {self.last_id}")
         self.last_id = batch_id if batch_id is not None else self.last_id + 1
@@ -72,7 +73,7 @@ class ClientRecord:
         return self.last_id
 
     def take_first(self, batch_id: int) -> BatchRange:
-        """Batches are acked and rolled back in their order."""
+        """Remove the first outstanding batch, if it has this id: batches are acked and rolled back in their order."""
         first = next(iter(self.batches), None)
         if first is None:
             raise MetaError(f"client {self.client_id} has no batch {batch_id}: none is outstanding")

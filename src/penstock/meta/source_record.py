@@ -1,6 +1,6 @@
-"""Which log an instance follows, and in which epoch: kept, so that a server that is another one is noticed.
+"""Which log an instance follows, and in which epoch. It is persisted, so that a replaced server is noticed.
 
-The epoch rises when the log begins anew or another server's takes its place, and is kept before anything of the new log
+The epoch rises when the log is reset or replaced by another server's, and is persisted before anything of the new log
 is. It never falls.
 """
 
@@ -13,10 +13,10 @@ from typing import Any, Protocol
 from penstock.coordinate import Fence, Tree
 from penstock.disk import replace_file
 from penstock.errors import MetaError
-from penstock.meta.zookeeper import ROOT
-from penstock.model import FileMark
+from penstock.meta.zookeeper_backend import ROOT
+from penstock.model import FileIdentity
 
-_FILES = 500  # of which the marks are kept, the newest
+_FILES = 500  # of which the files are kept, the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class SourceRecord:
     epoch: int = 0
     address: str = ""  # at which the log was read last
     server: str = ""  # its uuid; MariaDB has none
-    marks: Mapping[str, FileMark] = field(default_factory=dict[str, FileMark])  # by file, in their order
+    files: Mapping[str, FileIdentity] = field(default_factory=dict[str, FileIdentity])  # by file, in their order
     by_gtids: bool = False  # GTIDs of the epoch before mean the same in this one, whose order may be another
-    is_anew: bool = False  # this log began anew, and what is not in it is known to be gone
+    is_reset: bool = False  # this log began anew, and what is not in it is known to be gone
 
-    def with_mark(self, mark: FileMark) -> "SourceRecord":
-        marks = {name: known for name, known in self.marks.items() if name != mark.file} | {mark.file: mark}
-        return replace(self, marks=dict(list(marks.items())[-_FILES:]))
+    def with_file(self, identity: FileIdentity) -> "SourceRecord":
+        files = {name: known for name, known in self.files.items() if name != identity.file} | {identity.file: identity}
+        return replace(self, files=dict(list(files.items())[-_FILES:]))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -38,19 +38,20 @@ class SourceRecord:
             "address": self.address,
             "server": self.server,
             "by_gtids": self.by_gtids,
-            "anew": self.is_anew,
-            "files": [[mark.file, mark.began, mark.server_id] for mark in self.marks.values()],
+            "anew": self.is_reset,
+            "files": [[identity.file, identity.began, identity.server_id] for identity in self.files.values()],
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "SourceRecord":
-        marks = {str(file): FileMark(str(file), int(began), int(owner)) for file, began, owner in value["files"]}
+        files = {str(file): FileIdentity(str(file), int(began), int(owner)) for file, began, owner in value["files"]}
         how = bool(value["by_gtids"]), bool(value.get("anew", False))
-        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), marks, *how)
+        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), files, *how)
 
 
 class SourceRecords(Protocol):
-    """Of one destination. Both raise MetaError, CoordinationError or FencedError."""
+    """Loads and saves the source record of one destination. Both methods raise MetaError, CoordinationError or
+    FencedError."""
 
     def load(self) -> SourceRecord: ...
 

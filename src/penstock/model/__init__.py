@@ -1,7 +1,7 @@
 """Plain frozen data that every room speaks: positions, tables, kinds of change."""
 
 from penstock.model.change import ChangeKind
-from penstock.model.file_mark import FileMark
+from penstock.model.file_identity import FileIdentity
 from penstock.model.gtid_set import GtidSet
 from penstock.model.position import Position
 from penstock.model.sequence import Sequence
@@ -10,7 +10,7 @@ from penstock.model.table import Column, TableName, TableSchema, WireType
 __all__ = [
     "ChangeKind",
     "Column",
-    "FileMark",
+    "FileIdentity",
     "GtidSet",
     "Position",
     "Sequence",

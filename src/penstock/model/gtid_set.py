@@ -50,7 +50,7 @@ class GtidSet:
 
     @property
     def text(self) -> str:
-        """As servers take it."""
+        """Return the set as text, as servers accept it."""
         if self.is_mariadb:
             return ",".join(f"{domain}-{self.servers[domain]}-{self.last_of(domain)}" for domain in sorted(self.ranges))
         return ",".join(":".join([source, *map(_written, self.ranges[source])]) for source in sorted(self.ranges))
@@ -61,12 +61,12 @@ class GtidSet:
 
     @property
     def is_single(self) -> bool:
-        """One transaction, not a set of them."""
+        """Return whether it is one transaction and not a set of them."""
         several = [one for ranges in self.ranges.values() for one in ranges]
         return len(several) == 1 and (self.is_mariadb or several[0][0] == several[0][1])
 
     def includes(self, other: "GtidSet") -> bool:
-        """Every GTID of the other set."""
+        """Return whether the set has every GTID of the other set."""
         return all(
             any(first <= low and high <= last for first, last in self.ranges.get(source, ()))
             for source, ranges in other.ranges.items()
@@ -74,7 +74,7 @@ class GtidSet:
         )
 
     def adding(self, source: str, numbers: Range, server: int = 0) -> "GtidSet":
-        """In MariaDB's domain the last one counts, whatever came before it."""
+        """Return the set with more GTIDs. In a domain of MariaDB only the last one counts, whatever came before it."""
         if self.is_mariadb:
             return GtidSet({**self.ranges, source: ((0, numbers[1]),)}, True, {**self.servers, source: server})
         before = self.ranges.get(source, ())
@@ -85,7 +85,7 @@ class GtidSet:
         return GtidSet({**self.ranges, source: merged})
 
     def minus(self, other: "GtidSet") -> "GtidSet":
-        """What the other set does not have."""
+        """Return the GTIDs that the other set does not have."""
         left = {source: _without(ranges, other.ranges.get(source, ())) for source, ranges in self.ranges.items()}
         return GtidSet({source: ranges for source, ranges in left.items() if ranges}, self.is_mariadb, self.servers)
 
@@ -112,7 +112,7 @@ def _mysql_ranges(text: str) -> Ranges:
 
 
 def _merged(ranges: list[Range]) -> tuple[Range, ...]:
-    """Ranges that touch are one."""
+    """Return the ranges with those that touch merged."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:

@@ -1,12 +1,11 @@
-"""A place in a source's log.
+"""A position in a source's log.
 
-Positions are ordered by epoch, file number and offset. The epoch rises when the log begins anew, or that of another
-server takes its place. File names are compared by their number, never as text: `binlog.1000000` comes after
-`binlog.999999`.
+Positions are ordered by epoch, file number and offset. The epoch rises when the log is reset or replaced by that of
+another server. File names are compared by their number, never as text: `binlog.1000000` comes after `binlog.999999`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,6 +24,7 @@ class Position:
     timestamp: int = 0  # seconds, of the event that ends here; 0 when unknown
     epoch: int = 0
     gtids: GtidSet | None = None  # of all transactions before it; None when that is not known, or they have none
+    transaction: int | None = None  # where the transaction begins that this position is inside of; None between two
 
     @property
     def file_number(self) -> int:
@@ -53,27 +53,43 @@ class Position:
         return self.epoch, file_number(self.file), self.offset
 
     @property
+    def boundary(self) -> "Position":
+        """Return the position itself between two transactions; inside of one, where that begins."""
+        return self if self.transaction is None else replace(self, offset=self.transaction, transaction=None)
+
+    @property
     def file_key(self) -> tuple[int, int]:
-        """What orders files."""
+        """Return the key that orders log files: the epoch and the number of the file."""
         return self.epoch, self.file_number
 
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}" + (f" (epoch {self.epoch})" if self.epoch else "")
 
     def to_json(self) -> dict[str, Any]:
-        """What tells it from others, and its GTIDs, by which it is found in another server's log. Keys are in a fixed
-        order: Spark compares offsets as text."""
-        about = {"epoch": self.epoch, "file": self.file, "offset": self.offset}
-        return about | {"gtids": self.gtids.text} if self.gtids is not None and self.gtids.ranges else about
+        """Return what identifies the position, and its GTIDs, by which it is found in another server's log. Keys are in
+        a fixed order: Spark compares offsets as text."""
+        fields: dict[str, Any] = {"epoch": self.epoch, "file": self.file, "offset": self.offset}
+        if self.gtids is not None and self.gtids.ranges:
+            fields["gtids"] = self.gtids.text
+        if self.transaction is not None:
+            fields["transaction"] = self.transaction
+        return fields
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Position":
         gtids = GtidSet.parse(str(value["gtids"])) if value.get("gtids") else None
-        return cls(str(value["file"]), int(value["offset"]), epoch=int(value.get("epoch", 0)), gtids=gtids)
+        inside = value.get("transaction")
+        return cls(
+            str(value["file"]),
+            int(value["offset"]),
+            epoch=int(value.get("epoch", 0)),
+            gtids=gtids,
+            transaction=None if inside is None else int(inside),
+        )
 
     @classmethod
     def parse(cls, text: str, epoch: int = 0) -> "Position":
-        """`FILE:OFFSET`, as people type it."""
+        """Parse `FILE:OFFSET`, as people type it."""
         file, _, offset = text.rpartition(":")
         if not file or not _is_number(offset):
             raise ConfigurationError(
@@ -92,10 +108,11 @@ def file_number(file: str) -> int:
 
 
 def numbered(file: str) -> str:
-    """The name of a copy that has another ending, with one that counts as the first."""
+    """Return a file name that ends in a number: that of a copy with another ending counts as the first file."""
     return file if _is_number(file.rpartition(".")[2]) else f"{file}.0"
 
 
 def _is_number(text: str) -> bool:
-    """`isdigit` alone also takes ², which is no number to `int`. Servers count to 2^31."""
+    """Return whether a text is a file number. `isdigit` alone also accepts ², which `int` refuses. Servers count to
+    2^31."""
     return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS

@@ -94,13 +94,12 @@ class TableSchema:
 
     @property
     def shown(self) -> tuple[Column, ...]:
-        """The columns that somebody declared; those of the server's own are in the rows of the log too."""
+        """Return the declared columns; the rows of the log also have columns that the server added by itself."""
         return tuple(column for column in self.columns if not column.is_hidden)
 
     def with_hashes_hidden(self) -> "TableSchema":
-        """Return this table of MariaDB with the columns hidden in which it keeps the hashes of long unique keys.
-
-        They come last, and are called DB_ROW_HASH_1 and so on; the log does not say that nobody declared them.
+        """Return this table of MariaDB with the columns hidden in which the server stores the hashes of long unique
+        keys. They come last, and are called DB_ROW_HASH_1 and so on; the log does not say that they were not declared.
         """
         columns = list(self.columns)
         for i in range(len(columns) - 1, -1, -1):
@@ -113,12 +112,14 @@ class TableSchema:
         return next((column for column in self.columns if column.name == name), None)
 
     def with_exact_labels(self) -> "TableSchema":
-        """As for rows of a log without labels: where the catalogue cannot tell them, the values stay numbers."""
+        """Return the table for rows of a log without labels: where the catalogue cannot tell them, the values stay
+        numbers."""
         columns = (column if are_exact_labels(column) else replace(column, labels=()) for column in self.columns)
         return replace(self, columns=tuple(columns))
 
     def completed(self, known: "TableSchema") -> "TableSchema":
-        """This shape, as the log has it, with what `known` (the catalogue's, a schema history's) says beyond it."""
+        """Return this schema, as the log has it, with what `known` (from a catalogue or a schema history) says beyond
+        it."""
         if len(known.columns) != len(self.columns):
             raise SchemaError(
                 f"table {self.name} has {len(self.columns)} columns in the log and {len(known.columns)} now: it was"
@@ -132,8 +133,8 @@ class TableSchema:
 
 
 def is_hash_column(column: Column) -> bool:
-    """Whether a column of MariaDB is one in which it keeps the hash of a unique key over a BLOB, a TEXT, or too much
-    else: "long unique"."""
+    """Return whether MariaDB stores in a column the hash of a unique key over a BLOB, a TEXT, or too much else ("long
+    unique")."""
     return column.type is WireType.LONGLONG and column.unsigned and _HASH_NAME.fullmatch(column.name) is not None
 
 
@@ -162,5 +163,6 @@ def _completed(logged: TableSchema, mine: Column, theirs: Column) -> Column:
 
 
 def are_exact_labels(column: Column) -> bool:
-    """A catalogue has no character beyond three bytes and shows a question mark instead: then no label can be told."""
+    """Return whether all labels are known exactly: a catalogue shows a question mark for characters beyond three
+    bytes."""
     return column.charset not in _WIDE or not any("?" in label for label in column.labels)

@@ -21,7 +21,7 @@ _DATABASE_PART = re.compile(r"(?P<part>(?:\\[^.]|[^\\\[\]()|])+)(?:\\\.|\[\.\])"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`number` is its place in the list, from 1 on."""
+    """One pattern of a list; `number` is its position in the list, from 1."""
 
     text: str
     number: int
@@ -31,7 +31,7 @@ class Rule:
         return self.pattern.fullmatch(str(table)) is not None
 
     def allows(self, table: TableName) -> bool:
-        """Whether it matches a table, or for a table without a name some table of that database."""
+        """Return whether the rule matches a table, or for a table without a name any table of that database."""
         if table.table or self.matches(table):
             return self.matches(table)
         part = database_part(self.text)
@@ -54,7 +54,7 @@ class TableRules:
 
     @classmethod
     def of(cls, allow: str | Iterable[str] = "", deny: str | Iterable[str] = "") -> "TableRules":
-        """Of comma lists; several are one longer list."""
+        """Return the rules of comma-separated lists; several lists are one longer list."""
         return cls(read_rules(allow, "allow"), read_rules(deny, "deny"))
 
     def passes(self, table: TableName) -> bool:
@@ -71,14 +71,14 @@ class TableRules:
 
 
 def read_rules(lists: str | Iterable[str], name: str) -> tuple[Rule, ...]:
-    """`name` is that of the list, for complaints."""
+    """Parse a list of rules; `name` is that of the list, for error messages."""
     several = [lists] if isinstance(lists, str) else lists
     texts = [part for text in several for part in split_list(text)]
     return tuple(_rule(text, number, name) for number, text in enumerate(texts, 1))
 
 
 def split_list(text: str) -> Iterator[str]:
-    """At commas, but not at those in a quantifier, a class or a group."""
+    """Split a list at its commas, but not at those in a quantifier, a class or a group."""
     start, closing = 0, list[str]()
     in_class, is_escaped = -1, False  # where the class begins
     for at, char in enumerate(text):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.fields import own_names
-from penstock.inspect.changes import Changes, Kind, gtids
+from penstock.binlog.rows.table_changes import Kind, TableChanges, gtids
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
@@ -64,7 +64,7 @@ class EventAbouts:
             line = (
                 ",",
                 Written(iso_text(block.column("commit_us"))).at(every),
-                Written(gtids(block, every).cast(text.TEXT), ",", ",").at(every),
+                Written(text.plain(gtids(block, every)), ",", ",").at(every),
                 f",{_cell(block.file)},",
             )
             self._block, self._texts = block, Written(weave(line, len(block)))
@@ -81,7 +81,7 @@ class CsvLines(RowFormat):
     def begin(self) -> str:
         return ",".join(map(_cell, (*self._columns, *own_names(ABOUT, self._columns)))) + "\n"
 
-    def changes(self, changes: Changes) -> Line:
+    def changes(self, changes: TableChanges) -> Line:
         sides = [
             (changes.has_before, changes.before, changes.first, changes.first_offset),
             (changes.has_after, changes.after, changes.last, changes.offset),
@@ -95,14 +95,14 @@ class CsvLines(RowFormat):
                 pieces += [",", *(_partial(changes, self._columns) if rows is changes.last else ()), "\n"]
         return pieces
 
-    def _image(self, changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
+    def _image(self, changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
         by_name = {column.name: column for column in columns}
         pieces: list[str | Chosen] = []
         for name in self._columns:
             pieces += [values(changes, _VALUES, by_name[name], rows), ","] if name in by_name else [","]
         return pieces
 
-    def _about(self, changes: Changes, columns: tuple[Column, ...], offset: NDArray[np.int64]) -> Line:
+    def _about(self, changes: TableChanges, columns: tuple[Column, ...], offset: NDArray[np.int64]) -> Line:
         every = np.arange(len(changes))
         there = {column.name for column in columns}
         absent = [name for name in self._columns if name not in there]
@@ -114,7 +114,7 @@ class CsvLines(RowFormat):
         )
 
 
-def _partial(changes: Changes, columns: tuple[str, ...]) -> Line:
+def _partial(changes: TableChanges, columns: tuple[str, ...]) -> Line:
     """The operations on documents that the log does not have, as a JSON array."""
     pieces: list[str | Chosen] = []
     for column in changes.partial:

@@ -19,8 +19,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from penstock.binlog.arrays import compute as pc
 from penstock.binlog.arrays import numbers
 from penstock.inspect.shapes import lacks_charset
 from penstock.model import Column, WireType

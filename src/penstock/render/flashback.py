@@ -15,15 +15,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.incident import Incident
+from penstock.binlog.events.statement import StatementEvent
+from penstock.binlog.rows.table_changes import Kind, TableChanges
+from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.errors import BinlogError
-from penstock.inspect.changes import Changes, Kind
-from penstock.inspect.incident import Incident
-from penstock.inspect.statement import Statement
-from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Position
 from penstock.render import text
-from penstock.render.frame import OUTSIDE, Frame, heading, placed
-from penstock.render.page import LineFormat, Page, Role
+from penstock.render.frame import Frame, heading, placed
+from penstock.render.page import OUTSIDE, LineContext, LineFormat, Page, PageText, Role
 from penstock.render.sql import check_names, delete, insert, update, where
 from penstock.render.sql_text import PREAMBLE
 from penstock.render.weave import Chosen, Line, Written, weave
@@ -41,7 +41,6 @@ class FlashbackLines(LineFormat):
 
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)
-        self._open = OUTSIDE
         self._prepared: dict[Position, str] = {}
         self._committed: dict[Position, bool] = {}
         self.statements = 0  # that cannot be undone
@@ -49,11 +48,11 @@ class FlashbackLines(LineFormat):
     def begin(self) -> str:
         return PREAMBLE
 
-    def closing(self) -> str:
-        """Of a log that ends inside a transaction: the last text to be added, so the first to be read."""
-        return "BEGIN;\n" if self._open != OUTSIDE and self._open not in self.xa.xids else ""
+    def closing(self, last: LineContext) -> str:
+        """Return the last text to be added, so the first to be read, of a log that ends inside a transaction."""
+        return "BEGIN;\n" if last.is_open() and last.transaction not in self.xa.xids else ""
 
-    def changes(self, changes: Changes) -> Line:
+    def changes(self, changes: TableChanges) -> Line:
         check_names(changes.table)
         _check_images(changes)
         match changes.kind:
@@ -65,7 +64,7 @@ class FlashbackLines(LineFormat):
                 row = where(changes, changes.after, changes.last)
                 return update(changes, changes.shown_of(changes.before), changes.first, row)
 
-    def statement(self, block: Block, statement: Statement) -> str:
+    def statement(self, block: Block, statement: StatementEvent) -> str:
         if statement.is_savepoint:
             return ""
         place = int(block.column("position")[statement.event])
@@ -78,7 +77,7 @@ class FlashbackLines(LineFormat):
         place = int(block.column("position")[event])
         return f"-- {block.file}:{place} cannot be undone: {' '.join(sql.split())}\n"
 
-    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
         if outcome.prepared is not None:
             self._committed[outcome.prepared] = outcome.is_commit
             return ""
@@ -102,12 +101,13 @@ class FlashbackLines(LineFormat):
     def is_undone(self, tag: Tag) -> bool:
         return tag is None or self._committed.get(tag, True)
 
-    def parts(self, page: Page) -> Iterator[tuple[Tag, memoryview]]:
-        """Of a page, in the order of the log; each is reversed in itself."""
+    def parts(self, lines: PageText, before: LineContext) -> Iterator[tuple[Tag, memoryview]]:
+        """Yield the parts of a page in the order of the log; each is reversed in itself. `before` is what the page
+        before it left."""
+        page = lines.page
         if not len(page):
             return
-        frame = Frame.of(page, self._open)
-        self._open = frame.still_open
+        frame = Frame.of(page, before)
         for i, role, _ in frame.unusual_ends(page):
             place = Position(page.block.file, int(page.transaction[i]))
             if role is Role.ROLLBACK:
@@ -115,15 +115,15 @@ class FlashbackLines(LineFormat):
             if role is Role.ONE_PHASE:
                 self._committed[place] = True
         heads = text.join("-- ", heading(page.block, page.event[frame.ends]), "\nBEGIN;\n")
-        begins = placed(heads, frame.ends)
+        begins, texts = placed(heads, frame.ends), Written(lines.texts)
         for tag, first, stop in self._runs(page):
             backwards = np.arange(first, stop)[::-1].copy()
-            lines = (
+            line = (
                 Chosen(begins.column, begins.rows[backwards]),
-                Written(page.texts).at(backwards),
+                texts.at(backwards),
                 Written(_COMMIT).at(frame.starts[backwards].astype(np.int64)),
             )
-            yield tag, text.raw_bytes(weave(lines, backwards.size))
+            yield tag, text.raw_bytes(weave(line, backwards.size))
 
     def _runs(self, page: Page) -> Iterator[tuple[Tag, int, int]]:
         """Where XA transactions with changes are, and what is between them."""
@@ -147,7 +147,7 @@ def _rolled_back(what: str) -> BinlogError:
     )
 
 
-def _check_images(changes: Changes) -> None:
+def _check_images(changes: TableChanges) -> None:
     if changes.partial:
         place = int(changes.block.column("position")[changes.event[0]])
         raise BinlogError(

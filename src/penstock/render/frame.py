@@ -9,30 +9,26 @@ from numpy.typing import NDArray
 
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
+from penstock.binlog.rows.table_changes import gtids
 from penstock.binlog.xa.xid import parse_prepare
-from penstock.inspect.changes import gtids
 from penstock.render import text
-from penstock.render.page import ENDS, Page, Role
+from penstock.render.page import ENDS, LineContext, Page, Role
 from penstock.render.times import utc_text
 from penstock.render.weave import Chosen, Written, weave
-
-OUTSIDE = -1  # in no transaction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
     starts: NDArray[np.bool_]  # lines that are the first of their transaction
     ends: NDArray[np.bool_]  # lines that end one which has others
-    still_open: int  # the transaction that goes on after the page, or OUTSIDE
 
     @classmethod
-    def of(cls, page: Page, before: int) -> "Frame":
-        """`before` is the transaction that is open when the page begins, or OUTSIDE."""
+    def of(cls, page: Page, before: LineContext) -> "Frame":
+        """Find them in a page; `before` is what the line before the page left."""
         transaction = page.transaction
-        is_inside = (page.role == Role.CHANGE) | (page.role == Role.STATEMENT) | (page.role == Role.NOTE)
         is_end = np.isin(page.role, ENDS)
-        goes_on = np.concatenate([transaction[:1] == before, transaction[1:] == transaction[:-1]])
-        return cls(is_inside & ~goes_on, is_end & goes_on, int(transaction[-1]) if is_inside[-1] else OUTSIDE)
+        goes_on = np.concatenate([transaction[:1] == before.transaction, transaction[1:] == transaction[:-1]])
+        return cls(page.is_inside & ~goes_on, is_end & goes_on)
 
     def unusual_ends(self, page: Page) -> Iterator[tuple[int, Role, str]]:
         """Lines that end a transaction otherwise than by COMMIT, and the id of an XA transaction."""
@@ -48,10 +44,10 @@ def placed(texts: pa.Array, places: NDArray[np.bool_]) -> Chosen:
 
 
 def heading(block: Block, events: NDArray[np.int64]) -> pa.Array:
-    """Where and when the transactions of these events are, and their GTIDs."""
+    """Return the line above each transaction of these events: its position, its time and its GTID."""
     all_of_them = np.arange(events.size)
-    place = Written(numbers(block.column("transaction")[events]).cast(text.TEXT))
+    place = Written(text.plain(numbers(block.column("transaction")[events])))
     moment = Written(utc_text(block.column("commit_us")[events]), "time unknown", after=" UTC")
-    gtid = Written(gtids(block, events).cast(text.TEXT), before="  ")
+    gtid = Written(text.plain(gtids(block, events)), before="  ")
     pieces = (place.at(all_of_them), "  ", moment.at(all_of_them), gtid.at(all_of_them))
     return weave((f"{block.file}:", *pieces), events.size)

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
-from penstock.inspect.changes import Changes, gtids
-from penstock.inspect.incident import Incident
-from penstock.inspect.statement import Statement
-from penstock.inspect.xa import Outcome, XaTransactions
+from penstock.binlog.events.incident import Incident
+from penstock.binlog.events.statement import StatementEvent
+from penstock.binlog.rows.table_changes import TableChanges, gtids
+from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.dialect import Dialect, real_texts, vector_texts
-from penstock.render.frame import OUTSIDE, Frame
+from penstock.render.frame import Frame
 from penstock.render.operations import list_objects
-from penstock.render.page import LineFormat, Page, Role, operations, values
+from penstock.render.page import LineContext, LineFormat, Page, Role, operations, values
 from penstock.render.times import iso_text
 from penstock.render.weave import Chosen, Line, Written, weave
 
@@ -71,14 +71,10 @@ _VALUES = JsonValues()
 class JsonLines(LineFormat):
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)
-        self._open = OUTSIDE
         self._block: Block | None = None
         self._abouts = Written(text.of_list([]))
 
-    def dialect_of(self, changes: Changes) -> Dialect:  # noqa: ARG002 - it writes all alike
-        return _VALUES
-
-    def changes(self, changes: Changes) -> Line:
+    def changes(self, changes: TableChanges) -> Line:
         return [
             f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":',
             self._about(changes.block).at(changes.event),
@@ -90,11 +86,11 @@ class JsonLines(LineFormat):
             "}\n",
         ]
 
-    def statement(self, block: Block, statement: Statement) -> str:
+    def statement(self, block: Block, statement: StatementEvent) -> str:
         kind = "statement" if statement.is_in_transaction else "ddl"
         return _object(block, statement.event, kind, database=statement.database, sql=statement.text)
 
-    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
         return _object(block, event, "commit" if outcome.is_commit else "rollback", xid=outcome.xid)
 
     def incident(self, block: Block, incident: Incident) -> str:
@@ -105,24 +101,19 @@ class JsonLines(LineFormat):
         sql = Written(text.escaped(texts, JSON_ESCAPES), before='"sql":"', after='"}\n')
         return ['{"type":"query","ts":', self._about(block).at(events), sql.at(every)]
 
-    def frame(self, page: Page) -> pa.Array:
-        if not len(page):
-            return page.texts
-        frame = Frame.of(page, self._open)
-        self._open = frame.still_open
+    def frame(self, page: Page, before: LineContext) -> tuple[Line, Line]:
+        frame = Frame.of(page, before)
         texts, which = [""], np.zeros(len(page), np.int64)
         for i, role, xid in frame.unusual_ends(page):
             which[i] = len(texts)
             texts.append(_object(page.block, int(page.event[i]), _ENDS[role], xid=xid))
-        if len(texts) == 1:
-            return page.texts
-        return weave((Written(page.texts).at(np.arange(len(page))), Written(text.of_list(texts)).at(which)), len(page))
+        return (), (Written(text.of_list(texts)).at(which),) if len(texts) > 1 else ()
 
     def _about(self, block: Block) -> Written:
         """When and where each event of a block is."""
         if self._block is not block:
             every = np.arange(len(block))
-            gtid = Written(gtids(block, every).cast(text.TEXT), "null", '"', '"')
+            gtid = Written(text.plain(gtids(block, every)), "null", '"', '"')
             line = (
                 Written(iso_text(block.column("commit_us")), "null", '"', '"').at(every),
                 ',"gtid":',
@@ -158,7 +149,7 @@ def _object(block: Block, event: int, kind: str, *, xid: str = "", **more: str) 
     return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _key(changes: Changes) -> list[str | Chosen]:
+def _key(changes: TableChanges) -> list[str | Chosen]:
     """Of the newest row. With minimal images the row after an update has only what it changed of the key."""
     found = {column.name: (column, changes.first) for column in changes.before}
     found |= {column.name: (column, changes.last) for column in changes.after}
@@ -167,11 +158,11 @@ def _key(changes: Changes) -> list[str | Chosen]:
     return _members("key", changes, [found[name] for name in changes.table.key])
 
 
-def _image(name: str, changes: Changes, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:
+def _image(name: str, changes: TableChanges, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:
     return _members(name, changes, [(column, rows) for column in columns])
 
 
-def _partial(changes: Changes) -> list[str | Chosen]:
+def _partial(changes: TableChanges) -> list[str | Chosen]:
     pieces: list[str | Chosen] = []
     for column in changes.shown_of(changes.partial):
         start = "]," if pieces else ',"partial":{'
@@ -183,7 +174,7 @@ def _list_objects(found: "JsonOperations", column: Column) -> pa.Array:  # noqa:
     return list_objects(found, text.escaped(found.paths, JSON_ESCAPES))
 
 
-def _members(name: str, changes: Changes, members: list[tuple[Column, NDArray[np.int64]]]) -> list[str | Chosen]:
+def _members(name: str, changes: TableChanges, members: list[tuple[Column, NDArray[np.int64]]]) -> list[str | Chosen]:
     pieces: list[str | Chosen] = []
     for column, rows in members:
         start = "," if pieces else f',"{name}":{{'

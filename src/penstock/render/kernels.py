@@ -9,17 +9,83 @@ import numpy as np
 
 from penstock.binlog.copying import copy_bytes
 from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D, I64S_2D_IN, I64S_IN, NONE, U8S, kernel, shared
+from penstock.binlog.values.temporal import civil_date, write_clock, write_date
 from penstock.binlog.values.utf8 import sequence_size
 
 LONGEST_ESCAPE = 6  # \u001f
 LONGEST_DECIMAL = 80  # 65 digits, a sign, a point, and room
+LONGEST_INTEGER = 20  # 2^64 - 1, or -2^63
+LONGEST_MOMENT = 28  # 2026-11-15T10:00:00.123456Z, and room
 _BILLION = np.int64(1_000_000_000)
+_PAIRS = np.frombuffer("".join(f"{number:02}" for number in range(100)).encode(), np.uint8).copy()
+_POWERS = np.array([10**exponent for exponent in range(20)], np.uint64)
+_1, _2, _100 = np.uint64(1), np.uint64(2), np.uint64(100)
 
 
 @shared
-def _put(text: Any, out: Any, place: Any) -> Any:
-    copy_bytes(out, place, text, 0, text.size)
-    return place + text.size
+def _digit_count(value: Any) -> Any:
+    """Return how many decimal digits an unsigned number has."""
+    count = 1
+    while count < 20 and value >= _POWERS[np.uint64(count)]:
+        count += 1
+    return count
+
+
+@shared
+def _write_digits(value: Any, count: Any, out: Any, place: Any) -> None:
+    """Write the last `count` decimal digits of an unsigned number."""
+    end = np.uint64(place + count)
+    while count >= 2:
+        pair = value % _100 * _2
+        value //= _100
+        end -= _2
+        out[end] = _PAIRS[pair]
+        out[end + _1] = _PAIRS[pair + _1]
+        count -= 2
+    if count:
+        out[end - _1] = np.uint8(48) + np.uint8(value % np.uint64(10))
+
+
+@kernel(I64(I64S_IN, I64, I64S, U8S))
+def write_integers(values: Any, is_unsigned: int, out_bounds: Any, out: Any) -> Any:
+    """Write each integer in decimal; `out` has LONGEST_INTEGER bytes per value. Return how many bytes were used."""
+    place = np.int64(0)
+    out_bounds[0] = 0
+    for i in range(values.size):
+        value = values[i]
+        size = np.uint64(value)
+        if value < 0 and not is_unsigned:
+            out[place] = 45
+            place += 1
+            size = np.uint64(0) - size
+        count = _digit_count(size)
+        _write_digits(size, count, out, place)
+        place += count
+        out_bounds[i + 1] = place
+    return place
+
+
+@kernel(I64(I64S_IN, I64, I64, I64S, U8S))
+def write_moments(moments_us: Any, digits: int, is_iso: int, out_bounds: Any, out: Any) -> Any:
+    """Write microseconds since 1970 as a date and a time with `digits` of a fraction, as ISO 8601 has them or with a
+    blank between; `out` has LONGEST_MOMENT bytes per value. Return how many were used."""
+    place = np.int64(0)
+    out_bounds[0] = 0
+    known = np.int64(-1)  # most moments of a block lie on one day
+    year, month, day = np.int64(0), np.int64(0), np.int64(0)
+    for i in range(moments_us.size):
+        seconds = moments_us[i] // 1_000_000
+        if seconds // 86400 != known:
+            known = seconds // 86400
+            year, month, day = civil_date(known)
+        place = write_date(year, month, day, out, place)
+        out[place] = 84 if is_iso else 32
+        place = write_clock(seconds % 86400, moments_us[i] % 1_000_000, digits, out, place + 1)
+        if is_iso:
+            out[place] = 90
+            place += 1
+        out_bounds[i + 1] = place
+    return place
 
 
 @kernel(I64(BYTES, I64S_IN, BYTES))
@@ -120,6 +186,25 @@ def write_bits(values: Any, width: int, out_bounds: Any, out: Any) -> None:
         out_bounds[i + 1] = place
 
 
+@shared
+def _write_word_decimal(value: Any, scale: Any, out: Any, place: Any) -> Any:
+    """Write a signed number with the last `scale` digits after a point. Return where it ends."""
+    size = np.uint64(value)
+    if value < 0:
+        out[place] = 45
+        place += 1
+        size = np.uint64(0) - size
+    power = _POWERS[np.uint64(scale)]
+    count = max(_digit_count(size) - scale, 1)
+    _write_digits(size // power, count, out, place)
+    place += count
+    if scale:
+        out[place] = 46
+        _write_digits(size % power, scale, out, place + 1)
+        place += scale + 1
+    return place
+
+
 @kernel(I64(I64S_2D_IN, I64, I64S_2D, I64S, U8S))
 def write_decimal(words: Any, scale: int, scratch: Any, out_bounds: Any, out: Any) -> Any:  # noqa: C901, PLR0912 - one loop
     """All digits of the fraction, never an exponent. `words` has one line per number, lowest word first, two's
@@ -129,6 +214,10 @@ def write_decimal(words: Any, scale: int, scratch: Any, out_bounds: Any, out: An
     limbs, digits = scratch[0, : 2 * words.shape[1]], scratch[1]  # 32 bits each; lowest first
     for i in range(words.shape[0]):
         is_negative = words[i, words.shape[1] - 1] < 0
+        if words.shape[1] == 2 and words[i, 1] == words[i, 0] >> 63 and scale < 20:
+            place = _write_word_decimal(words[i, 0], scale, out, place)  # most amounts fit one word
+            out_bounds[i + 1] = place
+            continue
         carry = np.int64(1)
         for w in range(words.shape[1]):
             for half in range(2):
@@ -169,38 +258,3 @@ def write_decimal(words: Any, scale: int, scratch: Any, out_bounds: Any, out: An
                 place += 1
         out_bounds[i + 1] = place
     return place
-
-
-@kernel(NONE(I64S_IN, BYTES, I64, I64, I64S_IN, I64S))
-def add_sizes(bounds: Any, valid: Any, around: int, null: int, rows: Any, sizes: Any) -> None:
-    """Line i gets text rows[i] with `around` bytes around it; a null takes `null` bytes. `valid` is empty when there is
-    none."""
-    for i in range(rows.size):
-        row = np.uint64(rows[i])
-        if valid.size and not valid[row]:
-            sizes[i] += null
-        else:
-            sizes[i] += bounds[row + np.uint64(1)] - bounds[row] + around
-
-
-@kernel(NONE(BYTES, I64S_IN, BYTES, BYTES, BYTES, BYTES, I64S_IN, I64S, U8S))
-def put_texts(
-    data: Any, bounds: Any, valid: Any, before: Any, after: Any, null: Any, rows: Any, cursor: Any, out: Any
-) -> None:
-    """Append to each line, at its cursor, what `add_sizes` counted."""
-    for i in range(rows.size):
-        row, at = np.uint64(rows[i]), cursor[i]
-        if valid.size and not valid[row]:
-            at = _put(null, out, at)
-        else:
-            at = _put(before, out, at)
-            size = bounds[row + np.uint64(1)] - bounds[row]
-            copy_bytes(out, at, data, bounds[row], size)
-            at = _put(after, out, at + size)
-        cursor[i] = at
-
-
-@kernel(NONE(BYTES, I64S, U8S))
-def put_constant(text: Any, cursor: Any, out: Any) -> None:
-    for i in range(cursor.size):
-        cursor[i] = _put(text, out, cursor[i])

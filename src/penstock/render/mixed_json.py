@@ -18,30 +18,61 @@ from penstock.binlog.rows.partial_type import PARTIAL
 from penstock.binlog.rows.programs import GrowingTexts, TablePrograms
 from penstock.binlog.values.column import Decoding
 from penstock.binlog.values.problem import ValueProblemError
-from penstock.model import ChangeKind
+from penstock.model import ChangeKind, Column
 from penstock.render import mixed_kernels
 from penstock.render.dialect import Dialect
 from penstock.render.mixed_texts import FieldTexts
 from penstock.render.text import TEXT
+from penstock.render.weave import Written
 
 _MOST_BYTES = 0x7FFFFFFF  # of an Arrow array of texts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedJson:
-    """Rows events of a block, by their indexes in it; `names[table[i]]` is the name of the table of event i."""
+    """Rows events of a block, by their indexes in it, and the program of each."""
 
     block: Block
     events: NDArray[np.int64]
     programs: TablePrograms
     program: NDArray[np.int64]
-    names: pa.Array
-    table: NDArray[np.int64]
 
 
-def mixed_json_rows(mixed: MixedJson, choice: Decoding, values: Dialect) -> list[pa.Array] | None:
-    """Table, row, and the columns of CHANGE_FIELDS. None where each table is to be decoded alone, which says what is
-    wrong."""
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedObjects:
+    """Row images of many tables in the order of the log, each as a JSON object."""
+
+    rows: MixedRows
+    written: dict[int, tuple[Column, pa.Array, Written]]  # by kind: its decoded fields, and their texts
+    texts: pa.Array
+
+    def differences(self, kinds: NDArray[np.uint8]) -> tuple[pa.Array, pa.Array]:
+        """Return the names of the columns that each image has changed, and of those that it does not carry; `kinds` are
+        those of the rows."""
+        return _differences(self.rows, kinds)
+
+
+def mixed_json_rows(
+    mixed: MixedJson, choice: Decoding, values: Dialect, names: pa.Array, table: NDArray[np.int64]
+) -> list[pa.Array] | None:
+    """Return table, row, and the columns of CHANGE_FIELDS; `names[table[i]]` is the name of the table of event i. None
+    where each table is to be decoded alone, which says what is wrong."""
+    objects = mixed_objects(mixed, choice, values)
+    if objects is None:
+        return None
+    rows = objects.rows
+    kinds = rows.kind
+    tables = names.take(numbers(table[rows.event])).cast(pa.string())
+    images = Images(mixed.events, rows.event, rows.start, kinds, rows.number)
+    arrays = change_arrays(mixed.block, images)
+    return [tables, objects.texts, *arrays, *objects.differences(kinds), pa.nulls(len(rows), PARTIAL)]
+
+
+def mixed_objects(
+    mixed: MixedJson, choice: Decoding, values: Dialect, *, skips_absent: bool = False
+) -> MixedObjects | None:
+    """Write all rows of the events as JSON objects, in which columns that an image does not carry are null, or are left
+    out. None where each table is to be decoded alone."""
     block, events = mixed.block, mixed.events
     data, starts, sizes = block.raw
     starts = starts[events]
@@ -50,40 +81,39 @@ def mixed_json_rows(mixed: MixedJson, choice: Decoding, values: Dialect) -> list
     if rows is None:
         return None
     try:
-        objects = _objects(rows, choice_for(block, choice), values)
+        fields = rows.decoded(choice_for(block, choice))
+        written = {kind: (column, array, values.write(column, array)) for kind, column, array in fields}
     except ValueProblemError:
         return None
-    if objects is None:
-        return None
-    names = mixed.names.take(numbers(mixed.table[rows.event]))
-    images = Images(events, rows.event, rows.start, rows.kind, rows.number)
-    return [names, objects, *change_arrays(block, images), *_differences(rows, images), pa.nulls(len(rows), PARTIAL)]
+    texts = _objects(rows, written, skips_absent=skips_absent)
+    return None if texts is None else MixedObjects(rows, written, texts)
 
 
-def _objects(rows: MixedRows, choice: Decoding, values: Dialect) -> pa.Array | None:
+def _objects(
+    rows: MixedRows, written: dict[int, tuple[Column, pa.Array, Written]], *, skips_absent: bool
+) -> pa.Array | None:
+    """Return an object for each image; None where they are more than an array of texts can hold."""
     texts, marks = FieldTexts.of(rows), [b""] * (2 * len(rows.programs.kinds))
-    for kind, column, array in rows.decoded(choice):
-        written = values.write(column, array)
-        texts.add(int(rows.kind_bounds[kind]), written.texts)
-        marks[2 * kind], marks[2 * kind + 1] = written.before.encode(), written.after.encode()
+    for kind, (_, _, value) in written.items():
+        texts.add(int(rows.kind_bounds[kind]), value.texts)
+        marks[2 * kind], marks[2 * kind + 1] = value.before.encode(), value.after.encode()
     around = GrowingTexts()
     around.append(marks)
     cells = texts.starts, texts.ends, rows.cells, rows.event, rows.cell, rows.program
     table = rows.programs.bounds, rows.programs.columns, rows.programs.texts.bounds
     bounds = np.zeros(len(rows) + 1, np.int64)
-    mixed_kernels.measure_objects(*cells, *table, around.bounds, bounds[1:])
+    mixed_kernels.measure_objects(*cells, *table, around.bounds, skips_absent, bounds[1:])
     size = int(bounds[-1])
     if size > _MOST_BYTES:
         return None
     out = np.empty(size, np.uint8)
     heads = rows.programs.texts.data
-    mixed_kernels.write_objects(texts.joined, *cells, *table, heads, around.bounds, around.data, out)
+    mixed_kernels.write_objects(texts.joined, *cells, *table, heads, around.bounds, around.data, skips_absent, out)
     buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(out)]
     return pa.Array.from_buffers(pa.string(), len(rows), buffers)
 
 
-def _differences(rows: MixedRows, images: Images) -> tuple[pa.Array, pa.Array]:
-    """Names of the columns that each image has changed, and of those that it does not carry."""
+def _differences(rows: MixedRows, kinds: NDArray[np.uint8]) -> tuple[pa.Array, pa.Array]:
     programs, count = rows.programs, rows.cells.size
     changed, absent = np.empty(count, np.int32), np.empty(count, np.int32)
     changed_bounds, absent_bounds = np.zeros(len(rows) + 1, np.int32), np.zeros(len(rows) + 1, np.int32)
@@ -91,7 +121,7 @@ def _differences(rows: MixedRows, images: Images) -> tuple[pa.Array, pa.Array]:
         rows.data, rows.offsets, rows.lengths, rows.cells, rows.event, rows.cell, rows.program, rows.event_kind,
         programs.bounds, programs.columns, changed_bounds[1:], changed, absent_bounds[1:], absent,
     )  # fmt: skip
-    is_post = images.kind == ChangeKind.UPDATE_POSTIMAGE
+    is_post = kinds == ChangeKind.UPDATE_POSTIMAGE
     return (
         _lists(programs, changed_bounds, changed[:changes], is_post),
         _lists(programs, absent_bounds, absent[:absences], np.diff(absent_bounds) > 0),

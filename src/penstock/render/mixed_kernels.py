@@ -13,6 +13,7 @@ from penstock.binlog.kernel import (
     BYTES,
     I32S,
     I32S_IN,
+    I64,
     I64S,
     I64S_2D_IN,
     I64S_IN,
@@ -30,7 +31,7 @@ _NULL, _ABSENT = -1, -2
 _NULL_TEXT = b"null"
 
 
-@kernel(NONE(I64S_IN, I64S_IN, I32S_IN, I32S_IN, I32S_IN, I64S_IN, I64S_IN, I64S_2D_IN, I64S_IN, I64S_IN, I64S))
+@kernel(NONE(I64S_IN, I64S_IN, I32S_IN, I32S_IN, I32S_IN, I64S_IN, I64S_IN, I64S_2D_IN, I64S_IN, I64S_IN, I64, I64S))
 def measure_objects(
     text_starts: Any,
     text_ends: Any,
@@ -42,9 +43,10 @@ def measure_objects(
     columns: Any,
     heads: Any,
     marks: Any,
+    skips_absent: int,
     ends: Any,
 ) -> None:
-    """ends[i] gets where the object of image i ends."""
+    """ends[i] gets where the object of image i ends. A column that an image does not carry is null, or is left out."""
     place = np.int64(0)
     for i in range(image_event.size):
         first = bounds[program[image_event[i]]]
@@ -52,7 +54,7 @@ def measure_objects(
         at, shown = np.int64(image_cell[i]), 0
         for c in range(count):
             kind = columns[np.uint64(first + c), KIND]
-            if kind < 0:
+            if kind < 0 or (skips_absent and cells[at + c] == _ABSENT):
                 continue
             shown += 1
             head = TEXTS * (first + c)
@@ -69,7 +71,7 @@ def measure_objects(
 @kernel(
     NONE(
         BYTES, I64S_IN, I64S_IN, I32S_IN, I32S_IN, I32S_IN, I64S_IN, I64S_IN, I64S_2D_IN, I64S_IN, BYTES, I64S_IN,
-        BYTES, U8S,
+        BYTES, I64, U8S,
     )
 )  # fmt: skip
 def write_objects(
@@ -86,9 +88,10 @@ def write_objects(
     head_texts: Any,
     marks: Any,
     mark_texts: Any,
+    skips_absent: int,
     out: Any,
 ) -> None:
-    """What was measured."""
+    """Write what was measured. A head begins with a brace or a comma: which of them it is, the object decides."""
     to = np.int64(0)
     for i in range(image_event.size):
         first = bounds[program[image_event[i]]]
@@ -96,12 +99,14 @@ def write_objects(
         at, shown = np.int64(image_cell[i]), 0
         for c in range(count):
             kind = columns[np.uint64(first + c), KIND]
-            if kind < 0:
+            if kind < 0 or (skips_absent and cells[at + c] == _ABSENT):
                 continue
             shown += 1
             head = TEXTS * (first + c)
             size = heads[head + 1] - heads[head]
             copy_next(out, to, head_texts, heads[head], size)
+            if skips_absent and shown == 1:
+                out[np.uint64(to)] = 123
             to += size
             if cells[at + c] >= 0:
                 field = np.uint64(cells[at + c])

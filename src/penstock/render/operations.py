@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.binlog.arrays import compute as pc
 from penstock.binlog.arrays import numbers
 from penstock.render import text
 
@@ -50,7 +50,7 @@ def list_objects(operations: "JsonOperations", paths: pa.Array, before: str = ""
 
 
 def list_words(operations: "JsonOperations", paths: pa.Array, values: pa.Array) -> pa.Array:
-    """Write the operations of each row for people: `replace $.a 4, remove $.b`."""
+    """Return the partial JSON update of each row in words, such as `replace $.a 4, remove $.b`."""
     value = pc.coalesce(text.join(" ", values), _EMPTY)
     each = text.join(text.plain(operations.names), " ", paths, value)
     return _joined(each, operations.bounds, ", ")

@@ -1,23 +1,23 @@
 """The log as SQL that does the same again, transaction by transaction."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.incident import Incident
+from penstock.binlog.events.statement import Options, StatementEvent, options_of_rows
+from penstock.binlog.rows.table_changes import Kind, TableChanges
+from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.errors import BinlogError, SchemaError
-from penstock.inspect.changes import Changes, Kind
-from penstock.inspect.incident import Incident
-from penstock.inspect.statement import Options, Statement, options_of_rows
-from penstock.inspect.xa import Outcome, XaTransactions
 from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
-from penstock.render.dialect import Dialect
-from penstock.render.frame import OUTSIDE, Frame, heading, placed
-from penstock.render.page import LineFormat, Page, Role, operations, values
+from penstock.render.frame import Frame, heading, placed
+from penstock.render.page import LineContext, LineFormat, Page, Role, operations, values
 from penstock.render.sql_text import (
     PREAMBLE,
     SQL_MODE,
@@ -40,30 +40,25 @@ class SqlLines(LineFormat):
 
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)
-        self._open = OUTSIDE  # the transaction that the text is in
         self._database = ""
-        self._options = Options(0)  # that the session has
 
     def begin(self) -> str:
         return PREAMBLE
 
-    def end(self) -> str:
-        if self._open == OUTSIDE:
+    def end(self, last: LineContext) -> str:
+        if not last.is_open():
             return ""
-        xid = self.xa.xids.get(self._open)
-        restored = _switched(self._options, Options(0))
+        xid = self.xa.xids.get(last.transaction)
+        restored = _switched(Options(last.options), Options(0))
         return restored + ("COMMIT;\n" if xid is None else _xa_end(Role.PREPARE, xid))
 
-    def dialect_of(self, changes: Changes) -> Dialect | None:
-        return None if changes.kind is Kind.DELETE else _VALUES
-
-    def changes(self, changes: Changes) -> Line:
+    def changes(self, changes: TableChanges) -> Line:
         if self.comments_nameless and is_nameless(changes.table):
             return ["-- no names of columns: ", *self._statement(changes)]
         check_names(changes.table)
         return self._statement(changes)
 
-    def _statement(self, changes: Changes) -> Line:
+    def _statement(self, changes: TableChanges) -> Line:
         match changes.kind:
             case Kind.INSERT:
                 return insert(changes, changes.shown_of(changes.after), changes.last)
@@ -74,7 +69,7 @@ class SqlLines(LineFormat):
                 columns = changes.shown_of(changes.after)
                 return update(changes, columns, changes.last, row, changes.shown_of(changes.partial))
 
-    def statement(self, block: Block, statement: Statement) -> str:
+    def statement(self, block: Block, statement: StatementEvent) -> str:
         lines: list[str] = []
         if not statement.is_in_transaction:
             lines.append(f"-- {heading(block, np.array([statement.event]))[0].as_py()}\n")
@@ -103,7 +98,7 @@ class SqlLines(LineFormat):
         ]
         return "".join(lines)
 
-    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
         head = heading(block, np.array([event]))[0].as_py()
         if outcome.prepared is None:
             return f"-- {head}\n-- {outcome.sql}: prepared before this part of the log\n"
@@ -115,32 +110,38 @@ class SqlLines(LineFormat):
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
         return [Written(text.escaped(texts, _COMMENT), before="-- ", after="\n").at(np.arange(events.size))]
 
-    def frame(self, page: Page) -> pa.Array:
-        if not len(page):
-            return page.texts
-        frame = Frame.of(page, self._open)
-        self._open = frame.still_open
-        heads = text.join("-- ", heading(page.block, page.event[frame.starts]), "\n", self._begins(page, frame))
-        every = np.arange(len(page))
-        lines = (placed(heads, frame.starts), *self._switches(page), Written(page.texts).at(every), _ends(page, frame))
-        return weave(lines, len(page))
+    def frame(self, page: Page, before: LineContext) -> tuple[Line, Line]:
+        frame = Frame.of(page, before)
+        titles = Written(heading(page.block, page.event[frame.starts]), before="-- ", after="\n")
+        count = len(titles.texts)
+        heads = weave((titles.at(np.arange(count)), self._begins(page, frame)), count)
+        return (placed(heads, frame.starts), *_switches(page, before)), (_ends(page, frame),)
 
-    def _switches(self, page: Page) -> Line:
-        """Checks of the session that rows were written without, and all of them again for what is no row."""
-        options = np.where(page.role == Role.CHANGE, options_of_rows(page.block)[page.event], 0)
-        before = np.concatenate([[int(self._options)], options[:-1]])
-        self._options = Options(int(options[-1]))
-        if not (options.any() or before.any()):
-            return ()
-        pairs, which = np.unique(np.stack([before, options]), axis=1, return_inverse=True)
-        texts = [_switched(Options(old), Options(new)) for old, new in pairs.T.tolist()]
-        return (Written(text.of_list(texts)).at(which.reshape(-1)),)
+    def context_after(self, page: Page, line: int) -> LineContext:
+        return replace(super().context_after(page, line), options=int(_options(page.part(line, line + 1))[0]))
 
-    def _begins(self, page: Page, frame: Frame) -> pa.Array | str:
+    def _begins(self, page: Page, frame: Frame) -> Chosen | str:
         if not self.xa.xids:
             return "BEGIN;\n"
         xids = [self.xa.xids.get(begin) for begin in page.transaction[frame.starts].tolist()]
-        return text.of_list(["BEGIN;\n" if xid is None else f"XA START {xid};\n" for xid in xids])
+        begins = text.of_list(["BEGIN;\n" if xid is None else f"XA START {xid};\n" for xid in xids])
+        return Written(begins).at(np.arange(len(begins)))
+
+
+def _options(page: Page) -> NDArray[np.int64]:
+    """Return what of the session's options each line needs: only rows need other ones than it has by itself."""
+    return np.where(page.role == Role.CHANGE, options_of_rows(page.block)[page.event], 0)
+
+
+def _switches(page: Page, before: LineContext) -> Line:
+    """Switch off the checks that rows were written without, and all of them on again for what is no row."""
+    options = _options(page)
+    last = np.concatenate([[before.options], options[:-1]])
+    if not (options.any() or last.any()):
+        return ()
+    pairs, which = np.unique(np.stack([last, options]), axis=1, return_inverse=True)
+    texts = [_switched(Options(old), Options(new)) for old, new in pairs.T.tolist()]
+    return (Written(text.of_list(texts)).at(which.reshape(-1)),)
 
 
 def _commented(statement: str) -> str:
@@ -181,7 +182,7 @@ def check_names(table: TableSchema) -> None:
         )
 
 
-def where(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
+def where(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
     """A condition that finds one row: by its key, or by all that is known of it."""
     if not columns:
         raise _incomplete(changes, "carries no column to find its row by")
@@ -194,7 +195,7 @@ def where(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]
     return [*pieces, ";\n" if key else " LIMIT 1;\n"]
 
 
-def insert(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64]) -> Line:
+def insert(changes: TableChanges, columns: Sequence[Column], rows: NDArray[np.int64]) -> Line:
     names = ", ".join(name_text(column.name) for column in columns)
     pieces: list[str | Chosen] = [f"INSERT INTO {table_text(changes.table.name)} ({names}) VALUES ("]
     for i, column in enumerate(columns):
@@ -203,7 +204,7 @@ def insert(changes: Changes, columns: Sequence[Column], rows: NDArray[np.int64])
 
 
 def update(
-    changes: Changes,
+    changes: TableChanges,
     columns: Sequence[Column],
     rows: NDArray[np.int64],
     condition: Line,
@@ -222,11 +223,11 @@ def update(
     return [*pieces, *condition]
 
 
-def delete(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
+def delete(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
     return [f"DELETE FROM {table_text(changes.table.name)}", *where(changes, columns, rows)]
 
 
-def _incomplete(changes: Changes, what: str) -> BinlogError:
+def _incomplete(changes: TableChanges, what: str) -> BinlogError:
     place = int(changes.block.column("position")[changes.event[0]])
     return BinlogError(
         f"{changes.block.file}:{place} the {changes.kind.value} in {changes.table.name} {what}, so there is no SQL for"

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from penstock.binlog.arrays import compute as pc
 from penstock.model import Column, TableName, WireType
 from penstock.render import text
 from penstock.render.dialect import Dialect, server_reals, vector_bytes
@@ -59,7 +59,7 @@ class SqlValues(Dialect):
         return Written(text.hexed(array), self.null, "X'", "'")
 
     def printable(self, array: pa.Array) -> Written:
-        """The introducer makes it the same bytes for the server, whatever the charset of the column."""
+        """Write bytes as text with an introducer, so that the server stores them unchanged in any charset."""
         return Written(text.escaped(array, _ESCAPES), self.null, "_binary'", "'")
 
     def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - quotes do for all of them
@@ -80,7 +80,7 @@ class SqlMatches(SqlValues):
         return super().real(array.cast(pa.float64()))
 
     def bits(self, array: pa.Array, width: int) -> Written:  # noqa: ARG002 - a number has no width
-        """b'…' is compared as a signed number, in which the highest bit is lost."""
+        """Write BIT values as numbers: a server compares b'…' as a signed number and loses the highest bit."""
         return self.number(array)
 
     def left_side(self, column: Column, array: pa.Array) -> str:

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.inspect.changes import Kind
+from penstock.binlog.rows.table_changes import Kind
 from penstock.inspect.statistics import Statistics
 from penstock.render.bars import bar, duration_text, size_text, table_text
 

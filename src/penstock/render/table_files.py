@@ -12,10 +12,9 @@ from typing import BinaryIO, Literal
 import pyarrow as pa
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.rows.table_changes import TableChanges
 from penstock.errors import ConfigurationError
-from penstock.inspect.changes import Changes
 from penstock.model import TableName
-from penstock.render import text
 from penstock.render.columnar import ArrowWriter, BatchWriter, ParquetWriter
 from penstock.render.csv_lines import CsvLines, EventAbouts
 from penstock.render.file_pool import FilePool, Pipe, Sink
@@ -65,7 +64,7 @@ def refusal(kind: Kind, tables: Sequence[TableName]) -> ConfigurationError:
     names = dict.fromkeys(map(str, tables))
     what = f"rows of {', '.join(names)}" if len(names) > 1 else f"versions of {tables[0]} with different columns"
     return ConfigurationError(
-        f"{kind} holds one table, and there are {what}: choose with --table, or give a folder as --output"
+        f"{kind} holds one table, and there are {what}: choose with --table, or give a folder as --to"
     )
 
 
@@ -119,7 +118,7 @@ class CsvFiles:
         self._abouts = EventAbouts()
         self._open: dict[Hashable, tuple[CsvLines, Sink]] = {}
 
-    def write(self, block: Block, changes: list[Changes], most: int | None) -> None:
+    def write(self, block: Block, changes: list[TableChanges], most: int | None) -> None:
         """Changes of one table of the block, in the order of the log, at most so many."""
         table, columns = changes[0].table.name, changes[0].shown
         if (table, columns) not in self._open:
@@ -127,8 +126,8 @@ class CsvFiles:
             file.write(language.begin().encode())
             self._open[table, columns] = language, file
         language, file = self._open[table, columns]
-        page = compose_changes(block, changes, language)
-        file.write(text.raw_bytes((page if most is None else page.first_changes(most)).texts))
+        lines = compose_changes(block, changes, language)
+        file.write((lines if most is None else lines.first_changes(most)).raw)
 
     def close(self) -> None:
         """There is nothing at the end of a CSV file."""

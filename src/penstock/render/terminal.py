@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from penstock.binlog.arrays import numbers
 from penstock.binlog.events.block import Block
-from penstock.inspect.changes import Changes, Kind
-from penstock.inspect.incident import Incident
-from penstock.inspect.statement import Statement
-from penstock.inspect.xa import Outcome, XaTransactions
+from penstock.binlog.events.incident import Incident
+from penstock.binlog.events.statement import StatementEvent
+from penstock.binlog.rows.table_changes import Kind, TableChanges
+from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
-from penstock.render.frame import OUTSIDE, Frame, heading, placed
+from penstock.render.frame import Frame, heading, placed
 from penstock.render.operations import list_words
-from penstock.render.page import LineFormat, Page, Role, operations, values
+from penstock.render.page import LineContext, LineFormat, Page, Role, operations, values
 from penstock.render.weave import Chosen, Line, Written, weave
 
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ class TerminalLines(LineFormat):
     def __init__(self, xa: XaTransactions, *, colours: bool) -> None:
         super().__init__(xa)
         self._colours = colours
-        self._open = OUTSIDE
 
-    def changes(self, changes: Changes) -> Line:
+    def changes(self, changes: TableChanges) -> Line:
         start = f"  {self._coloured(changes.kind.name, _COLOURS[changes.kind])} {changes.table.name}"
         if changes.kind is Kind.INSERT:
             return [start, *_all(changes, changes.after, changes.last), "\n"]
@@ -73,13 +72,13 @@ class TerminalLines(LineFormat):
         key = _all(changes, tuple(changes.key_of(changes.before)), changes.first)
         return [start, *key, *_changed(changes), "\n"]
 
-    def statement(self, block: Block, statement: Statement) -> str:
+    def statement(self, block: Block, statement: StatementEvent) -> str:
         one_line = " ".join(statement.text.split())
         place = f"{statement.database}: " if statement.database else ""
         head = "" if statement.is_in_transaction else self._heading(block, np.array([statement.event]))[0].as_py()
         return f"{head}  {self._coloured(f'{place}{one_line}', _DDL)}\n"
 
-    def outcome(self, block: Block, event: int, outcome: Outcome) -> str:
+    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
         return f"{self._heading(block, np.array([event]))[0].as_py()}  {self._coloured(outcome.sql, _DDL)}\n"
 
     def incident(self, block: Block, incident: Incident) -> str:
@@ -91,19 +90,15 @@ class TerminalLines(LineFormat):
         one_line = pc.replace_substring_regex(texts, _BLANKS, " ")
         return [Written(_shortened(one_line, _CUT_NOTE), before=start, after=end).at(np.arange(events.size))]
 
-    def frame(self, page: Page) -> pa.Array:
-        if not len(page):
-            return page.texts
-        frame = Frame.of(page, self._open)
-        self._open = frame.still_open
+    def frame(self, page: Page, before: LineContext) -> tuple[Line, Line]:
+        frame = Frame.of(page, before)
         heads = placed(self._heading(page.block, page.event[frame.starts]), frame.starts)
         ends, which = [""], np.zeros(len(page), np.int64)
         for i, role, xid in frame.unusual_ends(page):
             which[i] = len(ends)
             words = {Role.ROLLBACK: "ROLLBACK", Role.PREPARE: f"XA PREPARE {xid}"}
             ends.append(f"  {self._coloured(words.get(role, f'XA COMMIT {xid} ONE PHASE'), _DDL)}\n")
-        lines = heads, Written(page.texts).at(np.arange(len(page))), Written(text.of_list(ends)).at(which)
-        return weave(lines, len(page))
+        return (heads,), (Written(text.of_list(ends)).at(which),) if len(ends) > 1 else ()
 
     def _heading(self, block: Block, events: NDArray[np.int64]) -> pa.Array:
         start, end = (f"\x1b[{_DIM}m", "\x1b[0m\n") if self._colours else ("", "\n")
@@ -117,14 +112,14 @@ class TerminalLines(LineFormat):
         return f"\x1b[{colour}m{word}\x1b[0m" if self._colours else word
 
 
-def _all(changes: Changes, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
+def _all(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
     pieces: list[str | Chosen] = []
     for column in columns:
         pieces += [f"  {column.name}=", values(changes, _VALUES, column, rows)]
     return pieces
 
 
-def _changed(changes: Changes) -> list[str | Chosen]:
+def _changed(changes: TableChanges) -> list[str | Chosen]:
     """Per column `name: old → new`; nothing where the value is the same."""
     pieces: list[str | Chosen] = []
     old = {column.name for column in changes.before}
@@ -151,7 +146,7 @@ def _list_words(found: "JsonOperations", column: Column) -> pa.Array:  # noqa: A
     return list_words(found, paths, _shortened(text.plain(found.values)))
 
 
-def _differs(array: pa.Array, changes: Changes) -> NDArray[np.bool_]:
+def _differs(array: pa.Array, changes: TableChanges) -> NDArray[np.bool_]:
     """Where the image after a change has another value than the one before it."""
     if pa.types.is_nested(array.type):
         array = vector_texts(array)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers, texts
+from penstock.binlog.arrays import compute as pc
+from penstock.binlog.arrays import numbers, texts, view
 from penstock.render import kernels
 
 TEXT = pa.large_string()  # 64-bit bounds: the text of a block can be larger than the block
@@ -17,7 +17,7 @@ TEXT = pa.large_string()  # 64-bit bounds: the text of a block can be larger tha
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Escapes:
-    """What stands for each byte, in the shape the kernel wants."""
+    """A table of the escape sequence of each byte, in the arrays that the kernel `escape` takes."""
 
     lengths: NDArray[np.uint8]
     texts: NDArray[np.uint8]
@@ -35,26 +35,36 @@ class Escapes:
 
 def constant(text: str) -> pa.Scalar:
     """(`pyarrow.scalar` would import pandas, which takes longer than all the rest of a start.)"""
-    return texts([text]).cast(TEXT)[0]
-
-
-_EMPTY = constant("")
+    return of_list([text])[0]
 
 
 def of_list(values: Sequence[str]) -> pa.Array:
-    return texts(values).cast(TEXT)
+    return as_text(texts(values))
 
 
 def join(*pieces: pa.Array | str) -> pa.Array:
     """Side by side; null where a piece is null. For columns; `weave` is for lines."""
     parts = [constant(piece) if isinstance(piece, str) else piece for piece in pieces]
     call: Any = pc.call_function
-    return call("binary_join_element_wise", [*parts, _EMPTY], pc.JoinOptions(null_handling="emit_null"))
+    return call("binary_join_element_wise", [*parts, constant("")], pc.JoinOptions(null_handling="emit_null"))
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Integers and reals as Arrow writes them: the shortest text that reads back as the same value."""
-    return array if array.type == TEXT else array.cast(TEXT)
+    """Write integers in decimal, and reals as Arrow does: the shortest text that reads back as the same value."""
+    if array.type == TEXT:
+        return array
+    if pa.types.is_integer(array.type):
+        return _integers(array)
+    return as_text(array) if pa.types.is_string(array.type) else array.cast(TEXT)
+
+
+def _integers(array: pa.Array) -> pa.Array:
+    values = view(array)
+    out, out_bounds = np.empty(kernels.LONGEST_INTEGER * values.size, np.uint8), np.empty(values.size + 1, np.int64)
+    is_unsigned = values.dtype == np.uint64
+    cells = values.view(np.int64) if is_unsigned else values.astype(np.int64, copy=False)
+    used = kernels.write_integers(cells, is_unsigned, out_bounds, out)
+    return like(array, out_bounds, out[:used])
 
 
 def escaped(array: pa.Array, escapes: Escapes) -> pa.Array:

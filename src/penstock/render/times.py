@@ -2,27 +2,28 @@
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers
-from penstock.inspect.known_time import are_known
-from penstock.render.text import TEXT, join, with_byte
-
-_DATE_CHARACTERS = 10
+from penstock.binlog.events.commit_time import are_known
+from penstock.render import kernels
+from penstock.render.text import TEXT
 
 
 def utc_text(moments_us: NDArray[np.int64]) -> pa.Array:
-    """2026-11-15 10:00:00.123456; the fraction is left out where the whole array has none."""
-    is_known = are_known(moments_us)
-    moments_us = np.where(is_known, moments_us, 0)
-    array = numbers(moments_us).cast(pa.timestamp("us"))
-    if not (moments_us % 1_000_000).any():
-        array = array.cast(pa.timestamp("s"))
-    texts = array.cast(TEXT)
-    return texts if is_known.all() else pc.if_else(flags(is_known), texts, pa.nulls(len(texts), TEXT))
+    """Write moments as 2026-11-15 10:00:00.123456; the fraction is left out where the whole array has none."""
+    return _texts(moments_us, is_iso=False)
 
 
 def iso_text(moments_us: NDArray[np.int64]) -> pa.Array:
-    """2026-11-15T10:00:00.123456Z"""
-    return join(with_byte(utc_text(moments_us), _DATE_CHARACTERS, "T"), "Z")
+    """Write moments as 2026-11-15T10:00:00.123456Z, the fraction as in `utc_text`."""
+    return _texts(moments_us, is_iso=True)
+
+
+def _texts(moments_us: NDArray[np.int64], *, is_iso: bool) -> pa.Array:
+    is_known = are_known(moments_us)
+    moments_us = np.where(is_known, moments_us, 0)
+    digits = 6 if (moments_us % 1_000_000).any() else 0
+    out, bounds = np.empty(moments_us.size * kernels.LONGEST_MOMENT, np.uint8), np.empty(is_known.size + 1, np.int64)
+    used = kernels.write_moments(moments_us, digits, is_iso, bounds, out)
+    valid = None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+    return pa.Array.from_buffers(TEXT, is_known.size, [valid, pa.py_buffer(bounds), pa.py_buffer(out[:used])])

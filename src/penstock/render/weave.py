@@ -6,13 +6,14 @@ after a change need no arrays of their own, and nothing is copied but into the l
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.render import kernels
-from penstock.render.text import bytes_of, of_bytes, validity
+from penstock.render import line_kernels as kernels
+from penstock.render.text import bytes_of, of_bytes, of_list, validity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,31 +38,45 @@ class Chosen:
 
 
 Line = Sequence[str | Chosen]
+_ROOM = 96  # bytes after the last mark: kernels copy short texts in chunks
 
 
-def sizes_of(line: Line, count: int) -> NDArray[np.int64]:
-    """Bytes of each of `count` lines."""
-    sizes = np.full(count, sum(len(piece.encode()) for piece in line if isinstance(piece, str)), np.int64)
-    for piece in line:
-        if isinstance(piece, Chosen):
-            column = piece.column
-            around = len(column.before.encode()) + len(column.after.encode())
-            _, bounds = bytes_of(column.texts)
-            valid = validity(column.texts)
-            kernels.add_sizes(bounds, valid, around, len(column.null.encode()), piece.rows, sizes)
-    return sizes
+class Layout:
+    """The pieces of `count` lines in the form that kernels read.
 
+    layout = Layout(["id=", ids.at(rows)], rows.size)
+    layout.write(places, out)  # line i takes layout.sizes[i] bytes from places[i] on
+    """
 
-def fill(line: Line, cursor: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-    """Write each line into `out` from its place in `cursor` on, which moves to its end."""
-    chosen, tail = _merged(line)
-    for piece in chosen:
+    def __init__(self, line: Line, count: int) -> None:
+        chosen, tail = _merged(line)
+        if tail:  # there is no column at all
+            chosen = [Written(of_list([tail])).at(np.zeros(count, np.int64))]
+        if any(piece.rows.size != count for piece in chosen):
+            raise ValueError(f"a piece of {count} lines says for another number of lines which rows they take")
+        self._alive: list[Any] = []
+        self._marks = bytearray()
+        self._pieces = np.array([self._piece(piece) for piece in chosen], np.int64).reshape(-1, kernels.CELLS)
+        self._marks += bytes(_ROOM)
+        self.sizes = np.zeros(count, np.int64)
+        kernels.measure_lines(self._pieces, self.sizes)
+
+    def write(self, places: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
+        """Write each line into `out` from its place on."""
+        kernels.write_lines(self._pieces, np.frombuffer(self._marks, np.uint8), places, self.sizes, out)
+
+    def _piece(self, piece: Chosen) -> list[int]:
         column = piece.column
-        data, bounds = bytes_of(column.texts)
-        marks = _raw(column.before), _raw(column.after), _raw(column.null)
-        kernels.put_texts(data, bounds, validity(column.texts), *marks, piece.rows, cursor, out)
-    if tail:
-        kernels.put_constant(_raw(tail), cursor, out)
+        (data, bounds), valid = bytes_of(column.texts), validity(column.texts)
+        arrays = [data, bounds, valid, np.ascontiguousarray(piece.rows, np.int64)]
+        self._alive += arrays
+        texts, ends, are_valid, rows = (array.ctypes.data for array in arrays)
+        cells = [texts, data.size, ends, bounds.size - 1, are_valid, valid.size, rows]
+        for mark in (column.before, column.after, column.null):
+            raw = mark.encode()
+            cells += [len(self._marks), len(raw)]
+            self._marks += raw
+        return cells
 
 
 def _merged(line: Line) -> tuple[list[Chosen], str]:
@@ -85,11 +100,16 @@ def _merged(line: Line) -> tuple[list[Chosen], str]:
 
 def weave(line: Line, count: int) -> pa.Array:
     """`count` lines, as an array."""
-    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes_of(line, count))])
+    layout = Layout(line, count)
+    bounds = bounds_of(layout.sizes)
     out = np.empty(int(bounds[-1]), np.uint8)
-    fill(line, bounds[:-1].copy(), out)
+    layout.write(bounds[:-1], out)
     return of_bytes(bounds, out)
 
 
-def _raw(text: str) -> NDArray[np.uint8]:
-    return np.frombuffer(text.encode(), np.uint8)
+def bounds_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where texts of these sizes begin when they lie side by side, and where the last one ends."""
+    bounds = np.empty(sizes.size + 1, np.int64)
+    bounds[0] = 0
+    np.cumsum(sizes, out=bounds[1:])
+    return bounds

@@ -1,8 +1,8 @@
-"""ALTER TABLE on the model.
+"""Applies ALTER TABLE to the model.
 
 As in the servers, the clauses are not applied one after the other. Columns first: the old ones, without those dropped,
-changed ones in their place; then, in the order of the text, those that are new or are given another place. FIRST and
-AFTER go by the new names. Then indexes: the old ones by the old names of their columns, then the new ones.
+changed ones where they were; then, in the order of the text, those that are new or are moved. FIRST and AFTER use the
+new names. Then indexes: the old ones by the old names of their columns, then the new ones.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from penstock.schema.ddl.clause import (
     AddPeriod,
     ChangeColumn,
     Clause,
+    ColumnPosition,
     ConvertCharset,
     DropColumn,
     DropKey,
     DropPeriod,
     PartitionToTable,
-    Place,
     RenameColumn,
     RenameKey,
     RenameTo,
@@ -33,11 +33,11 @@ from penstock.schema.ddl.clause import (
 )
 from penstock.schema.ddl.column import NO_CHARSET, ColumnSpec
 from penstock.schema.ddl.key import KeyKind
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 from penstock.schema.indexing import with_keys
 from penstock.schema.key_length import POINT_BYTES, carried_prefix, key_limit, label_prefix
 from penstock.schema.resolve import converted, redefined, resolve
-from penstock.schema.shape import Field, Index, Part, Table, blob_bytes, fold
+from penstock.schema.shape import Field, Index, IndexPart, Table, blob_bytes, fold
 
 _PARTIAL = {"char", "varchar", "binary", "varbinary", "tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob",
             "mediumblob", "longblob"}  # fmt: skip
@@ -52,8 +52,8 @@ class _Slot:
     spec: ColumnSpec | None = None
 
 
-def altered(table: Table, clauses: Sequence[Clause], dialect: Dialect, database_collation: str) -> Table:
-    """The table after all clauses; with none, it is as it was."""
+def altered(table: Table, clauses: Sequence[Clause], dialect: SqlDialect, database_collation: str) -> Table:
+    """Return the table after all clauses."""
     clauses = [clause for clause in clauses if _counts(clause, table)]
     if not clauses:
         return table
@@ -72,14 +72,15 @@ def altered(table: Table, clauses: Sequence[Clause], dialect: Dialect, database_
     return finished(replace(table, fields=fields, indexes=indexes), dialect)
 
 
-def _converted(slot: _Slot, collation: str, dialect: Dialect) -> Field:
+def _converted(slot: _Slot, collation: str, dialect: SqlDialect) -> Field:
     if slot.spec is None:
         return converted(slot.field, collation, dialect)
     return redefined(slot.spec, slot.old, collation, dialect)
 
 
 def _counts(clause: Clause, table: Table) -> bool:
-    """Not other names of the table, nor what IF EXISTS and IF NOT EXISTS take back."""
+    """Return whether a clause changes the table: renames of the table do not, nor what IF EXISTS and IF NOT EXISTS
+    cancel."""
     match clause:
         case RenameTo() | PartitionToTable() | TableToPartition():
             return False
@@ -96,7 +97,7 @@ def _counts(clause: Clause, table: Table) -> bool:
             return True
 
 
-def _with_options(table: Table, clauses: Sequence[Clause], dialect: Dialect, above: str) -> Table:
+def _with_options(table: Table, clauses: Sequence[Clause], dialect: SqlDialect, above: str) -> Table:
     # MariaDB gives the columns one charset and the table the other when a statement has both.
     is_set = any(isinstance(clause, SetOptions) and clause.options.charset != NO_CHARSET for clause in clauses)
     for clause in clauses:
@@ -121,7 +122,7 @@ def _with_options(table: Table, clauses: Sequence[Clause], dialect: Dialect, abo
     return table
 
 
-def _fields(table: Table, clauses: Sequence[Clause], dialect: Dialect) -> list[_Slot]:
+def _fields(table: Table, clauses: Sequence[Clause], dialect: SqlDialect) -> list[_Slot]:
     changes = {fold(clause.old): clause for clause in clauses if isinstance(clause, ChangeColumn | RenameColumn)}
     dropped = {fold(clause.name) for clause in clauses if isinstance(clause, DropColumn)}
     shown = {fold(clause.name): clause.is_visible for clause in clauses if isinstance(clause, ShowColumn)}
@@ -139,7 +140,7 @@ def _fields(table: Table, clauses: Sequence[Clause], dialect: Dialect) -> list[_
         visible = shown.get(fold(field.name), field.is_visible)
         name = change.new if change else field.name
         slots.append(_Slot(replace(field, name=name, is_visible=visible), field))
-    _place_columns(slots, table, clauses, dialect)
+    _insert_columns(slots, table, clauses, dialect)
     names = [fold(slot.field.name) for slot in slots]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SchemaError(f"there is a column {twice} already")
@@ -148,32 +149,32 @@ def _fields(table: Table, clauses: Sequence[Clause], dialect: Dialect) -> list[_
     return slots
 
 
-def _place_columns(slots: list[_Slot], table: Table, clauses: Sequence[Clause], dialect: Dialect) -> None:
-    """Those that are new, and those that have another place now."""
+def _insert_columns(slots: list[_Slot], table: Table, clauses: Sequence[Clause], dialect: SqlDialect) -> None:
+    """Insert the new columns and move those that are given another position."""
     for clause in clauses:
         match clause:
             case AddColumn(column, _, True) if any(fold(slot.field.name) == fold(column.name) for slot in slots):
                 pass
-            case AddColumn(column, place, _):
-                _insert(slots, _Slot(resolve(column, table.collation, dialect), spec=column), place)
-            case ChangeColumn(old, _, Place() as place, _):
+            case AddColumn(column, position, _):
+                _insert(slots, _Slot(resolve(column, table.collation, dialect), spec=column), position)
+            case ChangeColumn(old, _, ColumnPosition() as position, _):
                 moved = next(slot for slot in slots if slot.old and fold(slot.old.name) == fold(old))
                 slots.remove(moved)
-                _insert(slots, moved, place)
+                _insert(slots, moved, position)
             case _:
                 pass
 
 
-def _insert(slots: list[_Slot], slot: _Slot, place: Place | None) -> None:
-    if place is None:
+def _insert(slots: list[_Slot], slot: _Slot, position: ColumnPosition | None) -> None:
+    if position is None:
         slots.append(slot)
-    elif not place.after:
+    elif not position.after:
         slots.insert(0, slot)
     else:
-        wanted = fold(place.after)
+        wanted = fold(position.after)
         at = next((i for i, each in enumerate(slots) if fold(each.field.name) == wanted), None)
         if at is None:
-            raise SchemaError(f"there is no column {place.after} to come after")
+            raise SchemaError(f"there is no column {position.after} to come after")
         slots.insert(at + 1, slot)
 
 
@@ -187,7 +188,7 @@ def _kept_indexes(table: Table, slots: Sequence[_Slot], clauses: Sequence[Clause
     for index in sorted(table.indexes, key=lambda index: _rank(index, table)):
         if fold(index.name) in dropped:
             continue
-        parts: list[Part] = []
+        parts: list[IndexPart] = []
         for part in index.parts:
             slot, before = by_old.get(fold(part.column)), table.field(part.column)
             if slot and before:
@@ -201,7 +202,7 @@ def _kept_indexes(table: Table, slots: Sequence[_Slot], clauses: Sequence[Clause
 
 
 def _rank(index: Index, table: Table) -> tuple[bool, ...]:
-    """As servers order the indexes of a table that is there. Only their hidden columns tell."""
+    """Return the key by which servers order the indexes of an existing table; only their hidden columns show it."""
     if index.kind is KeyKind.PRIMARY:
         return ()
     fields = [table.field(part.column) for part in index.parts]
@@ -226,19 +227,19 @@ def _dropped_keys(table: Table, clauses: Sequence[Clause]) -> set[str]:
     return dropped
 
 
-def _kept_part(part: Part, slot: _Slot, before: Field, kind: KeyKind, is_mariadb: bool) -> Part:
-    """A prefix stays as long as the column is longer."""
+def _kept_part(part: IndexPart, slot: _Slot, before: Field, kind: KeyKind, is_mariadb: bool) -> IndexPart:
+    """Return a part of an index after its column changed; a prefix stays as long as the column is longer."""
     field, prefix = slot.field, part.prefix
     if slot.old is None:
         prefix = carried_prefix(part, before)
     elif before.type.labels and slot.spec and not is_mariadb:
         prefix = label_prefix(before)
     if field.type.kind == "point" and kind is not KeyKind.SPATIAL:
-        return Part(field.name, POINT_BYTES)
+        return IndexPart(field.name, POINT_BYTES)
     is_whole = not prefix or kind in (KeyKind.SPATIAL, KeyKind.FULLTEXT)
     if is_whole or not (field.is_geometry or field.type.kind in _PARTIAL):
-        return Part(field.name)
+        return IndexPart(field.name)
     if field.is_geometry:
-        return Part(field.name, prefix)
+        return IndexPart(field.name, prefix)
     is_longer = 256 ** blob_bytes(field.type.kind) > prefix if field.is_blob else field.type.length > prefix
-    return Part(field.name, prefix if is_longer else 0)
+    return IndexPart(field.name, prefix if is_longer else 0)

@@ -1,10 +1,10 @@
 """All databases and tables of a server, as the DDL of its log leaves them.
 
-A catalogue never changes: `apply` gives the next one, which shares with the first what the statement did not touch, so
-that one can be kept for every place of the log. It trusts the log: a statement that a server has run is not checked
-again. What the catalogue does not know it does not guess: an unknown clause, table or database is an error that carries
-the statement. Only dropping or truncating what is not there is nothing. `follow` goes on after such an error: the
-tables that the statement names are then unknown until they are dropped or made anew.
+A catalogue is immutable: `apply` returns the next one, which shares with the first what the statement did not touch, so
+that one can be held for every position of the log. It trusts the log: a statement that a server has run is not checked
+again. It does not guess: an unknown clause, table or database is an error that carries the statement. Only dropping or
+truncating what does not exist is ignored. `follow` continues after such an error: the tables that the statement names
+are then unknown until they are dropped or created again.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,11 +30,11 @@ from penstock.schema.ddl.statement import (
     RenameTables,
     TruncateTable,
 )
-from penstock.schema.dialect import Dialect, Server, Session
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlSession
 from penstock.schema.shape import Table, fold
 from penstock.schema.shared_map import SharedMap
 
-_SERVER, _SESSION = Server(), Session()
+_SERVER, _SESSION = ServerProfile(), SqlSession()
 _PARTLY_DONE = {StatementKind.CREATE_TABLE, StatementKind.DROP_TABLE, StatementKind.DROP_VIEW}
 
 
@@ -72,49 +72,47 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    server: Server = _SERVER
+    server: ServerProfile = _SERVER
     databases: SharedMap[Database] = field(default_factory=SharedMap[Database])  # by folded name
     temporary: frozenset[tuple[int, TableName]] = frozenset()  # thread, table: they hide others
 
-    def apply(self, text: str, database: str = "", session: Session = _SESSION) -> Applied:
+    def apply(self, text: str, database: str = "", session: SqlSession = _SESSION) -> Applied:
         """Run a statement in `database`. Raises DdlError, a SchemaError."""
-        dialect = Dialect(self.server, session)
+        dialect = SqlDialect(self.server, session)
         kind = kind_of(text, dialect)
         if not kind.changes_tables or (session.error and kind not in _PARTLY_DONE):
             return Applied(self, kind)
         statement = parse(text, kind, dialect, database)
         try:
-            return _Change(self, dialect, kind).run(statement)
+            return _StatementRun(self, dialect, kind).run(statement)
         except DdlError:
             raise
         except SchemaError as error:
             raise DdlError(f"{error}", text) from None
 
-    def follow(self, text: str, database: str = "", session: Session = _SESSION) -> Applied:
-        """As `apply`, but what is not understood stops only the tables that it names.
-
-        Raises DdlError where it names none.
-        """
+    def follow(self, text: str, database: str = "", session: SqlSession = _SESSION) -> Applied:
+        """Apply a statement as `apply` does, but what is not understood stops only the tables that it names. Raises
+        DdlError where it names none."""
         try:
             return self.apply(text, database, session)
         except DdlError as error:
-            dialect = Dialect(self.server, session)
+            dialect = SqlDialect(self.server, session)
             kind = kind_of(text, dialect)
             names = named_tables(text, kind, dialect, database)
             if not names:
                 raise
-            return _Change(self, dialect, kind).give_up(names, error)
+            return _StatementRun(self, dialect, kind).give_up(names, error)
 
     def database(self, name: str) -> Database | None:
         return self.databases.get(self._key(name))
 
     def find(self, name: TableName) -> Table | None:
-        """With all that DDL knows of it; None when there is no such table."""
+        """Return a table with all that DDL says of it; None when it does not exist."""
         database = self.database(name.schema)
         return database.tables.get(self._key(name.table)) if database else None
 
     def known(self, name: TableName) -> Table:
-        """As `find`, but raises SchemaError where there is none, or it is not known what it looks like."""
+        """Return a table as `find` does, but raise SchemaError when it does not exist, or its schema is not known."""
         found = self.find(name)
         if found is None:
             database = self.database(name.schema)
@@ -126,7 +124,7 @@ class Catalogue:
         return self.known(name).schema
 
     def without_table(self, name: TableName, statement: str) -> "Catalogue":
-        """From now on it is not known what the table looks like, because of this statement."""
+        """Return a catalogue in which the schema of this table is not known, because of this statement."""
         database, key = self.database(name.schema), self._key(name.table)
         if database is None:
             return self
@@ -135,7 +133,7 @@ class Catalogue:
         return replace(self, databases=self.databases.with_item(self._key(name.schema), made))
 
     def without_database(self, name: str) -> "Catalogue":
-        """Nothing is known of it."""
+        """Return a catalogue in which nothing is known of a database."""
         return replace(self, databases=self.databases.without(self._key(name)))
 
     def tables(self) -> list[TableName]:
@@ -145,10 +143,10 @@ class Catalogue:
         return fold(name) if self.server.lower_case_table_names else name
 
 
-class _Change:
-    """One statement at work: the databases as they become, and what was done."""
+class _StatementRun:
+    """One statement being applied: the databases as they become, and what was done."""
 
-    def __init__(self, catalogue: Catalogue, dialect: Dialect, kind: StatementKind) -> None:
+    def __init__(self, catalogue: Catalogue, dialect: SqlDialect, kind: StatementKind) -> None:
         self._before = catalogue
         self._databases = catalogue.databases
         self._temporary = catalogue.temporary
@@ -301,7 +299,7 @@ class _Change:
         return fold(name) if self._server.lower_case_table_names == 1 else name
 
     def _stored(self, name: TableName) -> TableName:
-        """As the server keeps it."""
+        """Return a name as the server stores it."""
         return TableName(self._stored_name(name.schema), self._stored_name(name.table))
 
     def _database(self, name: str) -> Database:
@@ -336,7 +334,7 @@ class _Change:
         self._keep(replace(database, tables=tables))
 
     def _forget(self, name: TableName) -> None:
-        """That it is unknown."""
+        """Clear the mark that a table is unknown."""
         if self._since(name):
             database = self._database(name.schema)
             self._keep(replace(database, unknown=database.unknown.without(self._key(name.table))))

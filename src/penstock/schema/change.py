@@ -5,9 +5,9 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from penstock.model import Position
-from penstock.schema.dialect import Session, SqlMode
+from penstock.schema.dialect import SqlMode, SqlSession
 
-_SESSION = Session()
+_SESSION = SqlSession()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +17,12 @@ class Change:
     position: Position
     text: str
     database: str = ""
-    session: Session = _SESSION
+    session: SqlSession = _SESSION
     server_id: int = 0
 
 
 def change_to_plain(change: Change) -> list[Any]:
-    """`[epoch, file, offset, time, server id, database, text, [what the session says, …]]`."""
+    """Return a change as plain data: `[epoch, file, offset, time, server id, database, text, [session values, …]]`."""
     at, session = change.position, change.session
     facts = [int(session.sql_mode), *astuple(session)[1:]]
     return [at.epoch, at.file, at.offset, at.timestamp, change.server_id, change.database, change.text, facts]
@@ -31,5 +31,5 @@ def change_to_plain(change: Change) -> list[Any]:
 def change_from_plain(row: Sequence[Any]) -> Change:
     epoch, file, offset, timestamp, server_id, database, text, facts = row
     mode, *others = facts
-    session = Session(SqlMode(mode), *others)
+    session = SqlSession(SqlMode(mode), *others)
     return Change(Position(file, offset, timestamp, epoch), text, database, session, server_id)

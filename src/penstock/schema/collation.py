@@ -6,7 +6,7 @@ A charset is called as in the log: utf8mb3, also where the server or the stateme
 from penstock.binlog.values.charset import TABLES, TEXT, UNITS
 from penstock.errors import SchemaError
 from penstock.schema.ddl.column import CharsetSpec
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 
 _GENERAL = "general_ci"
 _USUAL = {
@@ -20,7 +20,8 @@ _UCA_1400 = {"utf8mb3", "utf8mb4", "ucs2", "utf16", "utf32"}
 
 
 def charset_of_collation(collation: str) -> str:
-    """Empty for MariaDB's collations that go with several charsets (uca1400_ai_ci)."""
+    """Return the charset of a collation; empty for MariaDB's collations that go with several charsets
+    (uca1400_ai_ci)."""
     charset = collation.partition("_")[0]
     if charset == "utf8":
         return "utf8mb3"
@@ -28,11 +29,11 @@ def charset_of_collation(collation: str) -> str:
 
 
 def widest(charset: str) -> int:
-    """The most bytes that a character has."""
+    """Return the most bytes that a character has."""
     return 2 if charset == "ucs2" else 4 if charset in UNITS else _WIDEST[charset]
 
 
-def default_collation(charset: str, dialect: Dialect) -> str:
+def default_collation(charset: str, dialect: SqlDialect) -> str:
     server, session = dialect.server, dialect.session
     for name, collation in server.default_collations:
         if name == charset:
@@ -45,7 +46,8 @@ def default_collation(charset: str, dialect: Dialect) -> str:
 
 
 def built_in_collation(charset: str) -> str:
-    """The default of a charset in servers before MySQL 8.0 and MariaDB 11.5, and where nothing is configured."""
+    """Return the default collation of a charset in servers before MySQL 8.0 and MariaDB 11.5, and where nothing is
+    configured."""
     return "binary" if charset == "binary" else f"{charset}_{_USUAL.get(charset, _GENERAL)}"
 
 
@@ -53,7 +55,7 @@ def bin_collation(charset: str) -> str:
     return "binary" if charset == "binary" else f"{charset}_bin"
 
 
-def named_charset(name: str, dialect: Dialect) -> str:
+def named_charset(name: str, dialect: SqlDialect) -> str:
     if name == "utf8":
         return "utf8mb3" if dialect.server.utf8_is_utf8mb3 else "utf8mb4"
     if name not in TEXT and name != "binary":
@@ -61,8 +63,8 @@ def named_charset(name: str, dialect: Dialect) -> str:
     return name
 
 
-def named_collation(name: str, charset: str, dialect: Dialect) -> str:
-    """The full name of a collation, which may leave the charset to where it stands."""
+def named_collation(name: str, charset: str, dialect: SqlDialect) -> str:
+    """Return the full name of a collation, which may take its charset from the context."""
     if name == "default":
         return default_collation(charset, dialect)
     if charset_of_collation(name):
@@ -72,8 +74,9 @@ def named_collation(name: str, charset: str, dialect: Dialect) -> str:
     return f"{charset}_{name}"
 
 
-def chosen(spec: CharsetSpec, default: str, dialect: Dialect, above: str = "") -> str:
-    """The collation that a spec asks for, where `default` counts without one; `above` is what DEFAULT stands for."""
+def chosen(spec: CharsetSpec, default: str, dialect: SqlDialect, above: str = "") -> str:
+    """Return the collation that a spec asks for, with `default` where it asks for none; `above` is what DEFAULT stands
+    for."""
     if spec.charset == "default":
         base = above or default
         if dialect.server.is_mariadb:  # which takes the charset only, and what is built in whatever is configured

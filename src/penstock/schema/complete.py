@@ -1,8 +1,8 @@
 """A TABLE_MAP body without full metadata → the same with it, from what the schema history knows of the table.
 
-What the body says stays as it is; what it lacks is written as a server with `binlog_row_metadata=FULL` does. So whoever
-decodes rows later needs nothing but the body. A body that does not fit the history's table is an error: the rows are of
-another version of it, and which one nobody can tell.
+What the body says stays as it is; what it lacks is written as a server with `binlog_row_metadata=FULL` does. So rows
+can be decoded later with the body alone. A body that does not fit the history's table is an error: the rows are of
+another version of it, and it is not known which.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,8 +37,8 @@ def completed_body(
 ) -> bytes:
     """Return the body with what the table has beyond it. Raises SchemaError where the two do not fit.
 
-    The charset of the columns that are `unsure` is the log's, or nobody's. `with_declared` adds the types that no
-    server writes, in a field that only this package reads: which BINARY columns of MariaDB are UUID, INET4 or INET6.
+    The charset of the columns that are `unsure` is the log's, or unknown. `with_declared` adds the types that no server
+    writes, in a field that only this package reads: which BINARY columns of MariaDB are UUID, INET4 or INET6.
     """
     logged = parse_table_map(body, server_version)
     found = difference(logged, table.schema, unsure)
@@ -124,7 +124,8 @@ def _with_charsets(table: Table, logged: TableSchema, unsure: frozenset[str]) ->
 def _fields(
     table: Table, server_version: str, there: frozenset[int], unsure: frozenset[str]
 ) -> Iterator[tuple[MapField, bytes]]:
-    """Of those whose form depends on others that are there, only what goes with these."""
+    """Yield the fields that the body lacks; of those whose form depends on existing fields, only what goes with
+    these."""
     columns, fields = table.schema.columns, table.fields
     signed = [column for column in columns if column.type in types_with_sign(server_version)]
     yield MapField.SIGNEDNESS, _bits(column.unsigned or column.type is WireType.YEAR for column in signed)
@@ -153,23 +154,24 @@ def _key(table: Table) -> Iterator[tuple[MapField, bytes]]:
     index = table.index("PRIMARY") or next((each for each in table.indexes if _is_key(each, table)), None)
     if index is None:
         return
-    places = {field.name: i for i, field in enumerate(table.fields)}
-    parts = [(places[part.column], part.prefix) for part in index.parts]
+    numbers = {field.name: i for i, field in enumerate(table.fields)}
+    parts = [(numbers[part.column], part.prefix) for part in index.parts]
     if any(prefix for _, prefix in parts):
         yield MapField.KEY_WITH_PREFIX, b"".join(_packed(number) for part in parts for number in part)
     else:
-        yield MapField.KEY, b"".join(_packed(place) for place, _ in parts)
+        yield MapField.KEY, b"".join(_packed(number) for number, _ in parts)
 
 
 def _is_key(index: Index, table: Table) -> bool:
-    """Without a primary key servers take the first unique one of whole columns that are never null."""
+    """Return whether an index is the key of the table: without a primary key servers take the first unique one of whole
+    columns that are never null."""
     fields = [table.field(part.column) for part in index.parts if part.column and not part.prefix]
     is_whole = len(fields) == len(index.parts) and not index.is_hash
     return index.kind is KeyKind.UNIQUE and is_whole and all(field and not field.is_nullable for field in fields)
 
 
 def _labels(column: Column, field: Field) -> bytes:
-    """Where they cannot be told there are none, and the values stay numbers."""
+    """Return the labels of a column; none where they cannot be told, so that the values stay numbers."""
     labels = [label for label in field.type.labels if isinstance(label, bytes)] if are_exact_labels(column) else []
     return _packed(len(labels)) + b"".join(map(_text, labels))
 
@@ -184,7 +186,7 @@ def _collation(column: Column) -> bytes:
 
 
 def _bits(flags: Iterable[bool]) -> bytes:
-    """The first has the highest bit."""
+    """Pack flags into bytes; the first flag is the highest bit."""
     found: Sequence[bool] = list(flags)
     raw = bytearray((len(found) + 7) // 8)
     for i, flag in enumerate(found):
@@ -197,7 +199,7 @@ def _text(raw: bytes) -> bytes:
 
 
 def _packed(number: int) -> bytes:
-    """Length-encoded integer."""
+    """Return a number as a length-encoded integer."""
     if number < 251:
         return bytes([number])
     if number < 1 << 16:

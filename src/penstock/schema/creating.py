@@ -5,7 +5,7 @@ from dataclasses import replace
 from penstock.schema.collation import chosen
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.data_type import DataType
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 from penstock.schema.indexing import with_keys
 from penstock.schema.key_length import hash_fields, hashed, key_limit
 from penstock.schema.resolve import resolve
@@ -19,8 +19,8 @@ HIDDEN = (
 """The columns that MariaDB's WITH SYSTEM VERSIONING implies: last in the rows, and in no catalogue."""
 
 
-def created(statement: CreateTable, dialect: Dialect, database_collation: str) -> Table:
-    """A table that is not LIKE another."""
+def created(statement: CreateTable, dialect: SqlDialect, database_collation: str) -> Table:
+    """Return the table that a CREATE TABLE without LIKE creates."""
     options = statement.options
     collation = chosen(options.charset, database_collation, dialect)
     fields = tuple(resolve(column, collation, dialect) for column in statement.columns)
@@ -46,8 +46,9 @@ def created(statement: CreateTable, dialect: Dialect, database_collation: str) -
     return finished(table, dialect)
 
 
-def finished(table: Table, dialect: Dialect) -> Table:
-    """What keys make of columns: those of the primary key and of periods are never null, and hashes have a column."""
+def finished(table: Table, dialect: SqlDialect) -> Table:
+    """Return the table with what its keys do to its columns: those of the primary key and of periods are never null,
+    and hashes get a column."""
     primary = table.index("PRIMARY")
     names = {fold(part.column) for part in primary.parts} if primary else set[str]()
     names |= {fold(column) for _, start, end in table.periods for column in (start, end)}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from penstock.model import Column, TableSchema, WireType
 from penstock.schema.collation import widest
 from penstock.schema.ddl.data_type import WIDTHS, DataType
-from penstock.schema.dialect import Server
+from penstock.schema.dialect import ServerProfile
 from penstock.schema.label import shown_label
 from penstock.schema.shape import Field, Table
 
@@ -29,19 +29,19 @@ _SHORT_COLLECTION = 80000  # in MySQL, from there on
 
 
 def declared_types(table: TableSchema, server_version: str) -> tuple[str, ...]:
-    """As far as the log tells."""
+    """Return the types of the columns as far as the log tells them."""
     return _types_of(table.columns, server_version)
 
 
 @lru_cache(maxsize=4_096)
 def _types_of(columns: tuple[Column, ...], server_version: str) -> tuple[str, ...]:
-    """Of tables that differ in their names only, all the same."""
-    server = Server.of(server_version)
+    """Return the types of columns; tables that differ only in their names share the result."""
+    server = ServerProfile.of(server_version)
     return tuple(_text(_type_of(column), column.labels, server) for column in columns)
 
 
-def declared_by(table: Table, server: Server) -> tuple[str, ...]:
-    """As the table was made."""
+def declared_by(table: Table, server: ServerProfile) -> tuple[str, ...]:
+    """Return the types of the columns as the table was created."""
     return tuple(_text(field.type, _labels(field), server) for field in table.fields)
 
 
@@ -49,7 +49,7 @@ def _labels(field: Field) -> tuple[str, ...]:
     return tuple(shown_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes))
 
 
-def _text(type_: DataType, labels: tuple[str, ...], server: Server) -> str:  # noqa: PLR0911 - one per kind of type
+def _text(type_: DataType, labels: tuple[str, ...], server: ServerProfile) -> str:  # noqa: PLR0911 - one per kind of type
     kind = type_.kind
     signs = " unsigned" * type_.is_unsigned + " zerofill" * type_.is_zerofill
     if kind in WIDTHS:
@@ -71,7 +71,7 @@ def _text(type_: DataType, labels: tuple[str, ...], server: Server) -> str:  # n
 
 
 def _type_of(column: Column) -> DataType:  # noqa: PLR0911 - one per kind of type
-    """Of what the log says of it."""
+    """Return the type of a column as the log has it."""
     kind = column.type
     if column.declared:
         return DataType(column.declared, length=column.dimension or column.size // 4)

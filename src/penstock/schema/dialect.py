@@ -27,7 +27,7 @@ STRICT = SqlMode.STRICT_TRANS_TABLES | SqlMode.STRICT_ALL_TABLES
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerProfile:
     """`version` as one number, as in versioned comments: 50722, 101106."""
 
     is_mariadb: bool = False
@@ -37,25 +37,25 @@ class Server:
     default_collations: tuple[tuple[str, str], ...] = ()  # charset, collation: where a server has other than its usual
 
     @classmethod
-    def of(cls, version: str, lower_case_table_names: int = 0) -> "Server":
-        """From what VERSION() says."""
+    def of(cls, version: str, lower_case_table_names: int = 0) -> "ServerProfile":
+        """Return the server of a text that VERSION() returns."""
         found = _VERSION.match(version)
         major, minor, patch = (int(part or 0) for part in found.groups()) if found else (8, 0, 0)
         return cls("MariaDB" in version, major * 10000 + minor * 100 + patch, lower_case_table_names)
 
     @property
     def has_explicit_timestamps(self) -> bool:
-        """Of sessions that do not say."""
+        """Return the default of explicit_defaults_for_timestamp, for sessions that do not say."""
         return self.version >= (101000 if self.is_mariadb else 80002)
 
     @property
     def has_widths(self) -> bool:
-        """Whether it shows how wide numbers are shown, as in int(11)."""
+        """Return whether the server shows display widths of numbers, as in int(11)."""
         return self.is_mariadb or self.version < 80019
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SqlSession:
     sql_mode: SqlMode = SqlMode.STRICT_TRANS_TABLES
     explicit_timestamps: bool | None = None  # None: as the server's release has it
     collation_server: str = ""
@@ -69,11 +69,11 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """Both, for who reads or applies one statement."""
+class SqlDialect:
+    """The server and the session that a statement is read or applied with."""
 
-    server: Server = Server()
-    session: Session = Session()
+    server: ServerProfile = ServerProfile()
+    session: SqlSession = SqlSession()
 
     @property
     def explicit_timestamps(self) -> bool:

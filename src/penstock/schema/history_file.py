@@ -1,8 +1,8 @@
 """One file of a schema history: a catalogue, and the changes after it.
 
-Lines of `checksum`, a space, and JSON; a checksum is of its line and of all before it, in 8 hex digits. The first line
-says where the file begins, the second holds the catalogue there, and every further one is a change. The file comes into
-being with the first two; then it only grows. A line without an end is what a crash left of a change that nobody has
+Lines of `checksum`, a space, and JSON; a checksum covers its line and all before it, in 8 hex digits. The first line
+says where the file begins, the second holds the catalogue there, and every further one is a change. The file is created
+with the first two lines; then it only grows. A line without an end is what a crash left of a change that nothing has
 relied on. Any other line that does not fit its checksum is damage.
 """
 
@@ -29,7 +29,7 @@ _CHECKSUM_CHARS = 8
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What was cut off the end of a file."""
+    """The part that was cut off the end of a file."""
 
     path: Path
     offset: int
@@ -41,9 +41,9 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file says. `checksum` is of all of it up to `end`, `rest` what comes then."""
+    """The content of a file. `checksum` covers it up to `end`, `rest` is what comes after that."""
 
-    place: Position
+    position: Position
     catalogue: Catalogue
     changes: list[Change]
     checksum: int
@@ -51,9 +51,9 @@ class Content:
     rest: int
 
 
-def create(path: Path, place: Position, catalogue: Catalogue, previous: int) -> int:
-    """A new file, whole or not there; `previous` is the checksum of the file before it. Gives its own."""
-    head = {"format": _FORMAT, "position": place.to_json(), "previous": previous}
+def create(path: Path, position: Position, catalogue: Catalogue, previous: int) -> int:
+    """Create a file, completely or not at all; `previous` is the checksum of the file before it. Return its own."""
+    head = {"format": _FORMAT, "position": position.to_json(), "previous": previous}
     first, checksum = _line(head, 0)
     second, checksum = _line(to_plain(catalogue), checksum)
     replace_file(path, first + second)
@@ -61,7 +61,7 @@ def create(path: Path, place: Position, catalogue: Catalogue, previous: int) -> 
 
 
 def read(path: Path) -> Content:
-    """Raises SchemaError for a file that is damaged or not ours."""
+    """Read a file. Raises SchemaError for one that is damaged or was not written by this package."""
     raw = _bytes(path)
     values: list[Any] = []
     checksum, end = 0, 0
@@ -70,13 +70,13 @@ def read(path: Path) -> Content:
         checksum, end = line_checksum, line_end
     if len(values) < 2:
         raise _damage(path, end, "it has no catalogue")
-    place, _ = _head(path, values[0])
+    position, _ = _head(path, values[0])
     changes = [change_from_plain(row) for row in values[2:]]
-    return Content(place, from_plain(values[1]), changes, checksum, end, len(raw) - end)
+    return Content(position, from_plain(values[1]), changes, checksum, end, len(raw) - end)
 
 
 def read_head(path: Path) -> tuple[Position, int]:
-    """Where the file begins, and the checksum of the one before it."""
+    """Return where the file begins, and the checksum of the previous file."""
     with path.open("rb") as file:
         for value, _, _ in _values(path, file.readline()):
             return _head(path, value)
@@ -97,7 +97,7 @@ def _head(path: Path, head: Any) -> tuple[Position, int]:
 
 
 def _values(path: Path, raw: bytes) -> Iterator[tuple[Any, int, int]]:
-    """Each line's value, its checksum and its end, up to a last line that is not whole."""
+    """Yield each line's value, its checksum and its end, up to a last line that is not complete."""
     checksum, at = 0, 0
     while at < len(raw):
         end = raw.find(b"\n", at) + 1
@@ -140,7 +140,8 @@ class Tail:
         self._is_torn = False
 
     def append(self, change: Change) -> None:
-        """On the disk when it returns. What an error leaves behind is cut off before the next one."""
+        """Append a change; it is on the disk when this returns. What an error leaves behind is cut off before the next
+        one."""
         line, checksum = _line(change_to_plain(change), self.checksum)
         try:
             if self._is_torn:

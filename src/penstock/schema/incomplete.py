@@ -1,6 +1,7 @@
-"""A mark beside a schema history: tables that it does not know were read at a place of the log that is still to come.
+"""A mark beside a schema history: tables that it does not know were read at a position of the log that is still to
+come.
 
-What was read is in memory only. Who finds the mark, after a crash, reads the tables again.
+What was read is in memory only. If the mark is found after a crash, the tables are read again.
 """
 
 from pathlib import Path
@@ -16,7 +17,7 @@ def is_incomplete(folder: Path) -> bool:
 
 
 def mark_incomplete(folder: Path, *, is_so: bool) -> None:
-    """Outlives the process."""
+    """Set or remove the mark; it outlives the process."""
     if is_so == is_incomplete(folder):
         return
     try:

@@ -1,7 +1,7 @@
-"""Keys as written → indexes as the server keeps them: names it invents, indexes it adds and leaves out.
+"""Keys as written → indexes as the server stores them: names it invents, indexes it adds and leaves out.
 
-Servers name a key after its first column, with _2, _3 … where that is taken. A foreign key brings an index of its own
-unless one begins with the same columns; that index goes as soon as there is such a one.
+Servers name a key after its first column, with _2, _3 … where that is taken. A foreign key adds an index unless one
+begins with the same columns; that index is dropped as soon as there is such a one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from penstock.errors import SchemaError
 from penstock.schema.ddl.key import KeyKind, KeySpec, PartSpec
-from penstock.schema.dialect import Server
+from penstock.schema.dialect import ServerProfile
 from penstock.schema.key_length import POINT_BYTES, shortened
-from penstock.schema.shape import Field, Index, Part, fold
+from penstock.schema.shape import Field, Index, IndexPart, fold
 
 _FUNCTIONAL = "functional_index"
 _STRINGS = {"char", "varchar", "binary", "varbinary"}
@@ -27,10 +27,10 @@ def with_keys(
     periods: Periods,
     row_end: str,
     limit: int,
-    server: Server,
+    server: ServerProfile,
 ) -> tuple[Index, ...]:
-    """The indexes of a table that had `indexes` and is given `keys`. Each unique one ends with `row_end`; in one, a
-    column has at most `limit` bytes."""
+    """Return the indexes of a table that had `indexes` and is given `keys`. Each unique one ends with `row_end`; in
+    one, a column has at most `limit` bytes."""
     candidates = list(indexes)
     for key in keys:
         parts = tuple(_parts(key, fields, periods))
@@ -42,22 +42,23 @@ def with_keys(
 
 
 def _as_spatial(index: Index, fields: Sequence[Field]) -> Index:
-    """From 8.0 on, MySQL has no other index of a geometry."""
+    """Return an index of a geometry as a spatial one: from 8.0 on, MySQL has no other."""
     names = {fold(part.column) for part in index.parts}
     if index.kind is not KeyKind.PLAIN or not any(field.is_geometry and fold(field.name) in names for field in fields):
         return index
-    return replace(index, kind=KeyKind.SPATIAL, parts=tuple(Part(part.column) for part in index.parts))
+    return replace(index, kind=KeyKind.SPATIAL, parts=tuple(IndexPart(part.column) for part in index.parts))
 
 
 def with_row_end(index: Index, row_end: str) -> Index:
-    """With system versioning, a key has many rows of which one counts now."""
+    """Return a key with the end of the row's period: with system versioning a key has many rows, of which one is
+    current."""
     is_unique = index.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
     if not row_end or not is_unique or any(part.column == row_end for part in index.parts):
         return index
-    return replace(index, parts=(*index.parts, Part(row_end)))
+    return replace(index, parts=(*index.parts, IndexPart(row_end)))
 
 
-def _parts(key: KeySpec, fields: Sequence[Field], periods: Periods) -> Iterable[Part]:
+def _parts(key: KeySpec, fields: Sequence[Field], periods: Periods) -> Iterable[IndexPart]:
     by_name = {fold(field.name): field for field in fields}
 
     def field_of(column: str) -> Field:
@@ -72,16 +73,17 @@ def _parts(key: KeySpec, fields: Sequence[Field], periods: Periods) -> Iterable[
             if period is None:
                 raise SchemaError(f"there is no period {spec.column} for a key")
             _, start, end = period
-            yield from (Part(field_of(end).name), Part(field_of(start).name))
+            yield from (IndexPart(field_of(end).name), IndexPart(field_of(start).name))
         elif spec.column:
             field = field_of(spec.column)
-            yield Part(field.name, _prefix(spec, field, key.kind))
+            yield IndexPart(field.name, _prefix(spec, field, key.kind))
         else:
-            yield Part("")
+            yield IndexPart("")
 
 
 def _prefix(spec: PartSpec, field: Field, kind: KeyKind) -> int:
-    """A prefix as long as the column is none. Of a POINT, servers index what a point takes."""
+    """Return the prefix of a key part; one as long as the column is none. Of a POINT, servers index what a point
+    takes."""
     if kind in (KeyKind.FULLTEXT, KeyKind.SPATIAL):
         return 0
     if field.type.kind == "point":
@@ -91,7 +93,8 @@ def _prefix(spec: PartSpec, field: Field, kind: KeyKind) -> int:
 
 
 def _needed(indexes: list[Index]) -> list[Index]:
-    """Without implied ones that another serves as well. Of two implied ones for the same columns the later stays."""
+    """Return the indexes without implied ones that another serves as well. Of two implied ones for the same columns the
+    later stays."""
     kept: list[Index] = []
     for index in indexes:
         other = next((other for other in kept if _serves(index, other) or _serves(other, index)), None)

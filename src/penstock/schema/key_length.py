@@ -12,7 +12,7 @@ from penstock.schema.collation import widest
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.label import shown_label
-from penstock.schema.shape import HASH_NAME, Field, Index, Part, blob_bytes, fold
+from penstock.schema.shape import HASH_NAME, Field, Index, IndexPart, blob_bytes, fold
 
 POINT_BYTES, _HASH_BYTES = 25, 8
 _LIMITS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
@@ -22,8 +22,8 @@ _SIZES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "f
 _HASH = DataType("bigint", is_unsigned=True)
 
 
-def part_bytes(part: Part, field: Field) -> int:
-    """0 where it is not known, or where the column is a BLOB that the part takes whole."""
+def part_bytes(part: IndexPart, field: Field) -> int:
+    """Return the bytes of a key part; 0 where it is not known, or where the part takes a whole BLOB."""
     kind = field.type.kind
     if part.prefix:
         return part.prefix * width(field)
@@ -34,7 +34,7 @@ def part_bytes(part: Part, field: Field) -> int:
     return _SIZES.get(kind, 0)
 
 
-def carried_prefix(part: Part, before: Field) -> int:
+def carried_prefix(part: IndexPart, before: Field) -> int:
     """The characters that a key keeps of a column when it becomes another one of the same name: servers take the bytes
     that it had in the key, even of a number, and of an ENUM whose longest label is longer than its number."""
     if part.prefix or before.is_blob:
@@ -45,7 +45,7 @@ def carried_prefix(part: Part, before: Field) -> int:
 
 
 def label_prefix(field: Field) -> int:
-    """The same, when MySQL changes an ENUM or SET into a text."""
+    """Return the prefix that a key keeps when MySQL changes an ENUM or SET into a text."""
     texts = [shown_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes)]
     is_enum = field.type.kind == "enum"
     shown = max(map(len, texts)) if is_enum else sum(map(len, texts)) + len(texts) - 1
@@ -54,7 +54,7 @@ def label_prefix(field: Field) -> int:
 
 
 def key_limit(engine: str, row_format: str) -> int:
-    """The most bytes of a column in a key; 0 for engines that are not known."""
+    """Return the most bytes of a column in a key; 0 for unknown engines."""
     is_old = engine == "innodb" and row_format in _OLD_FORMATS
     return _OLD_LIMIT if is_old else _LIMITS.get(engine, 0)
 
@@ -70,12 +70,13 @@ def shortened(index: Index, fields: Sequence[Field], limit: int) -> Index:
         if field and index.kind is KeyKind.PLAIN:
             parts[at] = _cut(part, field, limit)
         elif field and field.is_geometry and not part.prefix:
-            parts[at], is_hash = Part(part.column, _HASH_BYTES), True
+            parts[at], is_hash = IndexPart(part.column, _HASH_BYTES), True
     return replace(index, parts=tuple(parts), is_hash=is_hash)
 
 
 def hashed(index: Index, fields: Sequence[Field], limit: int) -> Index:
-    """Marked when MariaDB keeps it as a hash: it is too long, or the statement that made it says USING HASH."""
+    """Return the index, marked if MariaDB stores it as a hash: it is too long, or the statement that made it says USING
+    HASH."""
     if not limit or index.kind is not KeyKind.UNIQUE:
         return replace(index, is_hash=False) if index.is_hash else index
     by_name = {fold(field.name): field for field in fields}
@@ -84,7 +85,7 @@ def hashed(index: Index, fields: Sequence[Field], limit: int) -> Index:
 
 
 def hash_fields(indexes: Sequence[Index], fields: Sequence[Field]) -> tuple[Field, ...]:
-    """The hidden columns of unique indexes that MariaDB keeps as hashes."""
+    """Return the hidden columns of unique indexes that MariaDB stores as hashes."""
     by_name = {fold(field.name): field for field in fields}
     made: list[Field] = []
     names = (name for number in count(1) if fold(name := f"{HASH_NAME}{number}") not in by_name)
@@ -101,14 +102,14 @@ def _is_hash(index: Index, columns: Sequence[Field], limit: int) -> bool:
     return index.is_hash or takes_whole or sum(part_bytes(part, column) for part, column in pairs) > limit
 
 
-def _cut(part: Part, field: Field, limit: int) -> Part:
+def _cut(part: IndexPart, field: Field, limit: int) -> IndexPart:
     if field.is_blob and not part.prefix:
-        return Part(part.column, min(limit // width(field), 256 ** blob_bytes(field.type.kind) - 1))
+        return IndexPart(part.column, min(limit // width(field), 256 ** blob_bytes(field.type.kind) - 1))
     if field.is_geometry and not part.prefix:
-        return Part(part.column, limit)
-    return Part(part.column, limit // width(field)) if part_bytes(part, field) > limit else part
+        return IndexPart(part.column, limit)
+    return IndexPart(part.column, limit // width(field)) if part_bytes(part, field) > limit else part
 
 
 def width(field: Field) -> int:
-    """The most bytes of a character."""
+    """Return the most bytes of a character."""
     return widest(field.charset) if field.collation else 1

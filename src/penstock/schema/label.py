@@ -36,7 +36,7 @@ def shown_label(raw: bytes, charset: str) -> str:
 
 
 def kept_label(label: str | bytes, charset: str) -> bytes:
-    """As the statement has it → as the server keeps it; trailing spaces do not count, but in bytes."""
+    """Return a label of a statement as the server stores it; trailing spaces do not count, except in bytes."""
     if charset == "binary":
         return label if isinstance(label, bytes) else label.encode()
     text = shown_label(label, charset) if isinstance(label, bytes) else label
@@ -45,7 +45,7 @@ def kept_label(label: str | bytes, charset: str) -> bytes:
 
 @cache
 def _encoding(charset: str) -> dict[str, bytes]:
-    """Of the characters of one or two bytes; those of three and four are read, never written here."""
+    """Return the bytes of the characters of one or two bytes; those of three and four are read, never written here."""
     sequences = _BYTES if TABLES[charset] == 1 else _BYTES + _PAIRS
     lengths = np.array([len(each) for each in sequences], np.int32)
     data = np.frombuffer(b"".join(sequences), np.uint8)

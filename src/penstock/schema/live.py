@@ -55,7 +55,8 @@ def live_schema(cursor: Any, table: TableName) -> TableSchema:
 
 
 def _hashes(cursor: Any, table: TableName, columns: Sequence[Column]) -> list[Column]:
-    """The hidden columns in which MariaDB keeps the hashes of long unique keys; they are in the rows of the log."""
+    """Return the hidden columns in which MariaDB stores the hashes of long unique keys; they are in the rows of the
+    log."""
     cursor.execute(
         "SELECT COUNT(DISTINCT s.index_name) FROM information_schema.statistics s"
         " JOIN information_schema.tables t ON t.table_schema = s.table_schema AND t.table_name = s.table_name"

@@ -1,9 +1,9 @@
 """A whole server's tables from its own catalogue, equal to what its DDL from the first day on would give.
 
-A few queries read all of them, which is no single moment: the caller makes sure that no DDL ran meanwhile. One thing no
-catalogue shows: whether an index was made for a foreign key. One of the name and the columns that such an index would
-have counts as made for it. A table of which the server shows no columns, or half a type (5.7 ends one at a label that
-is no text), is left out, with a warning: DDL on it is then an error.
+A few queries read all of them, which is not a single moment: the caller makes sure that no DDL ran meanwhile. One thing
+no catalogue shows: whether an index was made for a foreign key. One of the name and the columns that such an index
+would have counts as made for it. A table of which the server shows no columns, or half a type (5.7 ends one at a label
+that is not text), is left out, with a warning: DDL on it is then an error.
 """
 
 import logging
@@ -22,12 +22,12 @@ from penstock.schema.ddl.column import read_definition
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.data_type import TEXTS, DataType
 from penstock.schema.ddl.key import KeyKind
-from penstock.schema.ddl.reader import Reader
-from penstock.schema.dialect import Dialect, Server
+from penstock.schema.ddl.reader import TokenReader
+from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.indexing import with_row_end
 from penstock.schema.key_length import hash_fields, key_limit
 from penstock.schema.label import kept_label
-from penstock.schema.shape import Field, Index, Part, Table, fold
+from penstock.schema.shape import Field, Index, IndexPart, Table, fold
 from penstock.schema.shared_map import SharedMap
 
 log = logging.getLogger(__name__)
@@ -45,14 +45,14 @@ _FOREIGN = "SELECT table_schema, table_name, constraint_name, column_name"
 _CHECKS = "SELECT constraint_schema, table_name, check_clause"
 
 
-def read_server(cursor: Any) -> Server:
-    """What it says of itself that changes how it reads DDL."""
+def read_server(cursor: Any) -> ServerProfile:
+    """Return the version and the settings of a server that change how it reads DDL."""
     cursor.execute(
         "SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'lower_case_table_names', 'old_mode',"
         " 'character_set_collations')"
     )
     found: dict[str, str] = dict(cursor.fetchall())
-    server = Server.of(found["version"], int(found["lower_case_table_names"]))
+    server = ServerProfile.of(found["version"], int(found["lower_case_table_names"]))
     if not server.is_mariadb or server.version < 100600:
         return server
     pairs = [pair.split("=") for pair in found.get("character_set_collations", "").split(",") if pair]
@@ -64,9 +64,9 @@ def read_server(cursor: Any) -> Server:
 
 
 def read_catalogue(cursor: Any, databases: Sequence[str] = ()) -> Catalogue:
-    """Of all databases that the user sees, or of these. The cursor gives rows as tuples."""
+    """Return the catalogue of all databases that the user sees, or of these. The cursor returns rows as tuples."""
     server = read_server(cursor)
-    reading = _Reading(cursor, Dialect(server), databases)
+    reading = _CatalogueReader(cursor, SqlDialect(server), databases)
     found = reading.databases()
     return Catalogue(server, SharedMap[Database].of((_key(each.name, server), each) for each in found))
 
@@ -81,8 +81,8 @@ class _Facts:
     periods: tuple[tuple[str, str, str], ...] = ()
 
 
-class _Reading:
-    def __init__(self, cursor: Any, dialect: Dialect, databases: Sequence[str]) -> None:
+class _CatalogueReader:
+    def __init__(self, cursor: Any, dialect: SqlDialect, databases: Sequence[str]) -> None:
         self._cursor, self._dialect = cursor, dialect
         self._names = tuple(databases) or _NO_TABLES
         self._is_in = "IN" if databases else "NOT IN"
@@ -114,7 +114,7 @@ class _Reading:
         return list(self._cursor.fetchall())
 
     def _of(self, schema: str, table: str) -> _Facts:
-        """A table that came after the first query is left out, and what the others say of it."""
+        """Return the facts of a table; a table that came after the first query is left out."""
         return self._facts.get((schema, table)) or _Facts()
 
     def _read_foreign(self) -> None:
@@ -124,7 +124,7 @@ class _Reading:
             self._of(schema, table).foreign.setdefault(name, []).append(column)
 
     def _read_periods(self) -> None:
-        """A period is a check of its two columns, which then are read from the table's own text."""
+        """Read the periods: a period is a check of its two columns, which then are read from the table's own text."""
         rows = self._rows(_CHECKS, "check_constraints", "constraint_schema")
         candidates = {(schema, table) for schema, table, clause in rows if _text(clause).count("` < `") == 1}
         for schema, table in sorted(candidates & self._facts.keys()):
@@ -152,7 +152,7 @@ class _Reading:
                 try:
                     tables.append((key, self._filled(made, self._of(name, table))))
                 except SchemaError as error:
-                    log.warning("table %s is left out: %s", made.name, error)
+                    log.warning("table left out table=%s reason=%s", made.name, error)
         return Database(name, _full(collation), SharedMap[Table].of(tables), frozenset(views))
 
     def _filled(self, table: Table, facts: _Facts) -> Table:
@@ -200,7 +200,7 @@ class _Reading:
     def _type(self, declared: str) -> DataType:
         found = self._types.get(declared)
         if found is None:
-            reader = Reader(declared, self._dialect)
+            reader = TokenReader(declared, self._dialect)
             found = self._types[declared] = read_definition(reader, "").type
         return found
 
@@ -213,7 +213,9 @@ def _indexes(facts: _Facts, has_hashes: bool) -> Iterator[Index]:
         if kind is None:
             kind = KeyKind.PLAIN if non_unique else KeyKind.UNIQUE
         has_prefix = kind is not KeyKind.SPATIAL
-        made = tuple(Part(column or "", int(prefix or 0) if has_prefix else 0) for _, column, prefix, _, _ in parts)
+        made = tuple(
+            IndexPart(column or "", int(prefix or 0) if has_prefix else 0) for _, column, prefix, _, _ in parts
+        )
         is_implied = kind is KeyKind.PLAIN and _is_implied(name, [part.column for part in made], facts)
         is_hash = has_hashes and kind is KeyKind.UNIQUE and method == "HASH"
         yield Index(name, kind, made, is_implied, is_hash)
@@ -239,5 +241,5 @@ def _full(collation: str) -> str:
     return "utf8mb3_" + collation[5:] if collation.startswith("utf8_") else collation
 
 
-def _key(name: str, server: Server) -> str:
+def _key(name: str, server: ServerProfile) -> str:
     return fold(name) if server.lower_case_table_names else name

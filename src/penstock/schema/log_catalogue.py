@@ -2,7 +2,7 @@
 
 The default charset of a database that the log does not create is not known. Such a database is followed twice, once as
 if it had the narrowest charset and once as if it had the widest: what is the same in both is certain, and a text column
-that is not has a charset that nobody knows.
+that is not has an unknown charset.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ from penstock.schema.ddl import DdlError, StatementKind, parse
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.named import changed_tables, named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase
-from penstock.schema.dialect import Dialect, Server
+from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.shape import Table, fold
 
 _ASSUMED = ("latin1_swedish_ci", "utf8mb4_general_ci")
@@ -42,11 +42,11 @@ class LogCatalogue:
     @classmethod
     def of_server(cls, server_version: str) -> "LogCatalogue":
         """Return one that knows no table yet."""
-        return cls(tuple(Catalogue(Server.of(server_version, _SAME_CASE)) for _ in _ASSUMED))
+        return cls(tuple(Catalogue(ServerProfile.of(server_version, _SAME_CASE)) for _ in _ASSUMED))
 
     def on_server(self, server_version: str) -> "LogCatalogue":
         """Return the same tables, for DDL that a server of this version has run."""
-        server = Server.of(server_version, _SAME_CASE)
+        server = ServerProfile.of(server_version, _SAME_CASE)
         if self.sides[0].server == server:
             return self
         return replace(self, sides=tuple(replace(side, server=server) for side in self.sides))
@@ -88,12 +88,13 @@ class LogCatalogue:
         return [table for side in self.sides if (table := side.find(name)) is not None]
 
     def is_doubtful(self, name: TableName) -> bool:
-        """Whether all that is known of a table is a CREATE TABLE IF NOT EXISTS, which may have changed nothing."""
+        """Return whether all that is known of a table is a CREATE TABLE IF NOT EXISTS, which may have changed
+        nothing."""
         return fold(str(name)) in self.doubtful
 
     def _with_databases(self, kind: StatementKind, change: Change) -> "LogCatalogue":
         """Return a catalogue that has the databases which the statement needs to be there."""
-        dialect = Dialect(self.sides[0].server, change.session)
+        dialect = SqlDialect(self.sides[0].server, change.session)
         if kind in _OF_DATABASES:
             return self._with_database_of(kind, change, dialect)
         text = change.text, kind, dialect, change.database
@@ -103,7 +104,7 @@ class LogCatalogue:
             found = found._with_assumed(name)
         return found
 
-    def _with_database_of(self, kind: StatementKind, change: Change, dialect: Dialect) -> "LogCatalogue":
+    def _with_database_of(self, kind: StatementKind, change: Change, dialect: SqlDialect) -> "LogCatalogue":
         try:
             statement = parse(change.text, kind, dialect, change.database)
         except DdlError:
@@ -139,7 +140,7 @@ def _doubts_after(before: LogCatalogue, kind: StatementKind, change: Change, app
     gone = {*applied.dropped, *applied.created, *(old for old, _ in applied.renamed)}
     doubtful -= {fold(str(name)) for name in gone}
     if kind is StatementKind.CREATE_TABLE and applied.created:
-        dialect = Dialect(before.sides[0].server, change.session)
+        dialect = SqlDialect(before.sides[0].server, change.session)
         statement = parse(change.text, kind, dialect, change.database)
         if isinstance(statement, CreateTable) and statement.if_not_exists:
             doubtful |= {fold(str(name)) for name in applied.created if fold(name.schema) in before.assumed}
@@ -160,7 +161,7 @@ def _unknown_since(side: Catalogue, name: TableName) -> str:
 def _unsure(table: Table, tables: list[Table], sides: int) -> frozenset[str]:
     """Return the columns with text or labels whose charset depends on that of the database, which is not known.
 
-    Where one of the assumptions does not allow the table, nobody knows which of its columns have the charset of the
+    Where one of the assumptions does not allow the table, it is not known which of its columns have the charset of the
     other one because they were declared so.
     """
     columns = [column for column in table.schema.columns if column.charset not in {"", "binary"}]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.bodies import Statement
+from penstock.binlog.events.bodies import QueryBody
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import are_statements, body_at, query_at
 from penstock.binlog.events.survey import STATEMENTS, survey
@@ -13,7 +13,7 @@ from penstock.binlog.values.charset import TEXT, charset_of
 from penstock.schema.change import Change
 from penstock.schema.collation import default_collation
 from penstock.schema.ddl import StatementKind, kind_of
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 # MariaDB's GTID event: number 8 | domain 4 | flags 1 | commit id 8, if flagged 2 | XID, if flagged 0xc0 | more flags
 _FLAGS_AT, _HAS_COMMIT_ID, _HAS_XID = 12, 2, 0xC0
@@ -21,16 +21,16 @@ _BEGINS_ALTER, _ROLLS_ALTER_BACK = 2, 8
 
 
 class Statements:
-    """Of the blocks of one stream, in their order."""
+    """Finds the statements that change tables in the blocks of one stream, in their order."""
 
     def __init__(self) -> None:
         self._gtid = b""  # that of a statement which comes in the next block
 
-    def of(self, block: Block, server: Server) -> Iterator[tuple[StatementKind, Change]]:
-        """That change tables, or what is in them. Each is at the place where it ends."""
+    def of(self, block: Block, server: ServerProfile) -> Iterator[tuple[StatementKind, Change]]:
+        """Yield the statements that change tables or their rows, each at the position where it ends."""
         return ((kind, change) for _, kind, change in self.with_events(block, server))
 
-    def with_events(self, block: Block, server: Server) -> Iterator[tuple[int, StatementKind, Change]]:
+    def with_events(self, block: Block, server: ServerProfile) -> Iterator[tuple[int, StatementKind, Change]]:
         """Yield the same, each with the number of its event in the block."""
         kinds = block.column("kind")
         statements: list[int] = np.flatnonzero(are_statements(block)).tolist() if survey(block) & STATEMENTS else []
@@ -41,7 +41,7 @@ class Statements:
                 continue
             query = query_at(block, event)
             session = _session(query, server)
-            kind = kind_of(query.text, Dialect(server, session))
+            kind = kind_of(query.text, SqlDialect(server, session))
             if kind.changes_tables or kind is StatementKind.DATA:
                 server_id = int(block.column("server_id")[event])
                 yield event, kind, Change(block.end_of(event), query.text, query.database, session, server_id)
@@ -50,7 +50,8 @@ class Statements:
 
 
 def _is_unfinished(gtid: bytes) -> bool:
-    """With binlog_alter_two_phase an ALTER is in the log when it begins, and again when it ends, or is rolled back."""
+    """Return whether an ALTER has only begun: with binlog_alter_two_phase it is in the log when it begins, and again
+    when it ends or is rolled back."""
     if len(gtid) <= _FLAGS_AT:
         return False
     flags, at = gtid[_FLAGS_AT], _FLAGS_AT + 1
@@ -61,13 +62,14 @@ def _is_unfinished(gtid: bytes) -> bool:
     return at < len(gtid) and bool(gtid[at] & (_BEGINS_ALTER | _ROLLS_ALTER_BACK))
 
 
-def _session(query: Statement, server: Server) -> Session:
-    """The log has the number of the server's collation; of that only the charset counts."""
+def _session(query: QueryBody, server: ServerProfile) -> SqlSession:
+    """Return the session of a statement. The log has the number of the server's collation, of which only the charset is
+    needed."""
     charset = charset_of(query.server_collation or 0)
-    return Session(
+    return SqlSession(
         SqlMode(query.sql_mode or 0),
         query.explicit_timestamps,
-        default_collation(charset, Dialect(server)) if charset in TEXT or charset == "binary" else "",
+        default_collation(charset, SqlDialect(server)) if charset in TEXT or charset == "binary" else "",
         thread=query.thread,
         error=query.error,
     )

@@ -21,8 +21,8 @@ from penstock.model import TableName
 from penstock.schema.catalogue import Catalogue, Database
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
-from penstock.schema.dialect import Server
-from penstock.schema.shape import Field, Index, Part, Table, fold
+from penstock.schema.dialect import ServerProfile
+from penstock.schema.shape import Field, Index, IndexPart, Table, fold
 from penstock.schema.shared_map import SharedMap
 
 _FORMAT = 1
@@ -67,18 +67,18 @@ def to_plain(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def from_plain(data: Mapping[str, Any]) -> Catalogue:
-    """Raises SchemaError for what this release did not write."""
+    """Return a catalogue from plain data. Raises SchemaError for what this release did not write."""
     if data.get("format") != _FORMAT:
         raise SchemaError(f"a catalogue of format {data.get('format')} was written by another release of Penstock")
     server = server_from_plain(data["server"])
-    reading = _Reading(server)
+    reading = _PlainDecoder(server)
     databases = SharedMap[Database].of(map(reading.database, data["databases"]))
     temporary = frozenset((thread, TableName(schema, table)) for thread, schema, table in data["temporary"])
     return Catalogue(server, databases, temporary)
 
 
 def table_to_plain(table: Table) -> list[Any]:
-    """Without the name of its database."""
+    """Return a table as plain data, without the name of its database."""
     flags = _TableFlag.VERSIONED * table.is_versioned | _TableFlag.MARIADB * table.is_mariadb
     return _trimmed(
         [
@@ -96,17 +96,19 @@ def table_to_plain(table: Table) -> list[Any]:
 
 
 def table_from_plain(row: _Row, database: str) -> Table:
-    return _Reading(Server()).table(row, database)
+    return _PlainDecoder(ServerProfile()).table(row, database)
 
 
-def server_to_plain(server: Server) -> list[Any]:
+def server_to_plain(server: ServerProfile) -> list[Any]:
     *facts, collations = astuple(server)
     return [*facts, [list(pair) for pair in collations]]
 
 
-def server_from_plain(row: _Row) -> Server:
+def server_from_plain(row: _Row) -> ServerProfile:
     is_mariadb, version, case, is_mb3, collations = row
-    return Server(is_mariadb, version, case, is_mb3, tuple((charset, collation) for charset, collation in collations))
+    return ServerProfile(
+        is_mariadb, version, case, is_mb3, tuple((charset, collation) for charset, collation in collations)
+    )
 
 
 def _database_row(database: Database) -> list[Any]:
@@ -154,10 +156,10 @@ def _trimmed(row: list[Any], defaults: list[Any]) -> list[Any]:
     return row[:end]
 
 
-class _Reading:
+class _PlainDecoder:
     """Equal types are one object."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerProfile) -> None:
         self._server = server
         self._types: dict[tuple[Any, ...], DataType] = {}
 
@@ -217,11 +219,11 @@ class _Reading:
 def _index(row: _Row) -> Index:
     name, parts, flags, kind = _filled(row, (0, KeyKind.PLAIN.value), 4)
     several = [parts] if isinstance(parts, str) else cast("list[str | list[Any]]", parts)
-    made = tuple(Part(each) if isinstance(each, str) else Part(*each) for each in several)
+    made = tuple(IndexPart(each) if isinstance(each, str) else IndexPart(*each) for each in several)
     return Index(name, KeyKind(kind), made, bool(flags & _IndexFlag.IMPLIED), bool(flags & _IndexFlag.HASH))
 
 
 def _filled(row: _Row, defaults: tuple[Any, ...], size: int) -> tuple[Any, ...]:
-    """With the defaults that are not written."""
+    """Return a row with the defaults that are not written."""
     missing = size - len(row)
     return (*row, *defaults[len(defaults) - missing :]) if missing else tuple(row)

@@ -6,7 +6,7 @@ from penstock.errors import SchemaError
 from penstock.schema.collation import charset_of_collation, chosen, widest
 from penstock.schema.ddl.column import CharsetSpec, ColumnSpec
 from penstock.schema.ddl.data_type import TEXTS, DataType
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 from penstock.schema.label import kept_label, shown_label
 from penstock.schema.shape import Field, blob_bytes
 
@@ -17,7 +17,7 @@ _AS_BYTES = {
 _MOST_OF_VARCHAR = 65535
 
 
-def resolve(spec: ColumnSpec, table_collation: str, dialect: Dialect) -> Field:
+def resolve(spec: ColumnSpec, table_collation: str, dialect: SqlDialect) -> Field:
     type_, collation = spec.type, ""
     if type_.kind == "json" and dialect.server.is_mariadb:
         type_, table_collation = replace(type_, kind="longtext"), "utf8mb4_bin"
@@ -37,8 +37,9 @@ def resolve(spec: ColumnSpec, table_collation: str, dialect: Dialect) -> Field:
     )
 
 
-def fitted(type_: DataType, collation: str, dialect: Dialect) -> tuple[DataType, str]:
-    """Text in no charset is bytes; TEXT of a length, and VARCHAR of too long a one, are the TEXT that holds it."""
+def fitted(type_: DataType, collation: str, dialect: SqlDialect) -> tuple[DataType, str]:
+    """Return the type that the server chooses: text in no charset is bytes; TEXT with a length, and too long a VARCHAR,
+    are the TEXT that holds it."""
     charset = charset_of_collation(collation)
     if charset == "binary" and type_.kind in _AS_BYTES:
         type_, collation, charset = replace(type_, kind=_AS_BYTES[type_.kind]), "", ""
@@ -54,14 +55,14 @@ def fitted(type_: DataType, collation: str, dialect: Dialect) -> tuple[DataType,
     return type_, collation
 
 
-def _takes_none(dialect: Dialect) -> bool:
-    """Whether BLOB(0) is a length; seen in MySQL 9, not in 5.7, 8.0.12 and MariaDB."""
+def _takes_none(dialect: SqlDialect) -> bool:
+    """Return whether BLOB(0) is a length; seen in MySQL 9, not in 5.7, 8.0.12 and MariaDB."""
     return not dialect.server.is_mariadb and dialect.server.version > 80012
 
 
-def converted(field: Field, collation: str, dialect: Dialect) -> Field:
-    """A column after CONVERT TO CHARACTER SET: a TEXT may have to grow, so that as many characters fit; labels stay
-    the same bytes."""
+def converted(field: Field, collation: str, dialect: SqlDialect) -> Field:
+    """Return a column after CONVERT TO CHARACTER SET: a TEXT may have to grow, so that as many characters fit; labels
+    stay the same bytes."""
     if not field.collation or field.charset == "binary":
         return field
     type_ = field.type
@@ -71,7 +72,7 @@ def converted(field: Field, collation: str, dialect: Dialect) -> Field:
     return replace(field, type=type_, collation=collation)
 
 
-def redefined(spec: ColumnSpec, old: Field | None, collation: str, dialect: Dialect) -> Field:
+def redefined(spec: ColumnSpec, old: Field | None, collation: str, dialect: SqlDialect) -> Field:
     """A column that the statement with CONVERT TO CHARACTER SET defines: in the new charset, whatever it says.
 
     MySQL 9 (not 8.0.12) then takes a TEXT or BLOB that holds the characters of the column as it was.
@@ -89,7 +90,7 @@ def redefined(spec: ColumnSpec, old: Field | None, collation: str, dialect: Dial
 
 
 def _characters(field: Field) -> int:
-    """How many a value takes as text, as far as it decides between kinds of TEXT."""
+    """Return how many characters a value takes as text, as far as it decides between kinds of TEXT."""
     type_ = field.type
     if field.is_blob:
         width = widest(field.charset) if field.collation else 1
@@ -118,7 +119,7 @@ def _blob_kind(length: int, kind: str) -> str:
     return "long" + ending
 
 
-def _is_nullable(spec: ColumnSpec, dialect: Dialect) -> bool:
+def _is_nullable(spec: ColumnSpec, dialect: SqlDialect) -> bool:
     if spec.is_auto or spec.is_primary or spec.row:
         return False
     if spec.is_nullable is not None:

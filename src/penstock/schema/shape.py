@@ -32,18 +32,18 @@ HASH_NAME = "DB_ROW_HASH_"
 
 
 def fold(name: str) -> str:
-    """For comparing names of columns and indexes, and of tables where case does not count."""
+    """Return a name folded for comparison: of columns and indexes, and of tables where case does not count."""
     return name.lower() if name.isascii() else "".join(char.lower() for char in name)
 
 
 def blob_bytes(kind: str) -> int:
-    """How many bytes the length of a TEXT or BLOB has."""
+    """Return how many bytes the length of a TEXT or BLOB has."""
     return next(size for start, size in _BLOBS.items() if kind.startswith(start))
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column; `collation` is empty for what is no text."""
+    """A column; `collation` is empty for what is not text."""
 
     name: str
     type: DataType
@@ -57,7 +57,7 @@ class Field:
 
     @property
     def is_hash(self) -> bool:
-        """Whether MariaDB keeps the hash of a unique key in it."""
+        """Return whether MariaDB stores the hash of a unique key in it."""
         return self.is_hidden and self.name.startswith(HASH_NAME)
 
     @property
@@ -74,7 +74,7 @@ class Field:
 
     @property
     def bytes(self) -> int:
-        """Of a string that is no TEXT or BLOB, the most it takes."""
+        """Return the most bytes that a string takes, if it is not a TEXT or BLOB."""
         return self.type.length * (widest(self.charset) if self.collation else 1)
 
     def column(self, is_mariadb: bool) -> Column:
@@ -125,7 +125,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IndexPart:
     """`column` is empty for an expression; `prefix` in characters, 0 for the whole column."""
 
     column: str
@@ -136,7 +136,7 @@ class Part:
 class Index:
     name: str
     kind: KeyKind
-    parts: tuple[Part, ...]
+    parts: tuple[IndexPart, ...]
     is_implied: bool = False  # made for a foreign key; goes when another index serves
     is_hash: bool = False  # kept by MariaDB as a hash of the columns, in a hidden one
 
@@ -165,12 +165,12 @@ class Table:
 
     @property
     def auto_increment(self) -> str:
-        """The name of that column, or nothing."""
+        """Return the name of the AUTO_INCREMENT column, or nothing."""
         return next((each.name for each in self.fields if each.is_auto), "")
 
     @cached_property
     def schema(self) -> TableSchema:
-        """In the words of table maps."""
+        """Return the table in the terms of table maps."""
         primary = self.index("PRIMARY")
         parts = primary.parts if primary else ()
         prefixes = tuple(part.prefix for part in parts)

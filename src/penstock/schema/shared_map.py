@@ -8,7 +8,7 @@ _PARTS = 128
 
 
 class SharedMap(Mapping[str, V], Generic[V]):
-    """What a change copies of ten thousand entries is two hundred references."""
+    """A map that is copied in parts: a change of ten thousand entries copies two hundred references."""
 
     __slots__ = ("_parts",)
 
@@ -43,5 +43,5 @@ class SharedMap(Mapping[str, V], Generic[V]):
         return sum(map(len, self._parts))
 
     def __reduce__(self) -> tuple[object, tuple[list[tuple[str, V]]]]:
-        """Texts have other hashes in another process."""
+        """Pickle the entries: texts have other hashes in another process."""
         return SharedMap[V].of, (list(self.items()),)

@@ -154,7 +154,7 @@ def failure_of(status: int, error: Any) -> Failure:
 
 
 def read_refusal(status: int, content: bytes) -> Failure:
-    """Read the body of an answer whose status is an error; proxies answer in HTML, or nothing."""
+    """Return the failure that an HTTP error response describes; a proxy may answer in HTML, or with nothing."""
     try:
         answer: Any = _json.loads(content)
     except _json.JSONDecodeError:

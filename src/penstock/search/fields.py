@@ -33,7 +33,7 @@ def check_fields(fields: Mapping[str, FieldKind]) -> None:
 
 
 def check_same(declared: Mapping[str, FieldKind], present: Mapping[str, str], where: str) -> None:
-    """Refuse an index whose fields are not what is declared; `present` may have more."""
+    """Raise an error when an index lacks declared fields or has them with other types; it may have more fields."""
     differences = [
         f"'{name}' is {present.get(name, 'not there')}, declared {kind}"
         for name, kind in declared.items()

@@ -4,9 +4,8 @@ import socket
 import threading
 from dataclasses import dataclass
 
-from penstock.config import InstanceSettings, RunningSettings
-from penstock.coordinate import Balance, BalanceSettings, Running, Session
-from penstock.coordinate import RunningSettings as ElectionSettings
+from penstock.config import FlightSettings, InstanceSettings, RunningSettings
+from penstock.coordinate import Balancer, BalancerSettings, Election, ElectionSettings, SessionManager
 from penstock.coordinate.callbacks import OnRunning, OnStopped
 
 _EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - what is bound, not what is told
@@ -14,66 +13,87 @@ _SOMEWHERE = ("192.0.2.1", 9)  # for documentation: nobody is there, and nothing
 
 
 @dataclass(frozen=True, slots=True)
-class _Seat:
-    session: Session
-    balance: Balance
+class _EnsembleMembership:
+    """The part of this server in one ZooKeeper ensemble."""
+
+    sessions: SessionManager
+    balancer: Balancer
 
 
 class Cluster:
-    """Of one server; a session for each ZooKeeper that its destinations name."""
+    """Joins the elections of one server's destinations, with one session for each ZooKeeper that they name."""
 
-    def __init__(self, settings: RunningSettings, address: str) -> None:
-        self._settings, self.address = settings, address
+    def __init__(self, settings: RunningSettings, address: str, flight_url: str = "") -> None:
+        """`address` is what canal's clients find, `flight_url` what those of Arrow Flight do."""
+        self._settings, self.address, self.flight_url = settings, address, flight_url
         self._lock = threading.Lock()
-        self._seats: dict[str, _Seat] = {}
+        self._memberships: dict[str, _EnsembleMembership] = {}
 
-    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Running:
-        """In the election of the server that runs a destination."""
-        seat = self._seat(instance.zookeeper or "")
-        running = Running(
-            seat.session,
+    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Election:
+        """Return the election of the server that runs a destination; this server takes part once it is started."""
+        membership = self._membership(instance.zookeeper or "")
+        election = Election(
+            membership.sessions,
             instance.destination,
             self.address,
             on_running,
             on_stopped,
             settings=ElectionSettings(delay_s=self._settings.delay_s),
+            flight_url=self.flight_url,
         )
-        seat.balance.add(running)
-        return running
+        membership.balancer.add(election)
+        return election
 
     def leave(self, instance: InstanceSettings) -> None:
-        """After its election was closed."""
-        self._seat(instance.zookeeper or "").balance.remove(instance.destination)
+        """Forget a destination, after its election was closed."""
+        self._membership(instance.zookeeper or "").balancer.remove(instance.destination)
 
-    def _seat(self, hosts: str) -> _Seat:
+    def _membership(self, hosts: str) -> _EnsembleMembership:
         with self._lock:
-            found = self._seats.get(hosts)
+            found = self._memberships.get(hosts)
             if found is None:
-                session = Session(hosts, session_s=self._settings.session_s)
-                balance = Balance(session, self.address, settings=BalanceSettings(is_on=self._settings.share))
-                session.start()
-                balance.start()
-                found = self._seats[hosts] = _Seat(session, balance)
+                sessions = SessionManager(hosts, session_s=self._settings.session_s)
+                balancer = Balancer(sessions, self.address, settings=BalancerSettings(is_on=self._settings.share))
+                sessions.start()
+                balancer.start()
+                found = self._memberships[hosts] = _EnsembleMembership(sessions, balancer)
             return found
 
     def close(self) -> None:
         with self._lock:
-            seats, self._seats = list(self._seats.values()), {}
-        for seat in seats:
-            seat.balance.close()
-            seat.session.close()
+            memberships, self._memberships = list(self._memberships.values()), {}
+        for membership in memberships:
+            membership.balancer.close()
+            membership.sessions.close()
 
 
 def published_address(host: str, port: int, given: str | None) -> str:
-    """Under which others find this server: as it was told, or where it listens, or by the machine's own address."""
+    """Return the address under which others find this server: the configured one, the one it listens on, or the
+    machine's own."""
     if given:
         return given
+    return f"{_published_host(host)}:{port}"
+
+
+def published_flight_url(flight: FlightSettings, scheme: str, port: int, running: RunningSettings) -> str:
+    """Return the URL under which others find Arrow Flight. A server that listens on every address is found at the host
+    of its `running.address`."""
+    if running.flight_address is not None:
+        return f"{scheme}://{running.flight_address}"
+    host = flight.host
+    if host in _EVERYWHERE and running.address is not None:
+        host = running.address.rpartition(":")[0]
+    host = _published_host(host)
+    is_bare_ipv6 = ":" in host and not host.startswith("[")
+    return f"{scheme}://[{host}]:{port}" if is_bare_ipv6 else f"{scheme}://{host}:{port}"
+
+
+def _published_host(host: str) -> str:
     if host not in _EVERYWHERE:
-        return f"{host}:{port}"
+        return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_SOMEWHERE)
-            own = str(probe.getsockname()[0])
+            return str(probe.getsockname()[0])
         except OSError:
-            own = "127.0.0.1"
-    return f"{own}:{port}"
+            return "127.0.0.1"

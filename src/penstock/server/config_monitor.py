@@ -10,20 +10,22 @@ import time
 import traceback
 from collections.abc import Container
 
+from penstock.backoff import Backoff
 from penstock.config import InstanceSettings, ServerSettings, Snapshot
-from penstock.config.canal_rules import IgnoredKey
-from penstock.config.misspelling import describe_misspellings
-from penstock.config.shown import differences
+from penstock.config.canal.misspelling import describe_misspellings
+from penstock.config.canal.rules import IgnoredKey
+from penstock.config.masking import describe_differences
 from penstock.config.snapshot import SERVER
 from penstock.errors import PenstockError
-from penstock.server.conf import Conf
+from penstock.server.config_source import ConfigSource
 from penstock.server.descriptors import DescriptorBudget, log_budget, plan_descriptors
-from penstock.server.destination_keeper import DestinationKeeper, Destinations, Pace
-from penstock.server.expected import Expected
+from penstock.server.destination_reconciler import DestinationReconciler, ReconciledDestinations
+from penstock.server.expected import ExpectedDestinations
 
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.5
+_BACKOFF = Backoff(1.0, 60.0, spread=0.5)
 
 
 class ConfigMonitor:
@@ -31,22 +33,24 @@ class ConfigMonitor:
 
     def __init__(
         self,
-        conf: Conf,
-        destinations: Destinations,
+        conf: ConfigSource,
+        destinations: ReconciledDestinations,
         scan_s: float,
         *,
         look_s: float = _LOOK_S,
-        pace: Pace | None = None,
+        backoff: Backoff = _BACKOFF,
+        retries: bool = True,
     ) -> None:
-        """With a `scan_s` of 0 there is one scan, at the start."""
+        """With a `scan_s` of 0 there is one scan, at the start. Without `retries` each destination is tried once."""
         self._conf, self._destinations = conf, destinations
-        self._scan_s, self._look_s, self._pace = scan_s, look_s, pace or Pace()
+        self._scan_s, self._look_s, self._backoff = scan_s, look_s, backoff
+        self._retries = retries
         self._stopping = threading.Event()
         self._scanning = threading.Lock()  # one scan at a time; protects the two below
         self._ignored: dict[str, tuple[IgnoredKey, ...]] = {}
         self._budget: DescriptorBudget | None = None
         self._lock = threading.Lock()  # protects the five below
-        self._keepers: dict[str, DestinationKeeper] = {}
+        self._reconcilers: dict[str, DestinationReconciler] = {}
         self._errors: dict[str, str] = {}
         self._notices = frozenset[str]()  # names of those that are no mistake
         self._has_scanned = False
@@ -57,11 +61,11 @@ class ConfigMonitor:
     def problems(self) -> dict[str, str]:
         """By destination, and `(server)`: what is wrong with settings, or with what runs by them."""
         with self._lock:
-            found = {name: keeper.problem for name, keeper in self._keepers.items()}
+            found = {name: reconciler.problem for name, reconciler in self._reconcilers.items()}
             return {name: problem for name, problem in found.items() if problem} | self._errors
 
     @property
-    def mistakes(self) -> dict[str, str]:
+    def config_errors(self) -> dict[str, str]:
         """Of the problems, those that somebody has to mend; not what is just being written, or waits for a restart."""
         with self._lock:
             notices = self._notices
@@ -73,25 +77,49 @@ class ConfigMonitor:
         with self._lock:
             if not self._has_scanned:
                 return [SERVER]
-            return sorted(name for name, keeper in self._keepers.items() if not keeper.is_settled)
+            return sorted(name for name, reconciler in self._reconcilers.items() if not reconciler.is_settled)
 
     @property
-    def expected(self) -> Expected:
-        """What is configured and does not run as it is configured, or not yet."""
+    def expected(self) -> ExpectedDestinations:
+        """Return the destinations whose running state does not match their configuration yet."""
         with self._lock:
             if not self._has_scanned:
-                return Expected(unread=self._errors.get(SERVER, ""))
-            starting = {name: keeper.problem or "" for name, keeper in self._keepers.items() if keeper.is_starting}
-            others = {name: text for name, text in self._errors.items() if name not in {SERVER, *self._keepers}}
+                return ExpectedDestinations(unread=self._errors.get(SERVER, ""))
+            starting = {
+                name: reconciler.problem or ""
+                for name, reconciler in self._reconcilers.items()
+                if reconciler.is_starting
+            }
+            others = {name: text for name, text in self._errors.items() if name not in {SERVER, *self._reconcilers}}
             written = {name: text for name, text in others.items() if name in self._notices}
             wrong = {name: text for name, text in others.items() if name not in written}
-            return Expected(starting | written, wrong)
+            return ExpectedDestinations(starting | written, wrong)
+
+    @property
+    def has_scanned(self) -> bool:
+        """Whether the configuration was read at least once."""
+        with self._lock:
+            return self._has_scanned
+
+    @property
+    def start_errors(self) -> dict[str, Exception]:
+        """The error of the last attempt, by destination, of those that could not be started, reloaded or stopped."""
+        with self._lock:
+            found = {name: reconciler.error for name, reconciler in self._reconcilers.items()}
+        return {name: error for name, error in found.items() if error is not None}
+
+    def wait_for_attempts(self) -> None:
+        """Wait until every destination of the last scan was started, has failed to, or is not tried any more."""
+        with self._lock:
+            reconcilers = list(self._reconcilers.values())
+        for reconciler in reconcilers:
+            reconciler.wait_for_attempt()
 
     @property
     def is_settled(self) -> bool:
         """All that was wanted at the last scan is there."""
         with self._lock:
-            return all(keeper.is_settled for keeper in self._keepers.values())
+            return all(reconciler.is_settled for reconciler in self._reconcilers.values())
 
     def start(self) -> None:
         self._thread.start()
@@ -102,11 +130,11 @@ class ConfigMonitor:
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         with self._lock:
-            keepers = list(self._keepers.values())
-        for keeper in keepers:
-            keeper.close()
-        for keeper in keepers:
-            keeper.join(max(0.0, until - time.monotonic()))
+            reconcilers = list(self._reconcilers.values())
+        for reconciler in reconcilers:
+            reconciler.close()
+        for reconciler in reconcilers:
+            reconciler.join(max(0.0, until - time.monotonic()))
 
     def scan(self) -> None:
         """Read all now, and want what it says."""
@@ -120,7 +148,7 @@ class ConfigMonitor:
                 where = "".join(traceback.format_tb(error.__traceback__))
                 problem = f"the configuration cannot be followed ({type(error).__name__}; the log says where)"
                 if self._failed(problem):
-                    log.error("scan failed error=%s\n%s", type(error).__name__, where)  # noqa: TRY400 - without its text
+                    log.error("config scan failed error=%s\n%s", type(error).__name__, where)  # noqa: TRY400 - without its text
 
     def _follow(self, found: Snapshot) -> None:
         errors = {name: one.error for name, one in found.instances.items() if one.error is not None}
@@ -168,41 +196,42 @@ class ConfigMonitor:
             return True
 
     def _want(self, name: str, settings: InstanceSettings) -> None:
-        keeper = self._keepers.get(name)
-        before = None if keeper is None else keeper.wanted
+        reconciler = self._reconcilers.get(name)
+        before = None if reconciler is None else reconciler.wanted
         if before is None:
-            log.info("new destination=%s source=%s", name, settings.source.address)
+            log.info("destination configured destination=%s source=%s", name, settings.source.address)
         elif before != settings:
-            log.info("changed destination=%s %s", name, "; ".join(differences(before, settings)))
-        if keeper is None or not keeper.want(settings):
-            keeper = DestinationKeeper(name, self._destinations, self._pace)
+            changes = "; ".join(describe_differences(before, settings))
+            log.info("destination settings changed destination=%s changes=%s", name, changes)
+        if reconciler is None or not reconciler.want(settings):
+            reconciler = DestinationReconciler(name, self._destinations, self._backoff, retries=self._retries)
             with self._lock:
-                self._keepers[name] = keeper
-            keeper.want(settings)
+                self._reconcilers[name] = reconciler
+            reconciler.want(settings)
 
     def _stop_all_but(self, names: Container[str]) -> None:
-        for name, keeper in list(self._keepers.items()):
+        for name, reconciler in list(self._reconcilers.items()):
             if name in names:
                 continue
-            if keeper.wanted is not None:
-                log.info("gone destination=%s", name)
-            if not keeper.want(None):
+            if reconciler.wanted is not None:
+                log.info("destination removed from config destination=%s", name)
+            if not reconciler.want(None):
                 with self._lock:
-                    del self._keepers[name]
+                    del self._reconcilers[name]
 
     def _of_server(self, settings: ServerSettings) -> dict[str, str]:
         """What it listens on, and who is in a group, is not changed while it runs."""
         with self._lock:
             first = self._server = self._server or settings
-        changed = differences(first.own, settings.own)
+        changed = describe_differences(first.own, settings.own)
         return {SERVER: f"changed, and counts from the next start: {'; '.join(changed)}"} if changed else {}
 
     def _report(self, ignored: dict[str, tuple[IgnoredKey, ...]]) -> None:
         for name, keys in ignored.items():
             if keys and self._ignored.get(name) != keys:
-                log.warning("ignored destination=%s keys=%s", name, ",".join(key for key, _ in keys))
+                log.warning("config keys ignored destination=%s keys=%s", name, ",".join(key for key, _ in keys))
                 for text in describe_misspellings(keys):
-                    log.warning("misspelled destination=%s: %s", name, text)
+                    log.warning("config key misspelled destination=%s reason=%s", name, text)
         self._ignored = ignored
 
     def _check_descriptors(self, found: Snapshot) -> None:
@@ -224,6 +253,6 @@ class ConfigMonitor:
         for name, error in errors.items():
             if before.get(name) != error:
                 level = logging.INFO if name in passing else logging.WARNING
-                log.log(level, "not as it is written destination=%s: %s", name, error)
+                log.log(level, "destination differs from config destination=%s reason=%s", name, error)
         for name in before.keys() - errors.keys():
-            log.info("mended destination=%s", name)
+            log.info("destination matches config again destination=%s", name)

@@ -61,7 +61,9 @@ class DescriptorBudget:
 
 def log_budget(budget: DescriptorBudget) -> None:
     """Log how many instances fit; a warning when what is configured does not."""
-    log.log(logging.INFO if budget.is_enough else logging.WARNING, "%s", budget)
+    level = logging.INFO if budget.is_enough else logging.WARNING
+    counts = (budget.limit, budget.needed, budget.instances, budget.fitting)
+    log.log(level, "descriptor budget limit=%d needed=%d instances=%d fitting=%d: %s", *counts, budget)
 
 
 def raise_descriptor_limit() -> int:

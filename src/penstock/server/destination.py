@@ -5,13 +5,13 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+from penstock.capture.state import InstanceState
 from penstock.config import InstanceSettings
-from penstock.coordinate import Fence, LockFile, Running
+from penstock.coordinate import Election, Fence, LockFile
 from penstock.coordinate.callbacks import OnRunning, OnStopped
 from penstock.errors import NotRunningError
 from penstock.instance import Instance
 from penstock.instance.opening import check_settings
-from penstock.instance.state import InstanceState
 from penstock.server.expected import describe_start
 from penstock.store import Start
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Elections(Protocol):
-    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Running: ...
+    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Election: ...
 
     def leave(self, instance: InstanceSettings) -> None: ...
 
@@ -90,7 +90,7 @@ class Destination(ABC):
                 return False
             self._halted = reason
             self._pause()
-            log.info("stopped destination=%s reason=%s", self.name, reason)
+            log.info("destination halted destination=%s reason=%s", self.name, reason)
             return True
 
     def resume(self) -> bool:
@@ -99,7 +99,7 @@ class Destination(ABC):
             if self._halted is None or self._is_gone:
                 return False
             self._come_back(self._settings)
-            log.info("started again destination=%s", self.name)
+            log.info("destination resumed destination=%s", self.name)
             return True
 
     def _come_back(self, settings: InstanceSettings) -> None:
@@ -165,7 +165,9 @@ class Destination(ABC):
                 self._open(clients.start_of(settings), fence)
                 self._settings = settings
             except Exception:
-                log.warning("reload failed destination=%s: the settings before count again", self.name)
+                log.warning(
+                    "destination reload failed destination=%s action=restart with the previous settings", self.name
+                )
                 self._open(clients.start_of(before), fence)
                 self._settings = before
                 raise
@@ -173,7 +175,7 @@ class Destination(ABC):
                 clients.join(self._instance)
 
 
-class OwnDestination(Destination):
+class LocalDestination(Destination):
     """Nobody else has it."""
 
     def __init__(self, settings: InstanceSettings) -> None:
@@ -276,7 +278,7 @@ class ElectedDestination(Destination):
         self.problem = ""
 
     def _ended(self, reason: str) -> None:
-        log.info("destination given up destination=%s reason=%s", self.name, reason)
+        log.info("destination released destination=%s reason=%s", self.name, reason)
         self._close()
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from penstock.config import GroupSettings, InstanceSettings
-from penstock.errors import ConfigurationError, NotRunningError, PenstockError
+from penstock.errors import ConfigurationError, NotRunningError, PenstockError, UnknownDestinationError
 from penstock.instance import Instance
 from penstock.server.cluster import Cluster
-from penstock.server.destination import Destination, ElectedDestination, OwnDestination
-from penstock.server.expected import Expected
+from penstock.server.destination import Destination, ElectedDestination, LocalDestination
+from penstock.server.expected import ExpectedDestinations
 from penstock.server.finish import finish_all
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,12 @@ _CLOSING = "this server is being stopped: open the stream again, on another serv
 class Destinations:
     """Any thread may call it; those that change one destination come one after the other."""
 
-    def __init__(self, groups: Sequence[GroupSettings] = (), *, expected: Callable[[], Expected] = Expected) -> None:
+    def __init__(
+        self,
+        groups: Sequence[GroupSettings] = (),
+        *,
+        expected: Callable[[], ExpectedDestinations] = ExpectedDestinations,
+    ) -> None:
         """Without a cluster all destinations run here, whatever ZooKeeper they name. Groups are known by name only.
         `expected` says what is configured: of that it is not said that there is no such destination."""
         self._groups = {one.destination: tuple(one.member_names.values()) for one in groups}
@@ -87,7 +92,7 @@ class Destinations:
         if absence is not None:
             raise absence
         known = ", ".join(sorted({*self.all, *expected.starting})) or "none"
-        raise ConfigurationError(f"there is no destination '{destination}' on this server; it has: {known}")
+        raise UnknownDestinationError(f"there is no destination '{destination}' on this server; it has: {known}")
 
     def _find(self, destination: str) -> Destination | None:
         with self._lock:
@@ -108,7 +113,7 @@ class Destinations:
 
     def _made(self, settings: InstanceSettings) -> Destination:
         if self.cluster is None or settings.zookeeper is None:
-            return OwnDestination(settings)
+            return LocalDestination(settings)
         return ElectedDestination(settings, self.cluster)
 
     def reload(self, settings: InstanceSettings) -> None:
@@ -160,7 +165,7 @@ class Destinations:
                 try:
                     one.resume()
                 except PenstockError as error:
-                    log.warning("not started again destination=%s: %s", name, error)
+                    log.warning("destination not resumed destination=%s reason=%s", name, error)
 
     def _check_open(self) -> None:
         if self.is_halted:
@@ -177,7 +182,7 @@ class Destinations:
         self.close()
         unfinished = finish_all({name: partial(self.stop, name) for name in self.all}, timeout_s)
         for name in unfinished:
-            log.warning("not stopped in time destination=%s timeout_s=%g", name, timeout_s)
+            log.warning("destination stop timed out destination=%s timeout_s=%g", name, timeout_s)
         if self.cluster is not None:
             self.cluster.close()
         return not unfinished

@@ -7,7 +7,7 @@ from penstock.errors import ConfigurationError, PenstockError, StartingError
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedDestinations:
     """The destinations that a server is to run, apart from those that it runs.
 
     `starting` says for each why its last try failed, and nothing before that. `wrong` are those whose settings keep
@@ -36,6 +36,6 @@ class Expected:
 
 
 def describe_start(destination: str, problem: str = "") -> StartingError:
-    """Return what to tell who asks for a destination that is being started."""
+    """Return the error for a client that asks for a destination which is still starting."""
     reason = f": {problem}" if problem else ""
     return StartingError(f"destination '{destination}' is starting, try again{reason}")

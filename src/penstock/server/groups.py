@@ -10,11 +10,12 @@ from typing import Self
 
 from penstock.config import GroupSettings
 from penstock.errors import ConfigurationError
-from penstock.instance import Group, Instance
+from penstock.group import Group
+from penstock.instance import Instance
 
 
 class ServedGroup(Group):
-    """Over instances that run."""
+    """Serves several running instances as one destination."""
 
     def __init__(self, settings: GroupSettings, instances: Mapping[str, Instance]) -> None:
         super().__init__(settings.destination, instances, hold_s=settings.hold_s)
@@ -53,6 +54,6 @@ class Groups:
             if last is not None and last.instances == instances:
                 return last
             if last is not None:
-                last.give_way(member for member, one in instances.items() if last.instances[member] is one)
+                last.hand_over(member for member, one in instances.items() if last.instances[member] is one)
             made = self._made[name] = ServedGroup(settings, instances)
             return made

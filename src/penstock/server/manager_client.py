@@ -29,7 +29,7 @@ _SHORT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Polled:
+class PolledSettings:
     """`status` is "0" for what is to stand still."""
 
     content: str
@@ -63,20 +63,20 @@ class ManagerClient:
         self._here = {"ip": address[0], "port": str(address[1])}
         self._opener = urllib.request.build_opener(_NoRedirect())
 
-    def server(self, md5: str) -> Polled | None:
+    def server(self, md5: str) -> PolledSettings | None:
         """None when nothing has changed."""
         settings = self._settings
         more = {"register": str(int(settings.announce)), "cluster": settings.cluster, "name": settings.name}
         return _filled(self._ask("server_polling", {**self._here, "md5": md5, **more}))
 
-    def destinations(self, md5: str) -> Polled | None:
+    def destinations(self, md5: str) -> PolledSettings | None:
         """Here nothing is an answer: nothing is to run."""
         return self._ask("instances_polling", {"md5": md5, **self._here})
 
-    def instance(self, destination: str, md5: str) -> Polled | None:
+    def instance(self, destination: str, md5: str) -> PolledSettings | None:
         return _filled(self._ask(f"instance_polling/{quote(destination, safe='')}", {"md5": md5}))
 
-    def _ask(self, what: str, query: Mapping[str, str]) -> Polled | None:
+    def _ask(self, what: str, query: Mapping[str, str]) -> PolledSettings | None:
         url = f"{self._settings.url}/api/v1/config/{what}?{urlencode(query)}"
         request = urllib.request.Request(url, headers=self._login())  # noqa: S310 - the settings allow http only
         try:
@@ -95,7 +95,7 @@ class ManagerClient:
         stored = self._settings.stored_hash
         return {"user": self._settings.user, "passwd": "" if stored is None else stored.hex()}
 
-    def _read(self, what: str, body: bytes) -> Polled | None:
+    def _read(self, what: str, body: bytes) -> PolledSettings | None:
         try:
             answer: Any = json.loads(body)
             code, data = answer["code"], answer.get("data")
@@ -105,11 +105,11 @@ class ManagerClient:
         if code != _OK:
             message = " ".join(str(answer.get("message")).split())
             raise self._complaint(what, f"refuses, with code {code}: {message[:_SHORT]}")
-        return None if content is None else Polled(str(content), None if status is None else str(status))
+        return None if content is None else PolledSettings(str(content), None if status is None else str(status))
 
     def _complaint(self, what: str, text: str) -> ConfigurationError:
         return ConfigurationError(f"the manager {self._settings.url} {text} ({what})")
 
 
-def _filled(polled: Polled | None) -> Polled | None:
+def _filled(polled: PolledSettings | None) -> PolledSettings | None:
     return polled if polled is not None and polled.content else None

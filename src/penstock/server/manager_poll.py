@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config import FoundInstance, InstanceSettings, ManagerSettings, ServerSettings, Snapshot
-from penstock.config.canal_properties import CanalServer, read_canal_instance, read_canal_server
+from penstock.config.canal.properties import CanalServer, read_canal_instance, read_canal_server
 from penstock.config.properties import parse_properties
 from penstock.config.server_files import merge_server, read_server_yaml
 from penstock.config.snapshot import checksum_of
 from penstock.config.yaml_file import validate
 from penstock.errors import ConfigurationError
-from penstock.server.manager_client import ManagerClient, Polled
+from penstock.server.manager_client import ManagerClient, PolledSettings
 
 _STANDS_STILL = "0"
 
 
 class ManagerPoll:
-    """A `Conf` of the config monitor. Not for several threads at a time.
+    """A `ConfigSource` of the config monitor. Not for several threads at a time.
 
     `local` is what the local `canal.properties` says, which counts for more than the manager's; `folder` is where it
     lies, and `beside` the YAML of the server that lies there too. A server in YAML (`own`) stays as it is, and the
@@ -43,8 +43,8 @@ class ManagerPoll:
         self._client, self._url = ManagerClient(settings, address), settings.url
         self._folder, self._local, self._environment, self._own = folder, dict(local), environment, own
         self._beside = beside
-        self._server = self._list = Polled("")
-        self._instances: dict[str, Polled] = {}
+        self._server = self._list = PolledSettings("")
+        self._instances: dict[str, PolledSettings] = {}
 
     def has_changed(self) -> bool:
         """Only a question tells."""
@@ -80,7 +80,7 @@ class ManagerPoll:
 
     def _instance(self, name: str, shared: Mapping[str, str]) -> FoundInstance | None:
         """None when it is to stand still."""
-        before = self._instances.get(name, Polled(""))
+        before = self._instances.get(name, PolledSettings(""))
         try:
             polled = self._instances[name] = self._client.instance(name, _known(before)) or before
             if polled.status == _STANDS_STILL:
@@ -89,7 +89,7 @@ class ManagerPoll:
         except ConfigurationError as error:
             return FoundInstance(name, error=str(error))
 
-    def _checked(self, name: str, polled: Polled, shared: Mapping[str, str]) -> FoundInstance:
+    def _checked(self, name: str, polled: PolledSettings, shared: Mapping[str, str]) -> FoundInstance:
         if not polled.content:
             raise ConfigurationError(f"the manager {self._url} has nothing for {name}")
         data, where = polled.content.encode(), f"{self._url} {name}"
@@ -102,5 +102,5 @@ class ManagerPoll:
         return FoundInstance(name, settings, checksum=checksum, ignored=canal.ignored)
 
 
-def _known(polled: Polled) -> str:
+def _known(polled: PolledSettings) -> str:
     return polled.md5 if polled.content else ""

@@ -72,11 +72,16 @@ class Port(ABC):
                 connection, peer = self._socket.accept()
             except OSError as error:
                 if not self._is_stopping:
-                    log.warning("connection not taken port=%s reason=%s", self.name, error)
+                    log.warning("connection not accepted port=%s reason=%s", self.name, error)
                     threading.Event().wait(0.1)  # out of files, say
                 continue
             if self.open_connections >= self._most:
-                log.warning("connection refused port=%s peer=%s reason=there are %d", self.name, peer[0], self._most)
+                log.warning(
+                    "connection refused port=%s peer=%s reason=limit of %d connections reached",
+                    self.name,
+                    peer[0],
+                    self._most,
+                )
                 with contextlib.suppress(OSError):
                     connection.settimeout(0)
                     connection.send(self._refusal())
@@ -98,9 +103,9 @@ class Port(ABC):
         try:
             self._talk(connection)
         except OSError as error:
-            log.debug("connection ended %s reason=%s", name, error)
+            log.debug("connection ended connection=%s reason=%s", name, error)
         except Exception:
-            log.exception("connection failed %s", name)
+            log.exception("connection failed connection=%s", name)
         finally:
             _close(connection)
             with self._lock:

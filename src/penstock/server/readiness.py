@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from penstock.config.snapshot import SERVER
-from penstock.coordinate.state import State
+from penstock.coordinate.election_state import ElectionState
 from penstock.instance import InstanceState
-from penstock.instance.progress import hindrance
+from penstock.instance.progress import unready_reason
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import Destination, ElectedDestination
 
@@ -18,15 +18,15 @@ _STARTING = "it is being started"
 class Readiness:
     """By destination, and `(server)`."""
 
-    hindrances: Mapping[str, str]
+    unready_reasons: Mapping[str, str]
     notes: Mapping[str, str]  # what is not as usual, and all right: it stands by, or was stopped by hand
 
     @property
     def is_ready(self) -> bool:
-        return not self.hindrances
+        return not self.unready_reasons
 
     def to_json(self) -> dict[str, object]:
-        return {"ready": self.is_ready, "reasons": dict(self.hindrances), "notes": dict(self.notes)}
+        return {"ready": self.is_ready, "reasons": dict(self.unready_reasons), "notes": dict(self.notes)}
 
 
 def judge(
@@ -35,18 +35,21 @@ def judge(
     of_server: str = "",
     starting: Collection[str] = (),
 ) -> Readiness:
-    """`of_server` is what hinders it as a whole; `starting` are destinations that are configured and not there yet."""
+    """Return whether the server is ready, and why not.
+
+    `of_server` is a problem of the server as a whole; `starting` are configured destinations that do not run yet.
+    """
     found = {name: _of(one) for name, one in destinations.items()}
-    hindrances = {name: text for name, (is_bad, text) in found.items() if is_bad}
+    unready_reasons = {name: text for name, (is_bad, text) in found.items() if is_bad}
     notes = {name: text for name, (is_bad, text) in found.items() if text and not is_bad}
     if monitor is not None:
         waiting = dict.fromkeys(monitor.waiting, "it is being brought to what its settings say")
-        hindrances |= waiting | dict.fromkeys(starting, _STARTING) | monitor.mistakes
+        unready_reasons |= waiting | dict.fromkeys(starting, _STARTING) | monitor.config_errors
     else:
-        hindrances |= dict.fromkeys(starting, _STARTING)
+        unready_reasons |= dict.fromkeys(starting, _STARTING)
     if of_server:
-        hindrances[SERVER] = of_server
-    return Readiness(hindrances, notes)
+        unready_reasons[SERVER] = of_server
+    return Readiness(unready_reasons, notes)
 
 
 def _of(destination: Destination) -> tuple[bool, str]:
@@ -59,7 +62,7 @@ def _of(destination: Destination) -> tuple[bool, str]:
     is_elected = isinstance(destination, ElectedDestination)
     if instance is None or (is_elected and instance.state in _ENDED and not destination.problem):
         return True, _STARTING
-    text = hindrance(instance)
+    text = unready_reason(instance)
     return bool(text), text
 
 
@@ -69,9 +72,9 @@ def _of_standby(destination: ElectedDestination) -> tuple[bool, str]:
     if owner is not None and owner != election.address:
         return False, f"stands by: {owner} runs it"
     match election.state:
-        case State.PAUSED:
+        case ElectionState.PAUSED:
             return False, "paused: active=false is in its running node"
-        case State.LOST:
+        case ElectionState.LOST:
             return True, "there is no session with ZooKeeper"
         case _:
             return True, destination.problem or "no server runs it yet"

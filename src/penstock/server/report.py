@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from penstock import __version__
-from penstock.coordinate.state import State
+from penstock.coordinate.election_state import ElectionState
 from penstock.instance import InstanceState
 from penstock.instance.report import report as instance_report
-from penstock.server.canal.traffic import Counted
+from penstock.server.canal.traffic import TrafficCounts
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.descriptors import DescriptorBudget
 from penstock.server.destination import Destination, ElectedDestination
@@ -25,7 +25,7 @@ _NOTHING: dict[str, Any] = {
 }
 
 
-class Reported(Protocol):
+class ReportedServer(Protocol):
     """What a server lets others see."""
 
     @property
@@ -37,10 +37,10 @@ class Reported(Protocol):
         ...
 
     @property
-    def monitor(self) -> ConfigMonitor | None: ...
+    def monitor(self) -> ConfigMonitor: ...
 
     @property
-    def hindrance(self) -> str:
+    def unready_reason(self) -> str:
         """Of the server as a whole: why it is not ready."""
         ...
 
@@ -50,7 +50,7 @@ class Reported(Protocol):
         ...
 
     @property
-    def traffic(self) -> Mapping[str, Counted]:
+    def traffic(self) -> Mapping[str, TrafficCounts]:
         """Over canal's port."""
         ...
 
@@ -64,16 +64,16 @@ class Reported(Protocol):
 class Report:
     """Any thread may ask; each question is answered anew, without asking anybody else."""
 
-    def __init__(self, server: Reported) -> None:
+    def __init__(self, server: ReportedServer) -> None:
         self._server = server
 
     @property
-    def traffic(self) -> Mapping[str, Counted]:
+    def traffic(self) -> Mapping[str, TrafficCounts]:
         return self._server.traffic
 
     def readiness(self) -> Readiness:
         server = self._server
-        return judge(server.all_destinations, server.monitor, server.hindrance, server.starting)
+        return judge(server.all_destinations, server.monitor, server.unready_reason, server.starting)
 
     def status(self) -> dict[str, Any]:
         server, now = self._server, time.time()
@@ -91,7 +91,7 @@ class Report:
             "time": round(now, 3),
             "server": about,
             **ready.to_json(),
-            "problems": dict(server.monitor.problems) if server.monitor is not None else {},
+            "problems": dict(server.monitor.problems),
             "instances": [one for _, one in sorted((absent | instances).items(), key=lambda it: it[0])],
         }
 
@@ -104,7 +104,7 @@ def _absent(name: str, problem: str, ready: Readiness) -> dict[str, Any]:
         "state": InstanceState.STARTING.value,
         "reason": problem,
         "role": "starts",
-        "hindrance": ready.hindrances.get(name, ""),
+        "unready_reason": ready.unready_reasons.get(name, ""),
         "note": ready.notes.get(name, ""),
     }
 
@@ -126,9 +126,9 @@ def _destination(destination: Destination, ready: Readiness, now: float) -> dict
             "problem": destination.problem,
         }
         if not election.is_held():
-            about["role"] = "paused" if election.state is State.PAUSED else "stands by"
+            about["role"] = "paused" if election.state is ElectionState.PAUSED else "stands by"
     if destination.halted is not None:
         about["role"] = "stopped by hand"
-    about["hindrance"] = ready.hindrances.get(destination.name, "")
+    about["unready_reason"] = ready.unready_reasons.get(destination.name, "")
     about["note"] = ready.notes.get(destination.name, "")
     return about

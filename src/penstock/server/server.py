@@ -11,17 +11,17 @@ from penstock.errors import PenstockError
 from penstock.instance import Instance
 from penstock.server.admin import AdminPort
 from penstock.server.canal import CanalListener
-from penstock.server.canal.session import Access
-from penstock.server.canal.traffic import Counted
+from penstock.server.canal.session import CanalAccess
+from penstock.server.canal.traffic import TrafficCounts
 from penstock.server.canal_admin import CanalAdminListener
-from penstock.server.canal_admin.calls import Calls
-from penstock.server.cluster import Cluster, published_address
-from penstock.server.conf import Conf
+from penstock.server.canal_admin.calls import ConsoleCalls
+from penstock.server.cluster import Cluster, published_address, published_flight_url
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.descriptors import DescriptorBudget, log_budget, plan_descriptors
+from penstock.server.config_source import ConfigSource, FixedConfig
+from penstock.server.descriptors import DescriptorBudget, plan_descriptors
 from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
-from penstock.server.expected import Expected
+from penstock.server.expected import ExpectedDestinations
 from penstock.server.finish import finish_all
 from penstock.server.flight import FlightPort
 from penstock.server.groups import Groups
@@ -35,13 +35,25 @@ _CALLS_S = 5.0
 
 
 class Server:
-    """Binds its ports when constructed. Instances are those of the settings, or what `conf` says from time to time."""
+    """Binds its ports when constructed. Destinations are those of the settings, or those that `conf` describes.
 
-    def __init__(self, settings: ServerSettings, conf: Conf | None = None, scan_s: float = 0) -> None:
+        server = Server(ServerSettings.of_flight(instance))
+        server.start()
+
+    A destination that cannot start is retried with back-off, is reported with its reason, and keeps no other from
+    being served.
+    """
+
+    def __init__(
+        self, settings: ServerSettings, conf: ConfigSource | None = None, scan_s: float = 0, *, needs_all: bool = False
+    ) -> None:
+        """`conf` is read again every `scan_s` seconds. With `needs_all` each destination is tried once, and `start`
+        raises what keeps one from starting: somebody waits for the answer."""
         self.settings = settings
         canal = settings.canal
-        self.monitor: ConfigMonitor | None = None
+        self._is_fixed, self._needs_all = conf is None, needs_all
         self.destinations = Destinations(settings.groups, expected=self._expected)
+        self.monitor = ConfigMonitor(conf or FixedConfig(settings), self.destinations, scan_s, retries=not needs_all)
         groups = Groups(settings.groups, self.destinations.instance)
         self.flight = FlightPort(settings.flight, self.destinations)
         self.canal: CanalListener | None = None
@@ -51,7 +63,7 @@ class Server:
                 canal.host,
                 canal.port,
                 groups.served,
-                access=Access(canal.user, stored.hex() if stored else ""),
+                access=CanalAccess(canal.user, stored.hex() if stored else ""),
                 frame_limit=canal.frame_limit,
                 idle_s=canal.idle_s,
                 handshake_s=canal.handshake_s,
@@ -59,13 +71,15 @@ class Server:
                 start_wait_s=canal.start_wait_s,
             )
         host, port = (canal.host, self.canal.port) if self.canal else (settings.flight.host, self.flight.port)
-        self.cluster = Cluster(settings.running, published_address(host, port, settings.running.address))
+        self.cluster = Cluster(
+            settings.running,
+            published_address(host, port, settings.running.address),
+            published_flight_url(settings.flight, self.flight.scheme, self.flight.port, settings.running),
+        )
         self.destinations.cluster = self.cluster
-        self._served: list[Instance] = []
+        self._last_failure: PenstockError | None = None  # as it was when the server was stopped
         self.has_started, self.started_at = False, time.time()
         self._is_stopping = False
-        if conf is not None:
-            self.monitor = ConfigMonitor(conf, self.destinations, scan_s)
         self.report, self._ring = Report(self), LogRing()
         self.admin: AdminPort | None = None
         self.canal_admin: CanalAdminListener | None = None
@@ -75,7 +89,7 @@ class Server:
                     settings.admin, settings.admin.port, self.report, instance_of=self.destinations.instance
                 )
             if settings.canal_admin.port is not None:
-                calls = Calls(self.destinations, self._ring, settings)
+                calls = ConsoleCalls(self.destinations, self._ring, settings)
                 self.canal_admin = CanalAdminListener(settings.canal_admin, settings.canal_admin.port, calls)
         except PenstockError:
             for port in (self.canal, self.admin):
@@ -84,7 +98,7 @@ class Server:
             raise
 
     @property
-    def hindrance(self) -> str:
+    def unready_reason(self) -> str:
         """Why it is not ready, as a whole."""
         if self._is_stopping:
             return "it is being stopped"
@@ -118,8 +132,8 @@ class Server:
         return {"flight": (self.address, None), **found}
 
     @property
-    def traffic(self) -> Mapping[str, Counted]:
-        return self.canal.traffic.counted() if self.canal is not None else {}
+    def traffic(self) -> Mapping[str, TrafficCounts]:
+        return self.canal.traffic.counts() if self.canal is not None else {}
 
     @property
     def instances(self) -> Mapping[str, Instance]:
@@ -137,26 +151,43 @@ class Server:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        return self.monitor.problems if self.monitor is not None else {}
+        return self.monitor.problems
 
     @property
     def is_over(self) -> bool:
-        """All instances have failed, and nobody would mend that."""
-        several = self.instances.values()
-        return self.monitor is None and bool(several) and all(one.failure is not None for one in several)
+        """Whether nothing is served, and nothing would be without other settings: every destination has failed for
+        good, and nobody looks for changes of the configuration."""
+        if not self._is_fixed or not self.monitor.has_scanned:
+            return False
+        return bool(self._failures) and len(self._failures) == len(self.settings.captured)
 
     @property
     def failure(self) -> PenstockError | None:
-        """Of the first that has failed, where nobody would mend it."""
-        if self.monitor is not None:
-            return None
-        return next((one.failure for one in self._served if one.failure is not None), None)
+        """What has failed for good first, in the order of the settings; None where the configuration is followed."""
+        return self._last_failure or (next(iter(self._failures.values()), None) if self._is_fixed else None)
+
+    @property
+    def _failures(self) -> dict[str, PenstockError]:
+        """The errors of destinations that have failed for good, by name: they run no longer, or cannot start."""
+        instances, refused = self.instances, self.monitor.start_errors
+        found: dict[str, PenstockError] = {}
+        for name in (one.destination for one in self.settings.captured):
+            instance, error = instances.get(name), refused.get(name)
+            if instance is not None and instance.failure is not None:
+                found[name] = instance.failure
+            elif isinstance(error, PenstockError) and not error.transient:
+                found[name] = error
+        return found
 
     def start(self) -> None:
-        """Instances of the settings first, and if one cannot start, none; those of a conf when they can. Meanwhile all
-        ports answer: who asks for a destination that is still starting is told to try again."""
+        """Open the ports, and begin to start all destinations; without a `conf`, wait until each was tried once.
+
+        Meanwhile all ports answer: who asks for a destination that is still starting is told to try again. One that
+        cannot start is retried and keeps no other from it. Raises when all of them fail for good, because the
+        configuration is wrong.
+        """
         for warning in describe_open_ports(self.settings):
-            log.warning("%s", warning)
+            log.warning("port open to everybody reason=%s", warning)
         if self.admin is not None:
             self.admin.start()
         if self.canal_admin is not None:
@@ -164,14 +195,18 @@ class Server:
             self.canal_admin.start()
         if self.canal is not None:
             self.canal.start()
-        if self.monitor is None:
-            log_budget(plan_descriptors(self.settings, self.settings.captured))
-            for one in self.settings.captured:
-                self.destinations.start(one)
-            self._served = list(self.instances.values())
-        else:
+        if not self._is_fixed:
             self.monitor.start()
+            self.has_started = True
+            return
+        self.monitor.scan()
         self.has_started = True
+        self.monitor.wait_for_attempts()
+        if self._needs_all:
+            for error in self.monitor.start_errors.values():
+                raise error
+        if self.is_over and self.failure is not None:
+            raise self.failure
 
     def stop(self, timeout_s: float = _STOP_S) -> bool:
         """Tell every stream to reconnect, write what is to be kept, and close the ports, in so many seconds at most.
@@ -180,6 +215,7 @@ class Server:
         process ends it.
         """
         until = time.monotonic() + timeout_s
+        self._last_failure = self.failure
         self.has_started, self._is_stopping = False, True
         self.destinations.close()
         steps: dict[str, Callable[[], object]] = {"capture": lambda: self._stop_capture(until)}
@@ -196,16 +232,14 @@ class Server:
         if self.admin is not None:
             self.admin.stop(max(0.5, until - time.monotonic()))
         if unfinished:
-            log.warning("not ended in time parts=%s streams=%d", ",".join(unfinished), self.flight.streams)
+            log.warning(
+                "server stop timed out still_running=%s open_streams=%d", ",".join(unfinished), self.flight.streams
+            )
         return not unfinished
 
-    def _expected(self) -> Expected:
-        if self.monitor is not None:
-            return self.monitor.expected
-        running = self.destinations.all
-        return Expected({one.destination: "" for one in self.settings.captured if one.destination not in running})
+    def _expected(self) -> ExpectedDestinations:
+        return self.monitor.expected
 
     def _stop_capture(self, until: float) -> None:
-        if self.monitor is not None:
-            self.monitor.stop(max(0.0, until - time.monotonic()) / 2)
+        self.monitor.stop(max(0.0, until - time.monotonic()) / 2)
         self.destinations.stop_all(max(0.0, until - time.monotonic()))

@@ -1,23 +1,23 @@
-"""Following a source's log, over one connection or through its files, which gives blocks."""
+"""Reads a source's log, over a connection or from its files, as blocks."""
 
+from penstock.source.binlog_source import BinlogSource, LogInventory, LogStream
 from penstock.source.connection import connect
 from penstock.source.directory import DirectoryStream
-from penstock.source.origin import LogStream, Origin, Seen
-from penstock.source.origins import origin_of
+from penstock.source.open_source import open_source
 from penstock.source.preflight import check_source, current_position, oldest_position
 from penstock.source.query import RowQuery
 from penstock.source.stream import BinlogStream
 
 __all__ = [
+    "BinlogSource",
     "BinlogStream",
     "DirectoryStream",
+    "LogInventory",
     "LogStream",
-    "Origin",
     "RowQuery",
-    "Seen",
     "check_source",
     "connect",
     "current_position",
     "oldest_position",
-    "origin_of",
+    "open_source",
 ]

@@ -18,7 +18,8 @@ _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")  # old clients need the pref
 
 
 def are_positions_by_size(server_info: str) -> bool:
-    """Whether events of this server's log may lack end positions, by what it says of itself when one connects."""
+    """Return whether events of this server's log may lack end positions, by the version that it sends to a new
+    connection."""
     found = _VERSION.match(server_info)
     is_new = found is None or (int(found[1]), int(found[2])) >= _FIRST_WITHOUT_ENDS
     return "MariaDB" in server_info and is_new

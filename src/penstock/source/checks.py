@@ -39,7 +39,7 @@ def variables_of(connection: "Connection[Cursor]", settings: SourceSettings) -> 
 
 
 def findings(variables: Mapping[str, str], *, is_standby: bool = False) -> Iterator[Finding]:
-    """What the server's variables say, in the order in which one would mend it."""
+    """Yield what the server's variables mean for capture, in the order in which an operator would fix it."""
     version = variables.get("version", "")
     is_mariadb = "mariadb" in version.lower()
     yield check_version(version)
@@ -94,7 +94,7 @@ def _wished(variables: Mapping[str, str], name: str, wished: str, why: str) -> F
 
 
 def retention_s(variables: Mapping[str, str]) -> float:
-    """How long a file of the log is kept; 0 when for ever."""
+    """Return how long the server retains a log file; 0 when it never purges."""
     seconds = float(variables.get("binlog_expire_logs_seconds", 0) or 0)
     return seconds or _DAY_S * float(variables.get("expire_logs_days", 0) or 0)
 

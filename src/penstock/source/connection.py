@@ -20,15 +20,16 @@ _LOST = {2003, 2006, 2013, 1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160,
 _LOCKED = {1205, 1213}
 
 
-class _Connection(Connection):  # type: ignore[reportMissingTypeArgument] - it has one for pyright only
-    """Where it is to be encrypted if the server can, PyMySQL reads certificates that nobody asks for."""
+class _SourceConnection(Connection):  # type: ignore[reportMissingTypeArgument] - it has one for pyright only
+    """A connection of PyMySQL that does not read certificate files when encryption is optional and none are
+    configured."""
 
     def _create_ssl_ctx(self, sslp: object) -> ssl.SSLContext:
         return sslp if isinstance(sslp, ssl.SSLContext) else trusting()
 
 
 def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
-    """A connection in autocommit mode whose session speaks UTC and utf8mb4."""
+    """Open a connection in autocommit mode whose session uses UTC and utf8mb4."""
     with translated(settings):
         options: dict[str, Any] = {
             "host": settings.host,
@@ -44,7 +45,7 @@ def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
             "ssl": tls_context(settings),
             "init_command": "SET time_zone = '+00:00'",
         }
-        return _Connection(**(options | changes))
+        return _SourceConnection(**(options | changes))
 
 
 @contextmanager
@@ -66,7 +67,7 @@ def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> Penstoc
     if code in _UNPRIVILEGED:
         return AuthenticationError(
             f"user '{settings.user}' may not do this on {settings.address} (server says: {text}):"
-            f" GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT, LOCK TABLES ON *.* TO '{settings.user}'@'…'"
+            f" GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO '{settings.user}'@'…'"
         )
     if code in _REFUSED:
         return AuthenticationError(

@@ -23,8 +23,8 @@ from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.binlog.events.reader import BlockReader
 from penstock.config import DirectorySettings
 from penstock.errors import LogHoleError, PositionLostError, SourceConnectionError
-from penstock.model import FileMark, Position
-from penstock.source.file_head import read_bytes, read_head, read_mark
+from penstock.model import FileIdentity, Position
+from penstock.source.file_head import read_bytes, read_file_identity, read_head
 from penstock.source.folder import Folder, log_files, open_folder
 
 log = logging.getLogger(__name__)
@@ -60,14 +60,14 @@ class DirectoryStream:
         self._begin(start)
 
     def _begin(self, position: Position) -> None:
-        """A file, at its beginning or inside."""
+        """Begin to read a file, at its beginning or inside."""
         self._file, self._offset = position, position.offset
         self._reader = BlockReader(position, verify=self._verify, lenient=self._lenient)
         self._is_open = False
 
     @property
     def is_flowing(self) -> bool:
-        """The place was found and can be read."""
+        """Return whether the position was found and can be read."""
         return self._is_flowing
 
     @property
@@ -75,18 +75,18 @@ class DirectoryStream:
         return self._reader.position
 
     @property
-    def mark(self) -> FileMark | None:
-        """Of the file that is read."""
-        return self._reader.mark
+    def file_identity(self) -> FileIdentity | None:
+        """Return the identity of the file that is being read."""
+        return self._reader.file_identity
 
     @property
     def is_continued(self) -> bool:
-        """Files follow one another by their numbers."""
+        """Return True: files follow one another by their numbers."""
         return True
 
     @property
     def semi_sync(self) -> bool:
-        """Nobody waits for who reads files."""
+        """Return False: no server waits for a reader of files."""
         return False
 
     @property
@@ -94,7 +94,7 @@ class DirectoryStream:
         return False
 
     def acknowledge(self, kept: Position) -> None:
-        """There is nobody to tell."""
+        """Do nothing: no server waits for a reader of files."""
 
     def __enter__(self) -> Self:
         names = log_files(self._folder, self._base)
@@ -118,7 +118,8 @@ class DirectoryStream:
             self._begin(replace(self._file, file=following, offset=len(MAGIC), gtids=gtids))
 
     def _to_end(self) -> Generator[Block | None, None, str | None]:
-        """Of the present file; gives the next one, None when there is none or it is to stop."""
+        """Yield the blocks of the present file; return the name of the next one, or None when there is none or the
+        stream stops."""
         following: str | None = None
         while not self._stopping.is_set():
             if size := self._read():
@@ -150,7 +151,7 @@ class DirectoryStream:
         self._is_flowing = self._is_flowing or self._reader.server_version != ""
 
     def _read(self) -> int:
-        """Into the reader; 0 when nothing more is there."""
+        """Read more bytes into the reader and return how many; 0 when there are no more."""
         if not self._is_open:
             self._is_open = self._open()
             if not self._is_open:
@@ -162,17 +163,19 @@ class DirectoryStream:
         return size
 
     def _check_same(self) -> None:
-        """A file that is being written grows; another one may have taken its name."""
-        known, file = self._reader.mark, self._file.file
+        """Check that the file is still the same: a file that is being written grows, but another one may have taken its
+        name."""
+        known, file = self._reader.file_identity, self._file.file
         if known is None or (size := self._folder.size(file)) == self._offset:
             return
-        if size < self._offset or read_mark(self._folder, file) != known:
+        if size < self._offset or read_file_identity(self._folder, file) != known:
             raise SourceConnectionError(
                 f"{self._settings.address}/{file} is another file of that name than before, or was cut off"
             )
 
     def _open(self) -> bool:
-        """Whether the head of the file is there. A reader that begins inside is told first how events are written."""
+        """Open the present file and return whether its head is there. A reader that begins inside a file gets the
+        format event first."""
         head = read_bytes(self._folder, self._file.file, 0, len(MAGIC) + HEADER)
         if len(head) >= len(MAGIC):
             check_magic(head[: len(MAGIC)], f"{self._settings.address}/{self._file.file}")
@@ -190,7 +193,7 @@ class DirectoryStream:
         try:
             made_up = _made_up(event)
         except EventProblemError as problem:
-            raise broken(event[TYPE_AT], problem.what, event, place=Position(self._file.file, len(MAGIC))) from None
+            raise broken(event[TYPE_AT], problem.what, event, position=Position(self._file.file, len(MAGIC))) from None
         self._reader.room(len(made_up))[: len(made_up)].data[:] = made_up
         self._reader.filled(len(made_up))
         return True
@@ -204,7 +207,7 @@ class DirectoryStream:
             if self._hole_since is None:
                 self._hole_since = time.monotonic()
                 log.warning(
-                    "a file is missing folder=%s between=%s and=%s", self._settings.address, self._file.file, later[0]
+                    "log file missing folder=%s after=%s before=%s", self._settings.address, self._file.file, later[0]
                 )
             if self._follow and time.monotonic() - self._hole_since < self._settings.patience_s:
                 return None  # others may have come first
@@ -219,8 +222,8 @@ class DirectoryStream:
         return later[0] if is_begun else None
 
     def _check_whole(self, following: str) -> None:
-        """A file that has no end of its own was left by a server that was killed, or its copy is not all there: GTIDs
-        tell, where there are any."""
+        """Check that a file without a closing event is complete: a killed server left it, or its copy is not finished.
+        GTIDs tell, where there are any."""
         name = f"{self._settings.address}/{self._file.file}"
         if not self._is_open or self._reader.rest:
             raise SourceConnectionError(
@@ -251,13 +254,13 @@ class DirectoryStream:
 
 
 def has_gtids(block: Block, *, before: bool) -> bool:
-    """Whether the last transaction of which something is in the block has one."""
+    """Return whether the last transaction of the block, which may have begun before it, has a GTID."""
     entries = np.flatnonzero(block.column("entry"))
     return bool(block.gtids[entries[-1], 0]) if entries.size else before
 
 
 def _made_up(event: bytes) -> bytes:
-    """A format event that says nothing of a place, as servers send it to who begins inside of a file."""
+    """Return a format event without a position, as servers send it to a reader that begins inside a file."""
     plain = bytearray(event)
     plain[FLAGS_AT] &= ~IN_USE
     plain[END_AT : END_AT + 4] = bytes(4)

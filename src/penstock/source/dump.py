@@ -27,12 +27,12 @@ def from_position(start: Position, server_id: int, *, annotations: bool = False)
 
 
 def from_the_beginning(server_id: int, *, annotations: bool = False) -> bytes:
-    """Or from where MariaDB's session says."""
+    """Return the command that asks for the log from its beginning, or from where MariaDB's session variable says."""
     return struct.pack("<IHI", _FIRST, _WITH_ANNOTATIONS if annotations else 0, server_id)
 
 
 def after_gtids(executed: GtidSet, server_id: int) -> bytes:
-    """All that MySQL has and that is not in the set."""
+    """Return the command that asks MySQL for all transactions that are not in the set."""
     encoded = encode_set(executed)
     return struct.pack("<HIIQI", _BY_GTID, server_id, 0, _FIRST, len(encoded)) + encoded
 

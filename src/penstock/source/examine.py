@@ -15,7 +15,7 @@ from penstock.source.stream import BinlogStream
 
 
 def examine(settings: SourceSettings, *, is_standby: bool = False) -> Iterator[Finding]:
-    """Ends with the first thing without which nothing more can be known."""
+    """Yield findings about a server; it ends with the first one without which nothing more can be found out."""
     try:
         connection = connect(settings)
     except PenstockError as error:
@@ -39,7 +39,7 @@ def _encryption(connection: Any) -> Finding:
 
 
 def _extent(connection: Any, settings: SourceSettings) -> Finding:
-    """Whether the log can be read at all."""
+    """Return a finding that says which part of the log can be read, if any."""
     try:
         first, end = oldest_position(connection, settings), current_position(connection, settings)
         with BinlogStream(settings, end) as stream:
@@ -57,5 +57,5 @@ def _select(connection: Any, settings: SourceSettings) -> Finding:
     everywhere = [grant.split(" ON ")[0] for grant in grants if " ON *.* " in grant]
     if any("ALL PRIVILEGES" in grant or "SELECT" in grant for grant in everywhere):
         return Finding("SELECT", Verdict.OK, "granted on all tables")
-    mend = f"tables are described and loaded by it: GRANT SELECT, LOCK TABLES ON *.* TO '{settings.user}'@'…'"
+    mend = f"tables are described and loaded by it: GRANT SELECT ON *.* TO '{settings.user}'@'…'"
     return Finding("SELECT", Verdict.WARN, "not granted on all tables", mend)

@@ -8,12 +8,12 @@ from penstock.errors import PenstockError
 from penstock.model.position import file_number
 from penstock.source.finding import Finding, Verdict
 from penstock.source.folder import log_sizes, open_folder
-from penstock.source.folder_origin import FolderOrigin
+from penstock.source.folder_source import FolderSource
 from penstock.source.versions import check_version
 
 
 def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
-    """Ends with the first thing without which nothing more can be known."""
+    """Yield findings about a folder; it ends with the first one without which nothing more can be found out."""
     try:
         sizes = log_sizes(open_folder(settings.path), settings.base)
     except PenstockError as error:
@@ -25,7 +25,7 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
         return
     yield Finding("files", Verdict.OK, f"{len(sizes)}, {sum(sizes.values()):,} bytes")
     yield _holes(list(sizes))
-    origin = FolderOrigin(settings)
+    origin = FolderSource(settings)
     try:
         present = origin.sizes()
         heads = [origin.head_of(file) for file in present]
@@ -34,7 +34,7 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
         yield Finding("reading the log", Verdict.FAIL, "refused", str(error))
         return
     yield check_version(heads[-1].server_version)
-    if parts := [head.mark.file for head in heads[:-1] if head.is_open]:
+    if parts := [head.file_identity.file for head in heads[:-1] if head.is_open]:
         mend = "they were copied while their server wrote them: copy them again, now that there are later ones"
         yield Finding("whole files", Verdict.WARN, f"not {', '.join(parts)}", mend)
     gtids = f", after {end.gtids.text}" if end.gtids is not None and end.gtids.ranges else ""

@@ -1,7 +1,8 @@
-"""What a log file says of itself in its first events: whose it is, when it began, and after which GTIDs.
+"""The head of a log file: which server wrote it, when it was created, and after which GTIDs it begins.
 
-magic 4 | FORMAT_DESCRIPTION | PREVIOUS_GTIDS or MariaDB's list of GTIDs. An encrypted one has a magic of its own, or
-MariaDB's word of it in place of the last.
+    magic 4 | FORMAT_DESCRIPTION | PREVIOUS_GTIDS or MariaDB's list of GTIDs
+
+An encrypted file has another magic, or MariaDB's START_ENCRYPTION instead of the last.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from penstock.binlog.events.layout import (
 )
 from penstock.binlog.events.problem import EventProblemError, broken
 from penstock.errors import BinlogError
-from penstock.model import FileMark, GtidSet, Position
+from penstock.model import FileIdentity, GtidSet, Position
 from penstock.source.folder import Folder
 
 _LARGEST = 1 << 28
@@ -29,14 +30,14 @@ _LARGEST = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    mark: FileMark
+    file_identity: FileIdentity
     server_version: str
     gtids: GtidSet | None  # of all transactions before it; None when it does not say
     is_open: bool  # its server was writing it
 
 
 def read_head(folder: Folder, file: str) -> FileHead | None:
-    """None when it is not all there yet."""
+    """Return the head of a file; None when it is not completely there yet."""
     magic = read_bytes(folder, file, 0, len(MAGIC))
     if magic == ENCRYPTED_MAGIC:
         raise _encrypted(folder, file)
@@ -49,7 +50,7 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
     try:
         found = read_format(memoryview(first))
     except EventProblemError as problem:
-        raise broken(first[TYPE_AT], problem.what, first, place=Position(file, len(MAGIC))) from None
+        raise broken(first[TYPE_AT], problem.what, first, position=Position(file, len(MAGIC))) from None
     kind = second[TYPE_AT]
     if kind == EventType.MARIADB_START_ENCRYPTION:
         raise _encrypted(folder, file)
@@ -59,24 +60,24 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
         text = body.text if isinstance(body, Gtids) else ""
         gtids = replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
     is_open = bool(first[FLAGS_AT] & IN_USE)
-    return FileHead(FileMark(file, found.began, found.server_id), found.server_version, gtids, is_open)
+    return FileHead(FileIdentity(file, found.began, found.server_id), found.server_version, gtids, is_open)
 
 
-def read_mark(folder: Folder, file: str) -> FileMark:
-    """Of a file whose first event is there."""
+def read_file_identity(folder: Folder, file: str) -> FileIdentity:
+    """Return the identity of a file whose first event is there."""
     header = read_bytes(folder, file, len(MAGIC), HEADER)
     owner = header[TYPE_AT + 1 : TYPE_AT + 5]
-    return FileMark(file, int.from_bytes(header[:TYPE_AT], "little"), int.from_bytes(owner, "little"))
+    return FileIdentity(file, int.from_bytes(header[:TYPE_AT], "little"), int.from_bytes(owner, "little"))
 
 
 def read_bytes(folder: Folder, file: str, offset: int, size: int) -> bytes:
-    """As many as there are."""
+    """Return up to `size` bytes of a file, as many as there are."""
     found = memoryview(bytearray(size))
     return bytes(found[: folder.read_into(file, offset, found)])
 
 
 def _event(folder: Folder, file: str, offset: int) -> bytes:
-    """Empty when it is not all there."""
+    """Return an event of the head; empty when it is not completely there."""
     header = read_bytes(folder, file, offset, HEADER)
     if len(header) < HEADER:
         return b""

@@ -20,13 +20,13 @@ class Folder(Protocol):
     address: str
 
     def sizes(self) -> dict[str, int]:
-        """Of all that is in it, by name."""
+        """Return the sizes of all files in the folder, by name."""
         ...
 
     def size(self, name: str) -> int: ...
 
     def read_into(self, name: str, offset: int, into: memoryview) -> int:
-        """How many bytes were there, up to as many as there is room for; 0 at the end of the file."""
+        """Read as many bytes as there is room for, and return how many were there; 0 at the end of the file."""
         ...
 
 
@@ -70,7 +70,7 @@ class LocalFolder:
 
 
 def open_folder(path: str) -> Folder:
-    """A path on this machine, or a URL."""
+    """Open a folder: a path on this machine, or a URL."""
     if "://" not in path:
         return LocalFolder(Path(path))
     from penstock.source.remote_folder import RemoteFolder  # noqa: PLC0415 - its library is optional
@@ -79,12 +79,12 @@ def open_folder(path: str) -> Folder:
 
 
 def log_files(folder: Folder, base: str | None = None) -> list[str]:
-    """In the order of their numbers; those of `base`, or of the only log that is there."""
+    """Return the log files in the order of their numbers: those of `base`, or of the only log that is there."""
     return list(log_sizes(folder, base))
 
 
 def log_sizes(folder: Folder, base: str | None = None) -> dict[str, int]:
-    """The same, with their sizes."""
+    """Return the log files with their sizes, as `log_files` orders them."""
     found: dict[str, list[str]] = {}
     sizes = folder.sizes()
     for match in map(_LOG_FILE.fullmatch, sizes):
@@ -100,7 +100,7 @@ def log_sizes(folder: Folder, base: str | None = None) -> dict[str, int]:
 
 
 def _begins_as_log(folder: Folder, names: list[str]) -> bool:
-    """The folder of a MariaDB also has aria_log.00000001."""
+    """Return whether a file begins like a binary log: the folder of a MariaDB also has aria_log.00000001."""
     magic = bytearray(len(MAGIC))
     folder.read_into(min(names, key=file_number), 0, memoryview(magic))
     return bytes(magic) in (MAGIC, ENCRYPTED_MAGIC)

@@ -1,12 +1,12 @@
 """Replication stream framing: packets in, event bytes out, as one kernel call per read of the socket.
 
-    packet: length 3 | number 1 | payload          a payload of 2^24-1 bytes goes on in the next packet
+    packet: length 3 | number 1 | payload          a payload of 2^24-1 bytes continues in the next packet
     payload: status 1 (0 event, 254 end, 255 error) | event
         with semi-sync: status 1 | 0xEF | 1 to be acknowledged, or 0 | event
     acknowledgement: 0xEF | offset 8 | file name
 
-The kernel copes with reads that end anywhere: its state is a few numbers. A server that knows no semi-sync, or has it
-turned off, sends plain packets to who has asked for it: its first packet shows which.
+The kernel copes with reads that end anywhere: its state is a few numbers. A server that does not know semi-sync, or has
+it turned off, sends plain packets although semi-sync was requested: its first packet shows which.
 """
 
 from enum import IntEnum
@@ -99,12 +99,12 @@ class PacketUnwrapper:
 
     @property
     def is_semi_sync(self) -> bool:
-        """The server has said so with its first packet."""
+        """Return whether the server uses semi-sync, as its first packet shows."""
         return bool(self._state[Cell.SEMI_SYNC] == _ON)
 
     @property
     def is_asked(self) -> bool:
-        """An event was to be acknowledged since the last `forget_asked`; it need not be whole yet."""
+        """Return whether an event was to be acknowledged since the last `forget_asked`; it need not be complete yet."""
         return bool(self._state[Cell.ASKED])
 
     def forget_asked(self) -> None:
@@ -112,12 +112,12 @@ class PacketUnwrapper:
 
     @property
     def status(self) -> int:
-        """0, or the status byte of the packet that ended the stream."""
+        """Return 0, or the status byte of the packet that ended the stream."""
         return int(self._state[Cell.STATUS])
 
     @property
     def rest_of_packet(self) -> int:
-        """Bytes that follow the status byte in its packet."""
+        """Return the bytes that follow the status byte in its packet."""
         return int(self._state[Cell.LENGTH]) - 1
 
     def unwrap(self, data: NDArray[np.uint8], end: int, out: NDArray[np.uint8]) -> tuple[int, int]:
@@ -126,6 +126,6 @@ class PacketUnwrapper:
 
 
 def acknowledgement(file: str, offset: int) -> bytes:
-    """As a packet."""
+    """Return the packet that acknowledges everything up to a position."""
     payload = bytes([SEMI_SYNC_MAGIC]) + offset.to_bytes(8, "little") + file.encode()
     return len(payload).to_bytes(3, "little") + b"\0" + payload

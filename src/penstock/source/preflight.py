@@ -22,7 +22,7 @@ def check_source(connection: "Connection[Cursor]", settings: SourceSettings, *, 
 
 
 def current_position(connection: "Connection[Cursor]", settings: SourceSettings) -> Position:
-    """The end of the log, always between two transactions, with the GTIDs before it."""
+    """Return the end of the log, always a transaction boundary, with the GTIDs before it."""
     with translated(settings), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         (version,) = cursor.fetchone() or ("",)
@@ -53,7 +53,7 @@ def oldest_position(connection: "Connection[Cursor]", settings: SourceSettings) 
 
 
 def _is_new_mysql(version: str) -> bool:
-    """SHOW MASTER STATUS went away in MySQL 8.4."""
+    """Return whether the server is a MySQL from 8.4 on, which no longer knows SHOW MASTER STATUS."""
     if "MariaDB" in version:
         return False
     major, minor = version.split(".")[:2]

@@ -1,81 +1,69 @@
-"""Reading rows back: a connection that is kept, renewed when it broke, and patient with locks."""
+"""Reading rows back over one connection, which is renewed when it breaks."""
 
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from penstock.backoff import Backoff, RetryTimer
 from penstock.config import SourceSettings
 from penstock.errors import SourceConnectionError
 from penstock.source.connection import connect, translated
+from penstock.source.visibility import LogVisibility
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_READ_PATIENCE_S = 60.0
-_LOCK_PATIENCE_S = 600.0
-_ROW_LOCK_TURN_S = 5
-_TABLE_LOCK_TURN_S = 1
+_BACKOFF = Backoff(0.05, 2.0, spread=0.5)
+_READ_TIMEOUT_S = 60.0
+_VISIBILITY_TIMEOUT_S = 600.0
 
 
 class RowQuery:
-    """Plain reads, and waiting for locks without holding any. Not for two threads at once."""
+    """Plain reads without locks, for one thread at a time.
 
-    def __init__(
-        self,
-        settings: SourceSettings,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
+    with closing(RowQuery(settings)) as query:
+        query.wait_until_visible()  # all that is in the log now
+        rows = query.rows("SELECT name FROM shop.product WHERE id = %s", [1])
+    """
+
+    def __init__(self, settings: SourceSettings) -> None:
         self._settings = settings
-        self._clock = clock
-        self._sleep = sleep
-        self._jitter = jitter
         self._connection: Any = None
+        self._visibility = self._new_visibility()
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Sequence[tuple[Any, ...]]:
-        """Tries again after a lost connection; then the last error comes out."""
-        return self._patiently(lambda: self._run(sql, parameters), _READ_PATIENCE_S)
+        """Return the rows of a SELECT; a lost connection is opened again and the statement repeated for a minute."""
+        return self._retry(lambda: self._run(sql, parameters), _READ_TIMEOUT_S)
 
-    def wait_for_row(self, sql: str, key: Any) -> None:
-        """A lock wait that times out is begun again: somebody may keep the row for long, and has the right to."""
-        self._patiently(lambda: self._run(sql, (key,)), _LOCK_PATIENCE_S)
+    def wait_until_visible(self) -> None:
+        """Return when reads see everything that was in the source's log at the call, without taking a lock."""
+        deadline = time.monotonic() + _VISIBILITY_TIMEOUT_S
+        self._retry(lambda: self._visibility.wait(deadline - time.monotonic()), _VISIBILITY_TIMEOUT_S)
 
-    def lock_briefly(self, sql: str) -> None:
-        """Waits in short turns: writers that queue behind a waiting table lock are held up for one turn only."""
-
-        def turn() -> None:
-            self._run(f"SET SESSION lock_wait_timeout = {_TABLE_LOCK_TURN_S}", ())
-            self._run(sql, ())
-            self._run("UNLOCK TABLES", ())
-
-        self._patiently(turn, _LOCK_PATIENCE_S)
-
-    def _patiently(self, action: Callable[[], T], patience_s: float) -> T:
-        deadline = self._clock() + patience_s
-        pause_s = 0.05
+    def _retry(self, action: Callable[[], T], timeout_s: float) -> T:
+        timer = RetryTimer(_BACKOFF)
         while True:
             try:
                 return action()
             except SourceConnectionError as error:
                 self.close()
-                if self._clock() > deadline:
+                delay_s = timer.next_delay_s(timeout_s)
+                if delay_s is None:
                     raise
-                log.info("again in_s=%.2f reason=%s", pause_s, error)
-                self._sleep(pause_s * (0.5 + self._jitter()))
-                pause_s = min(2 * pause_s, 2.0)
+                log.warning("read retried source=%s delay_s=%.2f reason=%s", self._settings.address, delay_s, error)
+                time.sleep(delay_s)
+
+    def _new_visibility(self) -> LogVisibility:
+        return LogVisibility(lambda sql: self._run(sql, ()), address=self._settings.address)
 
     def _run(self, sql: str, parameters: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = connect(self._settings)
             with translated(self._settings), self._connection.cursor() as cursor:
-                # Each statement sees what is committed when it begins, and a locking one locks its row alone.
+                # Each statement sees what is committed when it begins.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {_ROW_LOCK_TURN_S}")
         with translated(self._settings), self._connection.cursor() as cursor:
             cursor.execute(sql, tuple(parameters))
             return cursor.fetchall()
@@ -84,3 +72,4 @@ class RowQuery:
         if self._connection is not None:
             self._connection._force_close()  # noqa: SLF001 - a polite QUIT can hang on a broken connection
             self._connection = None
+            self._visibility = self._new_visibility()  # the next connection may lead to another server

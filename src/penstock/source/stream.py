@@ -28,7 +28,7 @@ from penstock.errors import (
     ServerIdTakenError,
     SourceConnectionError,
 )
-from penstock.model import FileMark, Position
+from penstock.model import FileIdentity, Position
 from penstock.source.annotations import are_positions_by_size, without_annotations
 from penstock.source.connection import connect, translated
 from penstock.source.dump import (
@@ -73,10 +73,10 @@ class BinlogStream:
         lenient: bool = False,
         annotations: bool = False,
     ) -> None:
-        """With `by_gtids` the server finds the place: after the GTIDs of `start`, whatever its own files are. No two
-        streams may have one server id; without one it is drawn. `semi_sync` is for the one stream that keeps what comes
-        and says so with `acknowledge`; `lenient` for one that only looks, which an incident does not end. With
-        `annotations` MariaDB's statements behind rows are among the events; without, they are not."""
+        """With `by_gtids` the server finds the position: after the GTIDs of `start`, whatever its own files are. Each
+        stream needs its own server id; by default it is random. `semi_sync` is for the one stream that persists what
+        comes and confirms it with `acknowledge`; `lenient` for one that only reads, which an incident does not end.
+        `annotations` asks MariaDB for the statements behind rows."""
         self._server_id = server_id or draw_server_id()
         self._settings = settings
         self._start = start
@@ -93,7 +93,7 @@ class BinlogStream:
 
     @property
     def is_flowing(self) -> bool:
-        """The server has found the place and begun to send; before that it may still refuse."""
+        """Return whether the server has found the position and begun to send; before that it may still refuse."""
         return self._reader.server_version != ""
 
     @property
@@ -101,28 +101,29 @@ class BinlogStream:
         return self._reader.position
 
     @property
-    def mark(self) -> FileMark | None:
-        """Of the file that is read."""
-        return self._reader.mark
+    def file_identity(self) -> FileIdentity | None:
+        """Return the identity of the file that is being read."""
+        return self._reader.file_identity
 
     @property
     def is_continued(self) -> bool:
-        """The file that is read was named by the end of the one before it; a crash of the server leaves none."""
+        """Return whether the file that is read was named by the end of the previous one; after a crash of the server it
+        was not."""
         return self._reader.is_continued
 
     @property
     def semi_sync(self) -> bool:
-        """Commits at the source wait for `acknowledge`."""
+        """Return whether commits at the source wait for `acknowledge`."""
         return self._unwrapper.is_semi_sync
 
     @property
     def wants_ack(self) -> bool:
-        """Somebody waits for something that has come, or is just coming."""
+        """Return whether a commit waits for something that has arrived, or is arriving."""
         return self._unwrapper.is_asked
 
     def acknowledge(self, kept: Position) -> None:
-        """All up to there is kept: commits that wait for that may return. By the thread that iterates; says nothing
-        when nobody waits, or nothing new."""
+        """Confirm that everything up to a position is persisted: commits that wait for that may return. Called by the
+        thread that iterates; sends nothing when no commit waits, or nothing is new."""
         if not self.wants_ack or (self._acknowledged is not None and kept <= self._acknowledged):
             return
         try:
@@ -151,7 +152,7 @@ class BinlogStream:
         return self
 
     def _request(self) -> tuple[int, bytes]:
-        """The command that starts the stream, and what goes with it."""
+        """Return the command that starts the stream, and its arguments."""
         server_info = self._connection.get_server_info()
         annotations = "MariaDB" in server_info and (self._annotations or are_positions_by_size(server_info))
         if self._by_gtids is None:
@@ -175,7 +176,7 @@ class BinlogStream:
             try:
                 self._connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
             except OSError:
-                log.debug("the socket was closed already")
+                log.debug("socket already closed source=%s", self._settings.address)
 
     def __iter__(self) -> Iterator[Block | None]:
         poll = select.poll()
@@ -227,13 +228,11 @@ class BinlogStream:
             self._reader.expect_checksum(is_on=str(algorithm).upper() == "CRC32")
 
     def _ask_for_semi_sync(self, cursor: Any) -> None:
-        """Its first packet will show whether the server can."""
+        """Ask for semi-sync; the first packet will show whether the server supports it."""
         cursor.execute("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN {_SEMI_SYNC} AND Value = 'ON'")
         if not cursor.fetchall():
-            log.warning(
-                "commits at %s wait for nobody: of %s one is to be ON there", self._settings.address, _SEMI_SYNC
-            )
+            log.warning("semi-sync not active source=%s: set one of %s to ON there", self._settings.address, _SEMI_SYNC)
 
     def _receive(self) -> int:
         began = time.perf_counter()

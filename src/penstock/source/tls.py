@@ -10,7 +10,7 @@ _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 
 
 def tls_context(settings: SourceSettings) -> ssl.SSLContext | None:
-    """None leaves it to what the server can."""
+    """Return the TLS settings of a connection; None uses what the server offers."""
     if settings.tls in {"disabled", "preferred"}:
         return None
     try:
@@ -27,7 +27,8 @@ def tls_context(settings: SourceSettings) -> ssl.SSLContext | None:
 
 
 def trusting() -> ssl.SSLContext:
-    """Anybody; so the system's certificates need not be read, which takes longer than to connect."""
+    """Return a context that trusts every certificate; so the system's certificates need not be read, which takes longer
+    than connecting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -35,7 +36,7 @@ def trusting() -> ssl.SSLContext:
 
 
 def tls_error(code: int, text: str, settings: SourceSettings) -> PenstockError | None:
-    """What PyMySQL says about it, if it is about that."""
+    """Return the error to raise for what PyMySQL says, if it is about TLS, else None."""
     if _UNTRUSTED in text:
         reason = text.partition(_UNTRUSTED)[2].partition("(_ssl")[0].strip(" :]")
         return AuthenticationError(

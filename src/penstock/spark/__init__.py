@@ -1,8 +1,23 @@
 """Spark: the data source `penstock`, the session settings, and the pipelines. The only room that imports pyspark."""
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import MissingExtraError
 
 if find_spec("pyspark") is None:
     raise MissingExtraError.of("spark", "reading changes with Spark")
+
+if TYPE_CHECKING:
+    from penstock.spark.sessions import session
+
+__all__ = ["session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the session's module when it is asked for: Spark's workers do without it."""
+    if name != "session":
+        raise AttributeError(f"module 'penstock.spark' has no attribute {name!r}")
+    from penstock.spark.sessions import session  # noqa: PLC0415
+
+    return session

@@ -4,6 +4,7 @@ The offsets live in the checkpoint. A batch is done when the index has taken it;
 again with the same versions, which changes nothing that was written already.
 """
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -65,7 +66,7 @@ class IndexSync:
             .option("columns", ",".join(self._columns()))
         )
         if start is not None:
-            stream = stream.option("startingPosition", str(start))
+            stream = stream.option("startingPosition", json.dumps(start.to_json()))
         return (
             stream.load()
             .select("_table", *self._structs.values(), "_seq")

@@ -5,7 +5,7 @@ the row of a change in that table, then the change columns.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -13,6 +13,8 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, chosen_fields, own_names
 from penstock.binlog.values.column import Decoding
 from penstock.client import FlightClient
 from penstock.model import TableName
+from penstock.model.table_rules import TableRules
+from penstock.spark.generic_layout import GenericLayout
 from penstock.spark.options import ReadOptions
 from penstock.spark.types import for_spark
 
@@ -20,7 +22,29 @@ if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
 
 
-class StreamLayout:
+class ChangeLayout(Protocol):
+    """Puts the changes of a block into the columns of a query. It is picklable, and travels to the executors."""
+
+    schema: pa.Schema
+
+    def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
+        """Return all changes of a block, in the order of the log."""
+        ...
+
+
+def layout_of(options: ReadOptions, client: FlightClient) -> ChangeLayout:
+    """Return how the changes of a query look, as the server has the tables now."""
+    if not options.filter:
+        return TableLayout.ask(options, client)
+    from penstock.config import ColumnSettings  # noqa: PLC0415 - brings pydantic, which queries of tables do without
+    from penstock.filter import ColumnRules  # noqa: PLC0415
+
+    shown = ColumnRules.of([ColumnSettings.model_validate(one) for one in client.column_settings()])
+    rules = TableRules.of(options.filter)
+    return GenericLayout(rules, include_ddl=options.includes_ddl, columns_of=shown.columns_of)
+
+
+class TableLayout:
     """Picklable: it travels to the executors with the reader."""
 
     def __init__(self, options: ReadOptions, fields: dict[TableName, pa.Schema]) -> None:
@@ -31,7 +55,7 @@ class StreamLayout:
         self.schema = self._schema()
 
     @classmethod
-    def ask(cls, options: ReadOptions, client: FlightClient) -> "StreamLayout":
+    def ask(cls, options: ReadOptions, client: FlightClient) -> "TableLayout":
         described = client.describe(options.tables)
         fields = {
             table: chosen_fields(table, schema, options.columns_of(table))

@@ -1,74 +1,144 @@
 """Options of `format("penstock")`. A misspelled one is an error, not a default."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any, Literal
 
 from penstock.client import Address
 from penstock.errors import ConfigurationError
 from penstock.model import Position, TableName
+from penstock.model.start_point import Moment, StartWord, is_fixed, parse_start
 
-_KNOWN = {
-    "server": "HOST:PORT of a Penstock server, or grpc+tls://HOST:PORT",
-    "token": "that the server lets you in with",
-    "tlsCa": "file with certificates to trust, on the driver and every executor; makes the connection TLS",
-    "destination": "instance on that server, `default` when not given",
-    "table": "one table, database.table",
-    "tables": "several tables, separated by commas; each becomes one struct column",
-    "columns": "columns to read, separated by commas; with `tables` each as table.column",
-    "partialJson": "`error` (default) or `operations`: a change to a JSON document that the log does not have",
-    "startingPosition": "`latest` (default), `earliest`, or FILE:OFFSET at a transaction boundary",
-    "maxBytesPerTrigger": "about how much log one batch reads, 67108864 when not given",
-    "pollMs": "how long to wait for news inside latestOffset, 50 when not given",
-}
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option as the documentation has it."""
+
+    name: str
+    default: str
+    meaning: str
+    modes: str = "batch, stream"
+
+
+OPTIONS = (
+    Option("server", "", "`HOST:PORT` of a Penstock server, or several with commas; `grpc+tls://` before it for TLS"),
+    Option(
+        "zookeeper",
+        "",
+        "instead of `server`: the ZooKeeper that knows the running server, `HOST:PORT,…` or with a chroot",
+    ),
+    Option("token", "", "what the server lets you in with; Spark redacts it"),
+    Option("tlsCa", "", "file with certificates to trust, on the driver and every executor; makes the connection TLS"),
+    Option("destination", "default", "instance on that server"),
+    Option("table", "", "one table, `database.table`: its own columns"),
+    Option("tables", "", "several tables with commas: one struct column each"),
+    Option("filter", "", "all tables that match, such as `shop\\..*`: keys as a map, rows as JSON text"),
+    Option("columns", "all", "columns to read, with commas; with `tables` each as `table.column`"),
+    Option("includeDdl", "false", "with `filter`: statements that change tables, as rows of their own"),
+    Option("partialJson", "error", "a JSON document of which the log has only operations: `error`, or `operations`"),
+    Option(
+        "startingPosition",
+        "latest; batch: earliest",
+        "`earliest`, `latest`, `FILE:OFFSET`, `gtid:…`, `time:…`, or the JSON of an offset",
+    ),
+    Option("endingPosition", "latest", "where a batch read ends, written in the same way", "batch"),
+    Option("maxBytesPerTrigger", "67108864", "about how many bytes of the log one batch reads at most", "stream"),
+    Option("maxRowsPerTrigger", "no limit", "how many rows one batch has at most", "stream"),
+    Option("waitForServer", "120", "seconds to wait for a server that starts, restarts or moves"),
+    Option("pollMs", "500", "how long one call waits for changes; they are delivered as soon as they come", "stream"),
+    Option("lowLatency", "false", "reads small batches in the driver: about 30 ms sooner, one task", "stream"),
+)
+_KNOWN = {option.name.lower(): option.name for option in OPTIONS}
 _SPARKS_OWN = {"path"}
+_MOST_WAIT_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
+    """What a query reads, from where, and how much at a time.
+
+    >>> ReadOptions.of({"server": "127.0.0.1:11115", "table": "shop.orders"})
+    """
+
     server: Address
     destination: str
     tables: tuple[TableName, ...]
+    filter: str  # instead of tables
     is_flat: bool  # one table, its columns at the top
     columns: tuple[str, ...]
+    includes_ddl: bool
     partial_json: Literal["error", "operations"]
-    starting_position: str
+    starting_position: str | None
+    ending_position: str | None
     max_bytes: int
+    max_rows: int | None
+    wait_s: float
     poll_ms: int
+    is_low_latency: bool
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "ReadOptions":
+        """Return the options as Spark gives them, checked; raise ConfigurationError for what makes no sense."""
         given = {key.lower(): value for key, value in options.items()}
-        unknown = given.keys() - {key.lower() for key in _KNOWN} - _SPARKS_OWN
-        if unknown:
-            known = "; ".join(f"{key}: {what}" for key, what in _KNOWN.items())
-            raise ConfigurationError(f"unknown option {', '.join(sorted(unknown))}; there are {known}")
-        if "server" not in given:
-            raise ConfigurationError("the option `server` is missing, for example 127.0.0.1:11115")
-        if ("table" in given) == ("tables" in given):
-            raise ConfigurationError("give either the option `table` or the option `tables`")
-        is_flat = "table" in given
-        names = [given["table"]] if is_flat else given["tables"].split(",")
-        starting = given.get("startingposition", "latest")
-        if starting not in ("latest", "earliest"):
-            Position.parse(starting)
+        _check_known(given)
+        if bool(given.get("server")) == bool(given.get("zookeeper")):
+            raise ConfigurationError("give the option `server`, for example 127.0.0.1:11115, or the option `zookeeper`")
+        if sum(bool(given.get(name)) for name in ("table", "tables", "filter")) != 1:
+            raise ConfigurationError("give one of the options `table`, `tables` and `filter`")
+        has_filter = bool(given.get("filter"))
+        columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
+        if has_filter and columns:
+            raise ConfigurationError("`columns` are chosen of a `table` or of `tables`, not of a `filter`")
+        includes_ddl = _flag(given, "includeDdl")
+        if includes_ddl and not has_filter:
+            raise ConfigurationError("`includeDdl` goes with a `filter`: rows of a table have no column for statements")
+        names = [] if has_filter else [given["table"]] if given.get("table") else given["tables"].split(",")
         return cls(
-            server=Address(given["server"], given.get("token", ""), given.get("tlsca", "")),
-            destination=given.get("destination", "default"),
+            server=_address(given),
+            destination=given.get("destination") or "default",
             tables=tuple(TableName.parse(name) for name in names),
-            is_flat=is_flat,
-            columns=tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip()),
+            filter=given.get("filter", ""),
+            is_flat=bool(given.get("table")),
+            columns=columns,
+            includes_ddl=includes_ddl,
             partial_json=_partial_json(given.get("partialjson", "error")),
-            starting_position=starting,
+            starting_position=_position(given, "startingPosition"),
+            ending_position=_position(given, "endingPosition"),
             max_bytes=_number(given, "maxBytesPerTrigger", 64 << 20),
-            poll_ms=_number(given, "pollMs", 50),
+            max_rows=_number(given, "maxRowsPerTrigger", 0) or None,
+            wait_s=float(_number(given, "waitForServer", 120, least=0, most=_MOST_WAIT_S)),
+            poll_ms=_number(given, "pollMs", 500),
+            is_low_latency=_flag(given, "lowLatency"),
         )
 
+    @property
+    def starts_elsewhere_each_time(self) -> bool:
+        """Whether the start of a stream means another position each time that it is asked for."""
+        start = self.starting_position or "latest"
+        if start == "earliest" or start.startswith("{"):
+            return False
+        now = datetime.now(UTC)
+        point = parse_start(start, now)
+        is_to_come = isinstance(point, Moment) and point.us >= now.timestamp() * 1_000_000
+        return is_to_come or not is_fixed(start)
+
+    @property
+    def limit(self) -> dict[str, Any]:
+        """The limit of a batch beside its bytes, as a server takes it."""
+        if self.max_rows is None:
+            return {}
+        rows: dict[str, Any] = {"max_rows": self.max_rows, "rows_per_update": 1 if self.filter else 2}
+        return rows | ({"filter": self.filter} if self.filter else {"tables": [str(table) for table in self.tables]})
+
     def struct_names(self) -> dict[TableName, str]:
+        """Return the name of each table's struct column."""
         return struct_names(self.tables)
 
     def columns_of(self, table: TableName) -> list[str] | None:
-        """Chosen columns of a table, or None for all."""
+        """Return the chosen columns of a table, or None for all."""
         if not self.columns:
             return None
         if self.is_flat:
@@ -78,11 +148,35 @@ class ReadOptions:
 
 
 def struct_names(tables: Sequence[TableName]) -> dict[TableName, str]:
-    """Name of each table's struct column: the table's own, with its database where two are alike."""
+    """Return the name of each table's struct column: the table's own, with its database where two are alike."""
     names = [table.table for table in tables]
     return {
         table: table.table if names.count(table.table) == 1 else f"{table.schema}_{table.table}" for table in tables
     }
+
+
+def options_table() -> str:
+    """Return the options as a table of the documentation."""
+    lines = [f"| `{one.name}` | {one.default} | {one.modes} | {one.meaning} |" for one in OPTIONS]
+    return "\n".join(["| option | default | for | meaning |", "|---|---|---|---|", *lines]) + "\n"
+
+
+def _check_known(given: Mapping[str, str]) -> None:
+    unknown = sorted(given.keys() - _KNOWN.keys() - _SPARKS_OWN)
+    if unknown:
+        near = get_close_matches(unknown[0], _KNOWN, 1)
+        meant = f"did you mean {_KNOWN[near[0]]}? " if near else ""
+        raise ConfigurationError(f"unknown option {', '.join(unknown)}: {meant}there are {', '.join(_KNOWN.values())}")
+
+
+def _address(given: Mapping[str, str]) -> Address:
+    secrets = given.get("token", ""), given.get("tlsca", "")
+    if given.get("server"):
+        return Address(given["server"], *secrets)
+    address = Address.of_zookeeper(given["zookeeper"], *secrets)
+    if address.zookeeper:  # raises for what is none
+        return address
+    raise ConfigurationError("the option `zookeeper` is empty")
 
 
 def _partial_json(text: str) -> Literal["error", "operations"]:
@@ -91,8 +185,35 @@ def _partial_json(text: str) -> Literal["error", "operations"]:
     raise ConfigurationError(f"the option partialJson is error or operations, not {text!r}")
 
 
-def _number(given: Mapping[str, str], name: str, default: int) -> int:
-    text = given.get(name.lower(), str(default))
-    if not text.isdigit() or int(text) < 1:
-        raise ConfigurationError(f"the option {name} must be a positive whole number, not {text!r}")
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = (given.get(name.lower()) or "false").lower()
+    if text not in {"true", "false"}:
+        raise ConfigurationError(f"the option {name} is true or false, not {text!r}")
+    return text == "true"
+
+
+def _number(given: Mapping[str, str], name: str, default: int, *, least: int = 1, most: int = (1 << 63) - 1) -> int:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        bounds = "a positive whole number" if least == 1 else f"a whole number from {least} to {most}"
+        raise ConfigurationError(f"the option {name} must be {bounds}, not {text!r}")
     return int(text)
+
+
+def _position(given: Mapping[str, str], name: str) -> str | None:
+    """Return a position as it was written, or None; raise ConfigurationError for what is none."""
+    text = (given.get(name.lower()) or "").strip()
+    if not text:
+        return None
+    try:
+        if text.startswith("{"):
+            Position.from_json(json.loads(text))
+            return text
+        point = parse_start(text, datetime.now(UTC))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(f"{name}: not an offset of this source: {text[:200]} ({error!r})") from None
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{name}: {error}; or the words earliest and latest") from None
+    return point.value if isinstance(point, StartWord) else text

@@ -1,7 +1,6 @@
 """`penstock sync` as one object: check the spec, load once, then follow until told to stop."""
 
 import json
-import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -10,6 +9,7 @@ from typing import Any
 
 from penstock.client import Address, FlightClient
 from penstock.config import SourceSettings
+from penstock.disk import replace_file
 from penstock.document import DocumentBuilder, DocumentPlan, load_all, load_spec
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.model import Position, Sequence
@@ -19,7 +19,7 @@ from penstock.source import RowQuery, connect
 from penstock.source.connection import translated
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
-from penstock.spark.session import check_java, local_session, stop_session
+from penstock.spark.sessions import check_java, local_session, stop_session
 
 _LOOK_S = 0.5
 
@@ -140,10 +140,5 @@ class Beginning:
         return Position.from_json(json.loads(self.file.read_text(encoding="utf-8")))
 
     def remember(self, position: Position) -> None:
-        """Complete on the disk, or not there."""
-        fresh = self.file.with_suffix(".tmp")
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(position.to_json(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.file)
+        """Persist where changes will be followed from; a crash leaves the whole file, or none."""
+        replace_file(self.file, json.dumps(position.to_json()).encode())

@@ -2,12 +2,12 @@
 
 from penstock.store.batch import Batch, BatchSize
 from penstock.store.client import ClientState
-from penstock.store.file import FileShelf, Retention
-from penstock.store.memory import MemoryShelf
-from penstock.store.mixed import MixedShelf
-from penstock.store.roster import EvictionPolicy
+from penstock.store.eviction import EvictionPolicy
+from penstock.store.file_storage import FileStorage, Retention
+from penstock.store.memory_storage import MemoryStorage
 from penstock.store.start import Start
 from penstock.store.store import EventStore
+from penstock.store.tiered_storage import TieredStorage
 
 __all__ = [
     "Batch",
@@ -15,9 +15,9 @@ __all__ = [
     "ClientState",
     "EventStore",
     "EvictionPolicy",
-    "FileShelf",
-    "MemoryShelf",
-    "MixedShelf",
+    "FileStorage",
+    "MemoryStorage",
     "Retention",
     "Start",
+    "TieredStorage",
 ]

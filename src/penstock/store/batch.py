@@ -12,9 +12,10 @@ MEMORY_UNIT = 1024
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """At most so many entries (`items`), or so many units of memory (`memory`); at least one entry.
+    """The size of a batch: at most this many entries (`items`), or units of memory (`memory`), but at least one entry.
+    With `enough_bytes` a batch ends with the block in which it reaches that many bytes, although it might have more.
 
-    With `enough_bytes` a batch ends with the block in which it has so many bytes, although it might have more.
+        size = BatchSize(1000)
     """
 
     count: int
@@ -42,5 +43,5 @@ class Batch:
     end: Position
     first_sequence: int
     end_sequence: int
-    ack: Position | None  # the last place between two transactions in it; None inside of a long one
+    ack: Position | None  # the last transaction boundary in it; None inside a long transaction
     blocks: tuple[Block, ...]

@@ -1,4 +1,15 @@
-"""One consumer of a store: how far it got, how far it acked, and what it wants to see."""
+"""One client of a store: how far it got, how far it acked, from where it is served, and what it wants to see.
+
+A client is served in one of five named states, each with the data that belongs to it:
+
+| state | next batch comes from | the store keeps blocks for it | leaves it when |
+|---|---|---|---|
+| `InStore` | the store | yes | it is evicted, or lost |
+| `AheadOfStore` | nowhere: after a crash it has acked more than the store has | yes | capture has read up to its ack |
+| `CatchingUp` | the source's log | no | it reaches the position at which the store begins |
+| `Joining` | the source's log up to its `ack`, then the store | yes | it has acked all that came from the log |
+| `Lost` | nowhere: the store removed entries that it had not acked | no | it subscribes again |
+"""
 
 import threading
 from collections import deque
@@ -14,6 +25,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
 from penstock.model import Position, TableName
+from penstock.store.block_info import EntryPosition
 
 if TYPE_CHECKING:
     from penstock.store.catch_up import CatchUp
@@ -25,62 +37,184 @@ TableFilter = Callable[[TableName], bool]
 class BatchFilter(Protocol):
     """A TableFilter that decides about many tables at once in less time than about one after the other."""
 
-    def __call__(self, table: TableName) -> bool: ...
+    def __call__(self, table: TableName) -> bool:
+        """Return whether rows of the table are shown."""
+        ...
 
     def prepare(self, tables: Collection[TableName]) -> None:
-        """Decide about these tables, which it will be asked for."""
+        """Decide about these tables now, because they will be asked for next."""
         ...
 
 
 class ClientState(Enum):
+    """A summary of a client for operators."""
+
     LIVE = "live"
     LAGGING = "lagging"  # the next entries it gets are no longer in memory
-    IDLE = "idle"  # it has not asked for a while
+    IDLE = "idle"  # it has not called for a while
     ABSENT = "absent"  # it is not connected, and has not been for longer than a reconnect takes
     LOST = "lost"  # entries that it had not acked were removed
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """After an entry of the store."""
+class InStore:
+    """The client is served from the store."""
 
-    sequence: int
-    position: Position
-    bytes: int  # of everything put up to there
+
+@dataclass(frozen=True, slots=True)
+class AheadOfStore:
+    """The client has acked up to `acked`, and capture has not read up to there again."""
+
+    acked: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CatchingUp:
+    """The client is served from the source's log, and the store keeps nothing for it."""
+
+    catch_up: "CatchUp"
+    rounds: int = 0  # how often it reached the store's begin and found that it had moved on
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joining:
+    """The store keeps what follows the client's `ack`; what lies before comes from the source's log."""
+
+    catch_up: "CatchUp"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lost:
+    """The state of a client whose entries were removed from the store before it acked them."""
+
+    reason: str
+    catch_up: "CatchUp | None" = None  # what it had not acked of the source's log when it was lost
+
+
+Serving = InStore | AheadOfStore | CatchingUp | Joining | Lost
 
 
 @dataclass(slots=True, eq=False)
-class Client:
-    """Changed under the store's lock; `busy` lets one get at a time plan its batch without it."""
+class StoreClient:
+    """One client of a store. The store's lock protects every field but `busy`.
+
+    `busy` is held by one `get` of the client at a time, while it plans its batch without the store's lock.
+    """
 
     name: str
-    get: Place
-    ack: Place
-    safe: Place  # the last boundary that it has acked
-    kept: Place | None = None  # the last boundary that is known to be kept, for a client whose acks are kept later
+    get: EntryPosition
+    ack: EntryPosition
+    acked_boundary: EntryPosition  # the last transaction boundary that it has acked
+    persisted: EntryPosition | None = None  # the last boundary whose ack is persisted, if acks are persisted later
     filter: TableFilter | None = None
     wants_whole: bool = False  # transactions only
-    reads_log: bool = False  # and what has no room in memory it reads from the source's log by itself
-    gives_way_s: float | None = None  # silent so long, or while others have nothing left, capture does not wait for it
+    reads_log: bool = False  # what does not fit into memory it reads from the source's log by itself
+    # Evict it instead of blocking capture: after so many idle seconds, or at once when another has drained the store.
+    evict_after_s: float | None = None
     seen_s: float = 0
     absent_since_s: float | None = None  # when its last connection ended; None while it is connected
     # What it got from the store and has not acked: the end of each batch, and the last boundary up to there.
-    delivered: deque[tuple[Place, Position]] = field(default_factory=deque["tuple[Place, Position]"])
-    lost: str = ""  # why
-    rewinds: int = 0
-    catch_up: "CatchUp | None" = None  # while it gets, or has not acked, what lies before the store
-    is_far: bool = False  # nothing is kept for it yet, or any more
-    is_reading_log: bool = False  # a batch is read from the source's log for it
-    ahead: Position | None = None  # it has acked up to there, and the store has not come there again
-    rounds: int = 0  # how often it came to where the store began
+    delivered: deque[tuple[EntryPosition, Position]] = field(default_factory=deque["tuple[EntryPosition, Position]"])
+    serving: Serving = field(default_factory=InStore)
+    rewinds: int = 0  # a batch that is planned while this changes must not be delivered
+    is_reading_log: bool = False  # a thread reads a batch from the source's log for it
     busy: threading.Lock = field(default_factory=threading.Lock)
 
-    def move(self, *, get: Place | None = None, ack: Place | None = None) -> None:
+    # -- what the states say
+
+    @property
+    def catch_up(self) -> "CatchUp | None":
+        """Return the reader of the source's log, while the client reads it or has batches of it outstanding."""
+        serving = self.serving
+        return serving.catch_up if isinstance(serving, CatchingUp | Joining | Lost) else None
+
+    @property
+    def is_catching_up(self) -> bool:
+        """Return whether the store holds nothing for the client: it reads the source's log."""
+        return isinstance(self.serving, CatchingUp)
+
+    @property
+    def is_holding(self) -> bool:
+        """Return whether the store holds blocks for the client."""
+        return not isinstance(self.serving, CatchingUp | Lost)
+
+    @property
+    def acked_ahead(self) -> Position | None:
+        """Return the position up to which the client has acked, while the store does not have that again."""
+        return self.serving.acked if isinstance(self.serving, AheadOfStore) else None
+
+    @property
+    def lost_reason(self) -> str:
+        """Why it is lost; empty for a client that is not."""
+        return self.serving.reason if isinstance(self.serving, Lost) else ""
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether the next entries of the client lie before those of the store."""
+        catch_up = self.catch_up
+        return catch_up is not None and (self.is_catching_up or catch_up.got < self.ack.position)
+
+    @property
+    def position(self) -> Position:
+        """The position after what it got."""
+        catch_up = self.catch_up
+        return catch_up.got if catch_up is not None and self.is_behind else self.get.position
+
+    @property
+    def last_boundary(self) -> Position:
+        """The last transaction boundary up to which it got everything from the store."""
+        return self.delivered[-1][1] if self.delivered else self.acked_boundary.position
+
+    @property
+    def done(self) -> EntryPosition:
+        """The boundary up to which nothing is redelivered to it, whatever happens."""
+        if self.persisted is None:
+            return self.acked_boundary
+        return min(self.acked_boundary, self.persisted, key=lambda end: end.sequence)
+
+    # -- how the states change
+
+    def wait_for_store(self, acked: Position | None) -> None:
+        """Wait until the store has what the client has acked, or be served from the store with None."""
+        self.serving = AheadOfStore(acked) if acked is not None else InStore()
+
+    def start_catch_up(self, catch_up: "CatchUp") -> None:
+        """Serve the client from the source's log, and keep nothing in the store for it."""
+        self.serving = CatchingUp(catch_up)
+
+    def count_approach(self) -> int:
+        """Count that the client has reached what was the store's begin; return how often it has."""
+        if not isinstance(self.serving, CatchingUp):
+            return 0
+        self.serving = CatchingUp(self.serving.catch_up, self.serving.rounds + 1)
+        return self.serving.rounds
+
+    def join(self, at: EntryPosition, boundary: EntryPosition) -> None:
+        """Let the store keep everything after `at` for the client, which gets what lies before from the log."""
+        catch_up = self.catch_up
+        self.move(get=at, ack=at)
+        self.set_acked_boundary(boundary)
+        self.serving = Joining(catch_up) if catch_up is not None else InStore()
+
+    def leave_catch_up(self) -> None:
+        """Serve the client from the store once it is done with the source's log."""
+        serving = self.serving
+        if isinstance(serving, Joining) and not self.is_behind and serving.catch_up.is_all_acked:
+            self.serving = InStore()
+
+    def lose(self, reason: str) -> None:
+        """Serve nothing any more: entries that the client had not acked are gone."""
+        self.serving = Lost(reason, self.catch_up)
+
+    # -- how it moves
+
+    def move(self, *, get: EntryPosition | None = None, ack: EntryPosition | None = None) -> None:
+        """Set how far the client got or acked; what follows from that follows."""
         self.get, self.ack = get or self.get, ack or self.ack
-        if self.ack.sequence < self.safe.sequence:
-            self.safe = self.ack
-        if self.kept is not None and self.ack.sequence < self.kept.sequence:
-            self.kept = self.ack
+        if self.ack.sequence < self.acked_boundary.sequence:
+            self.acked_boundary = self.ack
+        if self.persisted is not None and self.ack.sequence < self.persisted.sequence:
+            self.persisted = self.ack
         if self.get.sequence < self.ack.sequence:
             self.get = self.ack
         while self.delivered and self.delivered[0][0].sequence <= self.ack.sequence:
@@ -88,45 +222,32 @@ class Client:
         while self.delivered and self.delivered[-1][0].sequence > self.get.sequence:
             self.delivered.pop()
 
-    def deliver(self, end: Place, boundary: Position | None) -> None:
-        """Move behind a batch from the store; `boundary` is the last one in it, if it has one."""
+    def set_acked_boundary(self, boundary: EntryPosition) -> None:
+        """Set the boundary up to which the client has acked, and whose ack is persisted already."""
+        self.acked_boundary = boundary
+        self.persisted = boundary if self.persisted is not None else None
+
+    def deliver(self, end: EntryPosition, boundary: Position | None) -> None:
+        """Advance the get position past a batch; `boundary` is the last transaction boundary in it, if it has one."""
         self.delivered.append((end, boundary or self.last_boundary))
         self.move(get=end)
 
     def rewind(self) -> None:
+        """Let the next get start after the last ack."""
         self.get = self.ack
         self.delivered.clear()
         self.rewinds += 1
-        if self.catch_up is not None:
-            self.catch_up = self.catch_up.rewound()
+        serving = self.serving
+        if isinstance(serving, CatchingUp):
+            self.serving = CatchingUp(serving.catch_up.rewound(), serving.rounds)
+        elif isinstance(serving, Joining):
+            self.serving = Joining(serving.catch_up.rewound())
 
-    @property
-    def last_boundary(self) -> Position:
-        """The last transaction boundary up to which it got everything from the store."""
-        return self.delivered[-1][1] if self.delivered else self.safe.position
+    def filter_block(self, block: Block) -> Block:
+        """Return the block with rows of tables that the filter hides as events without a meaning.
 
-    @property
-    def done(self) -> Place:
-        """Up to there it will not come again, whatever happens."""
-        return self.safe if self.kept is None else min(self.safe, self.kept, key=lambda place: place.sequence)
-
-    @property
-    def is_behind(self) -> bool:
-        """What it gets next lies before the store."""
-        return self.catch_up is not None and (self.is_far or self.catch_up.got < self.ack.position)
-
-    @property
-    def position(self) -> Position:
-        """After what it got."""
-        return self.catch_up.got if self.catch_up is not None and self.is_behind else self.get.position
-
-    def settle(self) -> None:
-        """Once it is done with what lies before the store, it is a client like others."""
-        if self.catch_up is not None and not self.is_behind and self.catch_up.is_all_acked:
-            self.catch_up = None
-
-    def shown(self, block: Block) -> Block:
-        """The block with the rows of other tables as events that mean nothing; their bytes are shared, not copied."""
+        The bytes are shared, not copied.
+        """
         if self.filter is None:
             return block
         entry = block.column("entry")
@@ -137,9 +258,9 @@ class Client:
         if isinstance(self.filter, BatchFilter):
             self.filter.prepare(names)
         visible = {number: block.tables[number] for number, name in zip(used, names, strict=True) if self.filter(name)}
-        shown = block
+        filtered = block
         if len(visible) < len(used):
             hidden = [number for number in used if number not in visible]
             is_hidden = are_rows & np.isin(block.column("table_id"), hidden)
-            shown = block.with_columns(entry=np.where(is_hidden, np.uint8(Entry.OTHER), entry))
-        return shown if len(visible) == len(block.tables) else shown.with_tables(visible)
+            filtered = block.with_columns(entry=np.where(is_hidden, np.uint8(Entry.OTHER), entry))
+        return filtered if len(visible) == len(block.tables) else filtered.with_tables(visible)

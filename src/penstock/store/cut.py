@@ -9,45 +9,43 @@ from penstock.binlog.events.block import Block
 from penstock.errors import StoreError
 from penstock.model import Position
 from penstock.store.batch import Batch, BatchSize
-from penstock.store.client import Client, Place
-from penstock.store.held import Entries, Held
+from penstock.store.block_info import BlockEntries, BlockInfo, EntryPosition
+from penstock.store.client import StoreClient
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """Entries low … high - 1 of a block may be in the batch."""
 
-    held: Held
-    entries: Entries
+    info: BlockInfo
+    entries: BlockEntries
     low: int
     high: int
 
-    def place(self, entry: int) -> Place:
-        sequence, reach = self.held.first + entry, self.held.base + int(self.entries.reach[entry])
-        return Place(sequence, self.entries.end_of(entry), reach)
+    def position_at(self, entry: int) -> EntryPosition:
+        sequence, reach = self.info.first + entry, self.info.base + int(self.entries.reach[entry])
+        return EntryPosition(sequence, self.entries.end_of(entry), reach)
 
 
-def cut(
-    client: Client,
-    after: Place,
-    parts: Iterable[Held],
-    entries_of: Callable[[Held], Entries],
+def cut_batch(
+    client: StoreClient,
+    after: EntryPosition,
+    parts: Iterable[BlockInfo],
+    entries_of: Callable[[BlockInfo], BlockEntries],
     size: BatchSize,
     last: int,
     *,
     is_ddl_alone: bool,
-) -> tuple[Batch, Place]:
-    """A batch of the entries after `after`, not beyond the sequence `last`; and the place where it ends.
-
-    At most `size`, but at least one entry, or one transaction for a client that wants whole ones.
-    """
+) -> tuple[Batch, EntryPosition]:
+    """Return a batch of the entries after `after`, not beyond the sequence `last`, and the position where it ends. It
+    has at most `size`, but at least one entry, or one transaction for a client that wants whole ones."""
     pieces: list[_Piece] = []
-    end: Place | None = None
-    for held in parts:
-        low, high = max(0, after.sequence + 1 - held.first), min(held.count, last + 1 - held.first)
+    end: EntryPosition | None = None
+    for info in parts:
+        low, high = max(0, after.sequence + 1 - info.first), min(info.count, last + 1 - info.first)
         if low >= high:
             break
-        piece = _Piece(held, entries_of(held), low, high)
+        piece = _Piece(info, entries_of(info), low, high)
         fit = _fitting(piece, after, size)
         wall, is_alone = _before_statement(piece, is_first=not pieces) if is_ddl_alone else (high, False)
         if not pieces:
@@ -58,11 +56,11 @@ def cut(
             marks = low + np.flatnonzero(piece.entries.are_boundaries[low:wall])
             fitting = marks[marks < stop]
             if fitting.size or (end is None and marks.size):
-                end = piece.place(int(fitting[-1] if fitting.size else marks[0]))
+                end = piece.position_at(int(fitting[-1] if fitting.size else marks[0]))
             elif end is None and wall < high:
-                end = piece.place(wall)  # the statement ends what has no end of its own
+                end = piece.position_at(wall)  # the statement ends what has no end of its own
         elif stop > low:
-            end = piece.place(stop - 1)
+            end = piece.position_at(stop - 1)
         is_full = (stop < high and (end is not None or not client.wants_whole)) or _is_enough(size, after, end)
         if is_full or wall < high or is_alone:
             break
@@ -72,12 +70,12 @@ def cut(
 
 
 def end_after(
-    start: Position, parts: Iterable[Held], entries_of: Callable[[Held], Entries], max_bytes: int
+    start: Position, parts: Iterable[BlockInfo], entries_of: Callable[[BlockInfo], BlockEntries], max_bytes: int
 ) -> Position:
     """The last boundary within `max_bytes` of the log after `start`, or the first one if that is farther."""
     total, best = 0, None
-    for held in parts:
-        block = entries_of(held).block
+    for info in parts:
+        block = entries_of(info).block
         block = block.between(start, block.end)
         boundaries = block.boundaries
         _, starts, sizes = block.raw
@@ -94,20 +92,21 @@ def end_after(
     return best
 
 
-def _is_enough(size: BatchSize, after: Place, end: Place | None) -> bool:
+def _is_enough(size: BatchSize, after: EntryPosition, end: EntryPosition | None) -> bool:
     return end is not None and size.is_enough(end.bytes - after.bytes)
 
 
-def _fitting(piece: _Piece, after: Place, size: BatchSize) -> int:
-    """How many of the block's entries are within the size."""
+def _fitting(piece: _Piece, after: EntryPosition, size: BatchSize) -> int:
+    """Return how many of the block's entries fit into the size."""
     if size.unit == "items":
-        return min(piece.high, after.sequence + 1 + size.count - piece.held.first)
-    within = np.searchsorted(piece.entries.reach, after.bytes + size.bytes - piece.held.base, "right")
+        return min(piece.high, after.sequence + 1 + size.count - piece.info.first)
+    within = np.searchsorted(piece.entries.reach, after.bytes + size.bytes - piece.info.base, "right")
     return min(piece.high, int(within))
 
 
 def _before_statement(piece: _Piece, *, is_first: bool) -> tuple[int, bool]:
-    """Where the entries end that go together, and whether that is one statement, which goes alone."""
+    """Return the end of the entries that can share a batch, and whether they are a single statement, which is a batch
+    by itself."""
     statements = piece.low + np.flatnonzero(piece.entries.are_statements[piece.low : piece.high])
     if not statements.size:
         return piece.high, False
@@ -115,14 +114,14 @@ def _before_statement(piece: _Piece, *, is_first: bool) -> tuple[int, bool]:
     return int(statements[0]) + is_alone, is_alone
 
 
-def _batch(client: Client, after: Place, end: Place, pieces: list[_Piece]) -> Batch:
+def _batch(client: StoreClient, after: EntryPosition, end: EntryPosition, pieces: list[_Piece]) -> Batch:
     blocks: list[Block] = []
-    last: tuple[Entries, int] | None = None  # boundary
+    last: tuple[BlockEntries, int] | None = None  # boundary
     for piece in pieces:
-        stop = min(piece.high, end.sequence + 1 - piece.held.first)
+        stop = min(piece.high, end.sequence + 1 - piece.info.first)
         if stop <= piece.low:
             break
-        blocks.append(client.shown(piece.entries.part(piece.low, stop)))
+        blocks.append(client.filter_block(piece.entries.part(piece.low, stop)))
         boundaries = np.flatnonzero(piece.entries.are_boundaries[piece.low : stop])
         if boundaries.size:
             last = piece.entries, piece.low + int(boundaries[-1])

@@ -1,12 +1,13 @@
 """A block in a segment file.
 
-magic 4 | CRC32 of what follows up to the cells 4 | length of all 8 | first sequence, entries, bytes before, bytes,
-boundary 8 each | offset of what came before, start offset, end offset, time of the end 8 each | bytes of events 8
-| events 4 | their CRC32 4 | CRC32 of the cells 4 | length of the names 4 | of the description 4 | flags 4
-| epoch of the log, and that of what came before 4 each
-| name of the log file and, after a zero byte, that of what came before | description | cells of the events | the events
+    magic 4 | CRC32 of what follows up to the cells 4 | length of all 8 | first sequence, entries, bytes before, bytes,
+    boundary 8 each | offset of what came before, start offset, end offset, time of the end 8 each | bytes of events 8
+    | events 4 | their CRC32 4 | CRC32 of the cells 4 | length of the names 4 | of the description 4 | flags 4
+    | epoch of the log, and that of what came before 4 each
+    | name of the log file and, after a zero byte, that of what came before | description | cells of the events | events
+
 What comes before the cells is padded to 8 bytes, as is the whole. Flags: 1, the log is between two transactions before
-it; 2, the events carry checksums that were found right, and the CRC32 is of these alone, so that nobody sums the events
+it; 2, the events carry checksums that were verified, and the CRC32 covers only these, so that the events are not summed
 a second time.
 """
 
@@ -22,7 +23,7 @@ from penstock.binlog.events.cells import Cells
 from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
 from penstock.model import Position
 from penstock.model.position import numbered
-from penstock.store.held import Entries, Held
+from penstock.store.block_info import BlockEntries, BlockInfo
 
 _HEAD = struct.Struct("<4sIQ10q8I")
 _MAGIC = b"psb4"
@@ -34,11 +35,11 @@ Part = bytes | memoryview
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of a frame from its first bytes."""
+    """The head of a frame: what can be told of it from its first bytes."""
 
     crc: int
     length: int
-    held: Held
+    info: BlockInfo
     event_bytes: int
     events: int
     events_crc: int
@@ -56,25 +57,25 @@ class Head:
         return self.cells_at + Cells.size_of(self.events)
 
 
-def encode(held: Held, entries: Entries) -> list[Part]:
-    """The parts of the frame, one after the other; neither the events nor their cells are copied."""
+def encode(info: BlockInfo, entries: BlockEntries) -> list[Part]:
+    """Return the parts of the frame, one after the other; neither the events nor their cells are copied."""
     block = entries.block
     bounds, cells = block.cells.bounds, block.cells.packed()
     events = block.data[bounds[0] : bounds[-1]]
-    names, description = f"{block.file}\0{held.after.file}".encode(), block.describe()
+    names, description = f"{block.file}\0{info.after.file}".encode(), block.describe()
     is_sealed, events_crc = (True, block.seal) if block.seal is not None else (False, checksum_of(events))
     cells_crc = checksum_of(cells)
     head = Head(
-        0, 0, held, events.size, len(block), events_crc, cells_crc, names, len(description), is_sealed,
+        0, 0, info, events.size, len(block), events_crc, cells_crc, names, len(description), is_sealed,
     )  # fmt: skip
     length = _padded(head.events_at + events.size)
     front = bytearray(head.cells_at)
     _HEAD.pack_into(
         front, 0,
-        _MAGIC, 0, length, held.first, held.count, held.base, held.size, held.boundary,
-        held.after.offset, held.start.offset, held.end.offset, held.end.timestamp,
+        _MAGIC, 0, length, info.first, info.count, info.base, info.size, info.boundary,
+        info.after.offset, info.start.offset, info.end.offset, info.end.timestamp,
         head.event_bytes, head.events, events_crc, cells_crc, len(names), len(description),
-        _IS_BEGIN * held.is_begin + _IS_SEALED * is_sealed, held.end.epoch, held.after.epoch,
+        _IS_BEGIN * info.is_begin + _IS_SEALED * is_sealed, info.end.epoch, info.after.epoch,
     )  # fmt: skip
     about = names + description
     front[_HEAD.size : _HEAD.size + len(about)] = about
@@ -83,7 +84,7 @@ def encode(held: Held, entries: Entries) -> list[Part]:
 
 
 def read_head(raw: bytes) -> Head | None:
-    """Of the first HEAD_BYTES bytes of a frame, or all of them; None for what is no frame."""
+    """Return the head of a frame from its first HEAD_BYTES bytes, or from all of them; None when it is not a frame."""
     if len(raw) < _HEAD.size:
         return None
     magic, crc, length, *numbers = _HEAD.unpack_from(raw)
@@ -96,10 +97,10 @@ def read_head(raw: bytes) -> Head | None:
     if numbered(file) != file or numbered(file_before) != file_before:
         return None
     after = Position(file_before, before, epoch=epoch_before)
-    places = Position(file, start, epoch=epoch), Position(file, end, time_s, epoch)
-    held = Held(first, count, base, size, after, *places, boundary, bool(flags & _IS_BEGIN))
+    positions = Position(file, start, epoch=epoch), Position(file, end, time_s, epoch)
+    info = BlockInfo(first, count, base, size, after, *positions, boundary, bool(flags & _IS_BEGIN))
     is_sealed = bool(flags & _IS_SEALED)
-    head = Head(crc, length, held, event_bytes, events, events_crc, cells_crc, names, description, is_sealed)
+    head = Head(crc, length, info, event_bytes, events, events_crc, cells_crc, names, description, is_sealed)
     return head if length == _padded(head.events_at + event_bytes) else None
 
 
@@ -116,7 +117,7 @@ def is_whole(head: Head, raw: NDArray[np.uint8]) -> bool:
 
 
 def decode(head: Head, raw: NDArray[np.uint8]) -> Block:
-    """The block of a whole frame, over the same memory."""
+    """Return the block of a whole frame, over the same memory."""
     at = _HEAD.size + len(head.names)
     description = raw[at : at + head.description].tobytes()
     seal = head.events_crc if head.is_sealed else None

@@ -37,9 +37,9 @@ class Ring(Generic[T]):
 
     def append(self, item: T) -> None:
         if len(self) == len(self._slots):
-            held = list(self)
+            items = list(self)
             self._slots = [None] * (2 * len(self._slots))
-            for number, old in enumerate(held, self.head):
+            for number, old in enumerate(items, self.head):
                 self._slots[number & (len(self._slots) - 1)] = old
         self._slots[self.tail & (len(self._slots) - 1)] = item
         self.tail += 1
@@ -61,6 +61,6 @@ class Ring(Generic[T]):
         self.head = self.tail
 
     def find(self, is_before: Callable[[T], bool]) -> int:
-        """Number of the first item for which that does not hold; it holds for all before."""
+        """Return the number of the first item for which that does not hold; it holds for all before."""
         numbers = range(self.head, self.tail)
         return self.head + bisect_left(numbers, True, key=lambda number: not is_before(self[number]))

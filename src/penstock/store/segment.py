@@ -1,4 +1,4 @@
-"""One file of frames: appended to, cut at its end, read at any place, deleted as a whole."""
+"""One file of frames: appended to, cut at its end, read at any offset, deleted as a whole."""
 
 import os
 import threading
@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import StoreError
+from penstock.store.block_info import BlockEntries
 from penstock.store.frame import HEAD_BYTES, Head, Part, decode, is_whole, read_head
-from penstock.store.held import Entries
 
 SUFFIX = ".blocks"
 _MOST_PARTS = 512  # of one write; the system takes 1024
@@ -32,7 +32,7 @@ class Segment:
         self.written_s = path.stat().st_mtime
 
     def append(self, parts: Sequence[Part]) -> int:
-        """Gives where the frame begins. What an error leaves behind lies after `size`."""
+        """Append a frame and return where it begins. What an error leaves behind lies after `size`."""
         self.mend()
         at = self.size
         self._is_torn = True
@@ -53,7 +53,8 @@ class Segment:
         self.size, self._is_torn = size, False
 
     def cut_back(self, size: int) -> None:
-        """What was written after `size` does not count; if it cannot be cut off now, then before the next frame."""
+        """Discard what was written after `size`; if the file cannot be cut now, it is cut before the next frame is
+        written."""
         self.size, self._is_torn = size, True
         with suppress(OSError):
             self.mend()
@@ -63,7 +64,7 @@ class Segment:
             self.cut(self.size)
 
     def sync(self) -> None:
-        """Readers do not wait for it; what was removed needs none."""
+        """Sync the file; readers do not wait for it, and a removed file is ignored."""
         with self._lock:
             if self._file < 0:
                 return
@@ -74,7 +75,7 @@ class Segment:
             os.close(file)
 
     def heads(self) -> Iterator[tuple[int, Head]]:
-        """Of the frames, up to the first that is not whole by its length."""
+        """Yield the offset and the head of each frame, up to the first that is shorter than it says."""
         at = 0
         while head := read_head(os.pread(self._file, HEAD_BYTES, at)):
             if at + head.length > self.size:
@@ -86,8 +87,8 @@ class Segment:
         raw = self._read(at, head.length)
         return raw is not None and is_whole(head, raw)
 
-    def entries(self, at: int, length: int) -> Entries | None:
-        """None when the file was removed."""
+    def entries(self, at: int, length: int) -> BlockEntries | None:
+        """Return the entries of the frame at an offset; None when the file was removed."""
         raw = self._read(at, length)
         if raw is None:
             return None
@@ -96,7 +97,7 @@ class Segment:
             raise StoreError(
                 f"{self.path} is damaged at byte {at}: stop the server and remove this file and those after it"
             )
-        return Entries.of(decode(head, raw))
+        return BlockEntries.of(decode(head, raw))
 
     def _read(self, at: int, length: int) -> NDArray[np.uint8] | None:
         raw = np.empty(length, np.uint8)
@@ -118,6 +119,6 @@ class Segment:
                 self._file = -1
 
     def remove(self) -> None:
-        """An error leaves it as it was."""
+        """Remove the file; an error leaves it as it was."""
         self.path.unlink(missing_ok=True)
         self.close()

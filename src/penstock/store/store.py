@@ -1,31 +1,36 @@
-"""The event store: put → get → ack, for one reader of the log and many clients.
+"""The event store: put → get → ack, for one capture thread and many clients.
 
 Sequences count entries from -1. Every client has its own: `ack ≤ get ≤ put`. What all clients have acked is freed. A
-put waits while the shelf is full; all of its blocks go in or none. A get cuts a batch by entries or by memory and may
-end inside a transaction, but for clients that want whole ones. Rollback makes a client get again what it has not acked.
-A client that begins before the store does is served from the source's log until it has caught up.
+put waits while the store is full (backpressure); all of its blocks are added or none. A get cuts a batch by entries or
+by memory and may end inside a transaction, except for clients that want whole ones. After a rollback, what a client has
+not acked is redelivered. A client that begins before the store does is served from the source's log until it has
+caught up.
+
+One lock protects the index and the clients. Blocks are read and written without it.
 """
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
 
 from penstock.binlog.events.block import Block
 from penstock.disk import WriteWarnings
 from penstock.errors import PenstockError, StoreError, StoreFullError
 from penstock.model import Position
-from penstock.store.catch_up import LogReader, begin
-from penstock.store.census import Census, take_census
-from penstock.store.client import Client, ClientState, TableFilter
-from penstock.store.client_log import ClientLog
-from penstock.store.held import Entries
-from penstock.store.index import Snapshot
-from penstock.store.roster import EvictionPolicy
-from penstock.store.shelf import BlockGoneError, Shelf
+from penstock.store.admission import ClientAdmission, ClientOptions
+from penstock.store.batch import Batch, BatchSize
+from penstock.store.block_info import BlockEntries
+from penstock.store.block_storage import BlockStorage
+from penstock.store.catch_up import LogReader
+from penstock.store.client import ClientState, TableFilter
+from penstock.store.client_registry import ClientRegistry
+from penstock.store.delivery import ClientDelivery
+from penstock.store.eviction import EvictionPolicy, StoreSpace
+from penstock.store.position_reader import PositionReader
 from penstock.store.start import Start
-from penstock.store.stored_log import TRIES
+from penstock.store.stats import StoreStats, collect_stats
+from penstock.store.store_index import StoreIndex
+from penstock.store.store_lock import StoreLock
 
 log = logging.getLogger(__name__)
 
@@ -33,126 +38,178 @@ _LOOK_AGAIN_S = 0.5  # for room on the disk
 _LOOK_FOR_SILENCE_S = 1.0  # of clients that capture waits for
 
 
-class EventStore(ClientLog):
-    """One thread puts; any thread adds clients, gets, acks and reads."""
+class EventStore:
+    """A ring of blocks between capture and its clients. One thread puts; any thread adds clients, gets, acks and reads.
+
+    store = EventStore(MemoryStorage(64 << 20), start, destination="shop")
+    store.add_client("1001", Start.latest())
+    batch = store.get("1001", BatchSize(1000), timeout_s=1.0)
+    """
 
     def __init__(
         self,
-        shelf: Shelf,
+        storage: BlockStorage,
         start: Position,
         *,
+        destination: str = "",
         source_log: LogReader | None = None,
         clock: Callable[[], float] = time.monotonic,
         policy: EvictionPolicy | None = None,
     ) -> None:
-        super().__init__(shelf, start, source_log=source_log, clock=clock, policy=policy)
-        self._warnings = WriteWarnings(log, "puts wait", "puts go on")
+        """`start` is where an empty storage begins; `source_log` serves the clients that are behind the store."""
+        policy = policy or EvictionPolicy()
+        self._storage = storage
+        self._lock = StoreLock(clock)
+        storage.wake = self._lock.wake
+        # Protected by the lock: the index, the registry with its clients, and the space.
+        self._index = StoreIndex(storage, start)
+        self._registry = ClientRegistry(storage, self._index, clock, absent_after_s=policy.absent_after_s)
+        self._space = StoreSpace(
+            storage, self._index, self._registry, clock,
+            destination=destination, source_log=source_log, policy=policy,
+        )  # fmt: skip
+        self._reader = PositionReader(self._lock, storage, self._index)
+        self._delivery = ClientDelivery(self._lock, storage, self._index, self._registry, self._space)
+        self._admission = ClientAdmission(self._lock, storage, self._index, self._registry, source_log)
+        self._warnings = WriteWarnings(
+            log, f"store not writable destination={destination}", f"store writable again destination={destination}"
+        )
 
     # -- capture's side
 
     def put(self, blocks: Block | Sequence[Block], timeout_s: float | None = None) -> bool:
-        """Add all blocks; False when there was no room in time. Waits for ever without a timeout."""
-        several = [blocks] if isinstance(blocks, Block) else blocks
-        entries = [one for one in map(Entries.of, several) if len(one)]
-        deadline = self._gate.deadline(timeout_s)
+        """Add all blocks; return False when there was no room in time. Without a timeout it waits for room."""
+        all_blocks = [blocks] if isinstance(blocks, Block) else blocks
+        entries = [block for block in map(BlockEntries.of, all_blocks) if len(block)]
+        deadline = self._lock.deadline(timeout_s)
         while True:
-            with self._gate:
-                while not self._gate.wait(lambda: not entries or self._has_room(entries), self._slice(deadline)):
-                    if self._gate.left(deadline) == 0:
+            with self._lock:
+                while not self._lock.wait(lambda: not entries or self._has_room(entries), self._slice(deadline)):
+                    if self._lock.left(deadline) == 0:
                         return False
-                numbered = self._books.number(entries)
+                numbered = self._index.number(entries)
             try:
-                self._shelf.write(numbered)
+                self._storage.write(numbered)
             except StoreFullError as error:
                 if not self._wait_for_disk(error, deadline):
                     return False
                 continue
-            with self._gate:
+            with self._lock:
                 self._warnings.succeeded()
-                for held, one in numbered:
-                    self._books.add(held, one)
-                self._roster.pass_by()
-                self._roster.free()
-                self._gate.notify()
+                for info, block in numbered:
+                    self._index.add(info, block)
+                self._registry.skip_acked()
+                self._space.free()
+                self._lock.notify()
                 return True
 
+    def _has_room(self, entries: Sequence[BlockEntries]) -> bool:
+        """Return whether a put has room; called with the lock held."""
+        was_full = self._registry.is_full
+        if self._space.has_room(entries):
+            return True
+        self._space.free()
+        if self._space.has_room(entries):
+            return True
+        if not was_full:
+            self._lock.notify()  # who waits for a full batch gets what there is
+        return False
+
     def _slice(self, deadline: float | None) -> float:
-        """Of the time that a put may wait."""
-        left = self._gate.left(deadline)
+        """Return how long a put waits before it looks for idle clients again."""
+        left = self._lock.left(deadline)
         return _LOOK_FOR_SILENCE_S if left is None else min(left, _LOOK_FOR_SILENCE_S)
 
-    def wait_until_safe(self, timeout_s: float) -> Position | None:
-        """The last transaction boundary, once all up to there would outlive a crash; None when not in time. For stores
-        that write at once, or need not outlive anything."""
-        with self._gate:
-            boundary = self._books.boundary
+    def _wait_for_disk(self, error: StoreFullError, deadline: float | None) -> bool:
+        """Wait a moment, or until acks have made room; return False when the time is over."""
+        with self._lock:
+            self._warnings.failed(error)
+            while self._space.make_room():
+                pass  # what only absent clients need
+            self._space.free()  # also what was acked while the write failed
+            self._registry.is_full = True
+            self._lock.notify()  # who waits for a full batch gets what there is
+            left = self._lock.left(deadline)
+            self._lock.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
+            return left != 0
 
-            def is_safe() -> bool:
-                unsafe = self._shelf.unsafe
-                return unsafe is None or unsafe > boundary.sequence
+    def wait_until_durable(self, timeout_s: float) -> Position | None:
+        """Return the last transaction boundary once everything up to it would survive a crash; None when not in time.
 
-            return boundary.position if self._gate.wait(is_safe, timeout_s) else None
+        For stores that write at once, and for those that need not survive anything.
+        """
+        with self._lock:
+            boundary = self._index.boundary
+
+            def is_durable() -> bool:
+                volatile = self._storage.first_volatile
+                return volatile is None or volatile > boundary.sequence
+
+            return boundary.position if self._lock.wait(is_durable, timeout_s) else None
 
     def discard_incomplete(self) -> Position:
-        """Drop entries after the last transaction boundary; gives that boundary, where capture goes on.
+        """Drop the entries after the last transaction boundary, and return that boundary: capture resumes there.
 
-        A client that was beyond it gets the same entries again when they come again.
+        To a client that was beyond it the same entries are delivered when capture has read them again.
         """
-        with self._gate:
-            before = self._books.boundary
-            self._books.discard_incomplete()
-            end = self._books.put
-            for client in self._roster.clients.values():
+        with self._lock:
+            before = self._index.boundary
+            self._index.discard_incomplete()
+            end = self._index.put
+            for client in self._registry.clients.values():
                 client.rewinds += 1  # what it is just getting may be gone
-                if end.sequence < client.safe.sequence <= before.sequence and client.catch_up is None:
-                    client.ahead = client.safe.position  # whole transactions that it has acked come again
+                has_acked_more = end.sequence < client.acked_boundary.sequence <= before.sequence
+                if has_acked_more and client.catch_up is None and not client.lost_reason:
+                    client.wait_for_store(client.acked_boundary.position)
                 if client.get.sequence > end.sequence:
-                    client.move(get=end, ack=min(client.ack, end, key=lambda place: place.sequence))
+                    client.move(get=end, ack=min(client.ack, end, key=lambda entry: entry.sequence))
             return end.position
 
     def restart_at(self, position: Position) -> None:
-        """Forget what it holds, and begin there; without clients only."""
-        with self._gate:
-            if self._roster.clients:
+        """Drop all blocks and begin at `position`; only a store without clients can."""
+        with self._lock:
+            if self._registry.clients:
                 raise StoreError(f"the store cannot begin at {position} while it has clients")
-            self._shelf.clear()
-            self._books.begin(position)
+            self._storage.clear()
+            self._index.reset(position)
 
-    def go_on_at(self, position: Position, translated: Callable[[Position], Position] | None = None) -> None:
-        """The source's log goes on there: it is another one, of a later epoch, or a part of it is missing.
+    def continue_at(self, position: Position, translate: Callable[[Position], Position] | None = None) -> None:
+        """Continue the store at `position`: of another log with a later epoch, or behind a gap of the same log.
 
-        A client that has acked more than the store has, in the log before, is looked for in the new one.
+        The acks of clients that have acked more than the store has are translated to the new log.
         """
-        with self._gate:
-            aheads = {name: one.ahead for name, one in self._roster.clients.items() if one.ahead is not None}
-        if translated is not None:
-            aheads = {name: translated(ahead) for name, ahead in aheads.items()}
-        with self._gate:
-            put = self._books.put
-            if put.sequence != self._books.boundary.sequence or position <= put.position:
+        with self._lock:
+            clients = self._registry.clients.items()
+            acks = {name: client.acked_ahead for name, client in clients if client.acked_ahead is not None}
+        if translate is not None:
+            acks = {name: translate(acked) for name, acked in acks.items()}
+        with self._lock:
+            put = self._index.put
+            if put.sequence != self._index.boundary.sequence or position <= put.position:
                 raise StoreError(f"the store cannot go on at {position}: it is at {put.position}")
-            self._books.go_on_at(position)
-            for name, ahead in aheads.items():
-                if name in self._roster.clients:
-                    self._roster.clients[name].ahead = ahead if ahead > position else None
-            self._gate.notify()
+            self._index.continue_at(position)
+            for name, acked in acks.items():
+                client = self._registry.clients.get(name)
+                if client is not None and client.acked_ahead is not None:
+                    client.wait_for_store(acked if acked > position else None)
+            self._lock.notify()
 
     def fail(self, error: PenstockError) -> None:
-        """Every waiting or later put, get and read raises this error; what was read can still be acked."""
-        self._gate.fail(error)
+        """Let every waiting or later put, get and read raise this error; what was delivered can still be acked."""
+        self._lock.fail(error)
 
     def stop(self) -> None:
-        """Forget everything; what waits ends."""
+        """End all waiting, forget the clients and close the storage."""
         self.fail(StoreError("the store was stopped"))
-        with self._gate:
-            end = self._books.boundary.position
-            self._roster.clients.clear()  # nobody gets, acks or frees any more
-        # Outside: a thread of the shelf may be about to wake who waits here.
+        with self._lock:
+            end = self._index.boundary.position
+            self._registry.clients.clear()  # nobody gets, acks or frees any more
+        # Without the lock: a thread of the storage may be about to wake those that wait for it.
         try:
-            self._shelf.close()
+            self._storage.close()
         finally:
-            with self._gate:
-                self._books.begin(end)
+            with self._lock:
+                self._index.reset(end)
 
     # -- clients
 
@@ -164,138 +221,138 @@ class EventStore(ClientLog):
         table_filter: TableFilter | None = None,
         wants_whole: bool = False,
         reads_log: bool = False,
-        gives_way_s: float | None = None,
-        is_kept_later: bool = False,
+        evict_after_s: float | None = None,
+        persists_later: bool = False,
     ) -> Position:
-        """Begin to serve a client; gives where it starts. One that is there goes on where it is, with a new filter.
+        """Serve a client from now on, and return its position. A known client stays where it is, with the new options.
 
-        One that wants whole transactions makes the store hold each as a whole, unless it can also read the log. What a
-        client acks that is kept later is freed, from a store that outlives the process, when `keep` says so. One that
-        gives way is lost when it keeps from others what they wait for, or has been silent so long, and may come again.
+        `wants_whole`: batches hold whole transactions, so the store keeps each as a whole; with `reads_log` the client
+        reads a transaction that does not fit from the source's log by itself. `evict_after_s`: evict this client when
+        it blocks others, or after so many idle seconds; it may join again. `persists_later`: acks are persisted
+        asynchronously; a persistent store frees blocks only when `confirm_persisted` says so.
         """
-
-        def joined(client: Client) -> Position:
-            """Inside the gate."""
-            self._roster.clients[name] = client
-            client.filter, client.wants_whole, client.seen_s = table_filter, wants_whole, self._gate.clock()
-            client.reads_log, client.gives_way_s = reads_log, gives_way_s
-            client.kept = (client.kept or client.safe) if is_kept_later else None
-            return client.position
-
-        for _ in range(TRIES):
-            with self._gate:
-                known = self._roster.clients.get(name)
-                if known is not None and known.lost and known.gives_way_s is not None:
-                    del self._roster.clients[name]
-                elif known is not None:
-                    return joined(known)
-            start = self._in_this_log(start)
-            with self._gate:
-                books, held = self._books, Snapshot(self._shelf.held, self._gate)
-                wanted = start.position if start is not None else None
-                origin, boundary = books.origin_for(wanted) if wanted else books.origin, books.boundary
-            with suppress(BlockGoneError):
-                # The log, or many files, may have to be looked through: others do not wait for that.
-                several, wish = (held, self._shelf.entries), start or Start.first()
-                found = begin(name, wish, *several, origin, boundary, self._log, self._origin_for)
-                with self._gate:
-                    known = self._roster.clients.get(name)
-                    is_there = self._books.origin.sequence <= found.get.sequence <= self._books.put.sequence
-                    if known is not None or is_there or found.is_far:
-                        return joined(known or found)
-        raise StoreError(
-            f"client {name} cannot join: what it would begin with went {TRIES} times while it was looked for"
-        )
-
-    def _in_this_log(self, start: Start | None) -> Start | None:
-        """A place of a log before, that the store does not have, is looked for in the log that there is now."""
-        if self._log is None or start is None or start.position is None:
-            return start
-        with self._gate:
-            # The store's own epoch counts: the log may be ahead of it for a moment, while the source is switched.
-            if start.position.epoch >= self._books.put.position.epoch or self._books.covers(start.position):
-                return start
-        return replace(start, position=self._log.translated(start.position))
+        options = ClientOptions(table_filter, wants_whole, reads_log, evict_after_s, persists_later)
+        return self._admission.add(name, start, options)
 
     def set_connected(self, name: str, *, is_connected: bool) -> None:
         """Note that a client is connected, or that its last connection has ended. Until one of the two is said of it,
         it counts as connected; so does one that calls all the same."""
-        with self._gate:
-            client = self._roster.clients.get(name)
+        with self._lock:
+            client = self._registry.clients.get(name)
             if client is not None:
-                client.absent_since_s = None if is_connected else self._gate.clock()
+                client.absent_since_s = None if is_connected else self._lock.clock()
 
     def forget_client(self, name: str) -> None:
-        with self._gate:
-            self._roster.clients.pop(name, None)
-            self._roster.free()
-            self._gate.notify()
+        """Serve a client no longer, and free what only it needed."""
+        with self._lock:
+            self._registry.clients.pop(name, None)
+            self._space.free()
+            self._lock.notify()
+
+    def get(
+        self, name: str, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
+    ) -> Batch | None:
+        """Return the next batch: what there is at the deadline when that comes first, or None for nothing.
+
+        Without a timeout it waits for a full batch. With `is_ddl_alone` a statement is a batch of its own.
+        """
+        return self._delivery.get(name, size, timeout_s, is_ddl_alone=is_ddl_alone)
+
+    def wait(self, name: str, size: BatchSize, timeout_s: float | None) -> bool:
+        """Wait until a get would not wait; return whether that was in time. Nothing is delivered."""
+        return self._delivery.wait(name, size, timeout_s)
+
+    def ack(self, name: str, end: Position, sequence: int | None = None) -> None:
+        """Ack everything up to the entry that ends at `end`, which must be delivered and not acked yet."""
+        self._delivery.ack(name, end, sequence)
+
+    def release(self, name: str, end: Position) -> None:
+        """Ack everything up to the last transaction boundary at or before `end`; nothing when that is acked."""
+        self._delivery.release(name, end)
+
+    def confirm_persisted(self, name: str, position: Position) -> None:
+        """Note that the client's ack up to `position` is persisted and survives a crash."""
+        self._delivery.confirm_persisted(name, position)
+
+    def rollback(self, name: str) -> None:
+        """Let the next get of a client start after its last ack."""
+        self._delivery.rollback(name)
+
+    def sequences(self, name: str) -> tuple[int, int, int]:
+        """Return the sequences of a client: put, get and ack."""
+        return self._delivery.sequences(name)
 
     def states(self) -> dict[str, ClientState]:
-        with self._gate:
-            now_s = self._gate.clock()
-            return {name: self._roster.state(client, now_s) for name, client in self._roster.clients.items()}
+        """Return the state of every client, by name."""
+        with self._lock:
+            now_s = self._lock.clock()
+            return {name: self._registry.state(client, now_s) for name, client in self._registry.clients.items()}
 
-    # -- about it
+    # -- reads by position
+
+    @property
+    def first(self) -> Position:
+        """The oldest position from which `read` can start; inside the only transaction there is, its beginning."""
+        return self._reader.first
+
+    def first_for(self, position: Position) -> Position:
+        """Return the oldest position from which `read` can start, in the log that `position` belongs to."""
+        return self._reader.first_for(position)
+
+    @property
+    def latest(self) -> Position:
+        """The last transaction boundary that was put."""
+        return self._reader.latest
+
+    def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
+        """Return where a batch that begins at `start` should end; `start` itself when nothing was put in time.
+
+        Before what the store has, that is where the store begins: only the source's log has what lies between.
+        """
+        return self._reader.end_after(start, max_bytes, timeout_s)
+
+    def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
+        """Return the entries of (start, end], or None when the store does not have all of them."""
+        return self._reader.read(start, end)
+
+    # -- status
 
     @property
     def acked(self) -> Position:
-        """The last place between two transactions before which no client needs anything."""
-        with self._gate:
-            several = [client.catch_up for client in self._roster.clients.values()]
-            behind = [catch_up.boundary for catch_up in several if catch_up is not None]
-            safe = [client.safe.position for client in self._roster.holding]
-            return min([*behind, *safe], default=self._books.origin.position)
+        """The last transaction boundary before which no client needs anything."""
+        with self._lock:
+            catch_ups = [client.catch_up for client in self._registry.clients.values()]
+            boundaries = [catch_up.boundary for catch_up in catch_ups if catch_up is not None]
+            boundaries += [client.acked_boundary.position for client in self._registry.holding]
+            return min(boundaries, default=self._index.origin.position)
 
     @property
     def why_full(self) -> str:
-        """For whom capture waits, while it does."""
-        with self._gate:
-            if self._shelf.problem:
-                return self._shelf.problem
-            holding = self._roster.holding
-            lowest = min((client.ack.sequence for client in holding), default=0)
-            now_s, slowest = self._gate.clock(), [client for client in holding if client.ack.sequence == lowest]
+        """Return for which client, or for what else, capture waits while the store is full."""
+        with self._lock:
+            if self._storage.problem:
+                return self._storage.problem
+            now_s = self._lock.clock()
             names = ", ".join(
                 sorted(
-                    f"{client.name} (not connected)" if self._roster.is_absent(client, now_s) else client.name
-                    for client in slowest
+                    f"{client.name} (not connected)" if self._registry.is_absent(client, now_s) else client.name
+                    for client in self._registry.slowest
                 )
             )
             return f"the store is full until {names or 'a client'} acks"
 
-    def census(self) -> Census:
-        """What is in it, and for whom."""
-        with self._gate:
-            return take_census(self._shelf, self._books, self._roster, self._gate.clock())
+    def stats(self) -> StoreStats:
+        """Return what the store holds at this moment, and for whom."""
+        with self._lock:
+            return collect_stats(self._storage, self._index, self._registry, self._lock.clock())
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes that the storage counts against its limits."""
+        with self._lock:
+            return self._storage.size_bytes
 
     @property
     def problem(self) -> str:
-        """Why puts wait, when it is not for clients."""
-        return self._shelf.problem
-
-    def _wait_for_disk(self, error: StoreFullError, deadline: float | None) -> bool:
-        """A moment, or until acks have made room; False when the time is over."""
-        with self._gate:
-            self._warnings.failed(error)
-            while self._roster.make_room():
-                pass  # what only absent clients need
-            self._roster.free()  # also what was acked while the write failed
-            self._roster.is_full = True
-            self._gate.notify()  # who waits for a full batch gets what there is
-            left = self._gate.left(deadline)
-            self._gate.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
-            return left != 0
-
-    # -- inside the gate
-
-    def _has_room(self, entries: Sequence[Entries]) -> bool:
-        was_full = self._roster.is_full
-        if self._roster.has_room(entries):
-            return True
-        self._roster.free()
-        if self._roster.has_room(entries):
-            return True
-        if not was_full:
-            self._gate.notify()  # who waits for a full batch gets what there is
-        return False
+        """Why puts wait, when it is not for clients. It is one string that is replaced, so it needs no lock."""
+        return self._storage.problem

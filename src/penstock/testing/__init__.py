@@ -5,7 +5,7 @@ from penstock.testing.cache import Report, build_once, cache_folder, has_folder,
 from penstock.testing.database import DatabaseServer, OptionValue
 from penstock.testing.mariadb import Installation, MariaDB, unpack_mariadb
 from penstock.testing.process import ServerProcess, free_port, poll_until
-from penstock.testing.server import Server
+from penstock.testing.server import PrivateServer
 
 __all__ = [
     "DatabaseServer",
@@ -13,8 +13,8 @@ __all__ = [
     "MariaDB",
     "OptionValue",
     "PackageFolder",
+    "PrivateServer",
     "Report",
-    "Server",
     "ServerProcess",
     "build_once",
     "cache_folder",

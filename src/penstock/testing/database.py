@@ -15,7 +15,7 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from penstock.testing.process import ServerProcess
-from penstock.testing.server import Server
+from penstock.testing.server import PrivateServer
 
 OptionValue = str | int | None
 """A server option's value: True stands for the bare option, None leaves a default of ours out."""
@@ -34,7 +34,7 @@ COMMON: Mapping[str, OptionValue] = {
 }
 
 
-class DatabaseServer(Server):
+class DatabaseServer(PrivateServer):
     """A MySQL or MariaDB server that writes a row-based binary log."""
 
     user = "root"

@@ -13,8 +13,8 @@ from penstock.testing.process import ServerProcess, free_port
 START_TIMEOUT_S = 90
 
 
-class Server(ABC):
-    """One server on one folder; the log of its output is `server.log` there."""
+class PrivateServer(ABC):
+    """A database, ZooKeeper or search server that a test starts on its own folder, with its output in `server.log`."""
 
     host = "127.0.0.1"
     name: str

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.testing import DatabaseServer, MariaDB
-from tests.capture import execute
 from tests.integration.types.tables import tables_of
 from tests.integration.types.workload import Recorder
 from tests.services.mysql import MYSQL_9
+from tests.support.capture import execute
 
 RecorderOf = Callable[[str], Recorder]
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.capture import poll
 from tests.integration.test_canal_clients import connect
 from tests.integration.test_canal_port import listening
 from tests.integration.types.column import Column, Kind, Table
 from tests.integration.types.expectation import readable
 from tests.integration.types.setting import FACTS, every_setting
 from tests.integration.types.workload import Image, Recorder, Shown
-from tests.services.canal_client import JAVA_CLIENT, Driver
+from tests.services.canal_client import Driver
+from tests.support.capture import poll
 from tests.twins.canal import canal_decimal, java_real
 
 _TYPES = {
@@ -25,12 +25,6 @@ _TYPES = {
 _INTEGERS = {8: -6, 16: 5, 24: 4, 32: 4, 64: -5}
 _WIDER = {8: 5, 16: 4, 24: 4, 32: -5, 64: 3}
 _OF_NULL = {Kind.SET: 2004, Kind.JSON: 1111}
-
-
-@pytest.fixture
-def java() -> Iterator[Driver]:
-    with Driver(JAVA_CLIENT.command()) as driver:
-        yield driver
 
 
 def text_of(column: Column, shown: Shown) -> str | None:  # noqa: PLR0911 - one per kind

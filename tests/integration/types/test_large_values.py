@@ -6,9 +6,9 @@ from hashlib import sha256
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.capture import execute
 from tests.integration.types.decoding import decoded
 from tests.integration.types.setting import FACTS
+from tests.support.capture import execute
 
 _SIZE = (1 << 24) - 1
 # So large a value needs more than a tenth of InnoDB's log; MyISAM has none.

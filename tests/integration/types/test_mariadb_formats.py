@@ -10,14 +10,14 @@ from penstock.model import TableName
 from penstock.schema.live import live_schema
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.testing import DatabaseServer, MariaDB
-from tests.capture import execute
-from tests.integration.json_support import new_file
 from tests.integration.types.catalogue import moment, special
 from tests.integration.types.comparison import differences, tool_differences
 from tests.integration.types.decoding import decoded
 from tests.integration.types.setting import Setting
 from tests.integration.types.tool import tool_images
 from tests.integration.types.workload import Recorder
+from tests.support.capture import execute
+from tests.support.json_support import new_file
 
 
 def test_temporal_types_of_before_mariadb_10_1(

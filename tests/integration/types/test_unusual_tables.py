@@ -6,7 +6,6 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.testing import DatabaseServer
-from tests.capture import execute
 from tests.integration.types.catalogue import unusual
 from tests.integration.types.column import Table
 from tests.integration.types.comparison import differences, tool_differences
@@ -14,6 +13,7 @@ from tests.integration.types.decoding import decoded
 from tests.integration.types.setting import FACTS, Setting
 from tests.integration.types.tool import tool_images
 from tests.integration.types.workload import Log, Recorder
+from tests.support.capture import execute
 
 NewDatabase = Callable[[DatabaseServer], str]
 

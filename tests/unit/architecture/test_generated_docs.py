@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools import make_settings_doc, make_types_doc
+from tools import make_settings_doc, make_spark_doc, make_types_doc
 
 ROOT = Path(__file__).parents[3]
 
@@ -16,3 +16,9 @@ def test_the_page_of_types_is_up_to_date() -> None:
 def test_the_page_of_settings_is_up_to_date() -> None:
     page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page == make_settings_doc.render(), "run tools/make_settings_doc.py"
+
+
+def test_the_options_of_spark_are_up_to_date() -> None:
+    page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
+    assert page == make_spark_doc.render(), "run tools/make_spark_doc.py"
+    assert "| `startingPosition` |" in page

@@ -8,7 +8,7 @@ from benchmarks import store
 from benchmarks.__main__ import BenchmarkTimeoutError, main, time_limit
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.store import BatchSize, MemoryShelf
+from penstock.store import BatchSize, MemoryStorage
 from tests.twins.blocks import block_of
 
 
@@ -32,4 +32,4 @@ def test_blocks_that_are_larger_than_a_batch_go_through_a_store(monkeypatch: pyt
         blocks.append(block)
         at = block.end.offset
     size = sum(block.size_bytes for block in blocks)
-    assert store.through(MemoryShelf(size // 4), blocks, 2) > 0
+    assert store.through(MemoryStorage(size // 4), blocks, 2) > 0

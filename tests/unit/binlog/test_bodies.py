@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.bodies import Gtids, Note, Statement, Variable, parse_body
+from penstock.binlog.events.bodies import Gtids, Note, QueryBody, Variable, parse_body
 from penstock.errors import BinlogError
 from tests.twins import event as ev
 from tests.twins.strategy import examples
@@ -17,9 +17,9 @@ MARIADB_STATUS = "0000000001010000205400000000060373746404" + "2d002d000800" + "
 SOURCE = "6fc60d7ee0fa11f1bb2902fc00000001"
 
 
-def statement(status: str, text: bytes = b"SELECT 1") -> Statement:
+def statement(status: str, text: bytes = b"SELECT 1") -> QueryBody:
     found = parse_body(2, ev.query(text, "d", bytes.fromhex(status)))
-    assert isinstance(found, Statement)
+    assert isinstance(found, QueryBody)
     return found
 
 

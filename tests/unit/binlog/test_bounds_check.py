@@ -27,6 +27,7 @@ _TESTS = (
     "test_event_index.py",
     "test_known_tables.py",
     "test_mixed_rows.py",
+    "test_gather.py",
     "../render/test_text_kernels.py",
     "../source/test_packet.py",
 )

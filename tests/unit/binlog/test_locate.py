@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
 from penstock.binlog.rows.locate import MOST_CELLS, RowsProblemError, locate
-from penstock.binlog.rows.located import ABSENT, NULL, Layout, Located
+from penstock.binlog.rows.located import ABSENT, NULL, Located, RowLayout
 from penstock.binlog.values.column import wire_of
 from penstock.model import ChangeKind, Column, TableSchema, WireType
 from tests.twins import locate as twin
@@ -51,7 +51,7 @@ def pieces_of(
     sizes = np.array([len(one) for one in events], np.int64)
     starts = np.cumsum(sizes) - sizes
     data = np.frombuffer(b"".join(events), np.uint8)
-    layout = Layout.of(
+    layout = RowLayout.of(
         np.array(wires, np.int64).reshape(-1, 2),
         np.array(lines, np.int64) >= 0,
         np.array([i in documents for i in range(len(wires))], np.bool_),

@@ -224,3 +224,17 @@ def test_a_log_of_mysql_5_5(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(b"\xfebin" + bytes(old) + bytes(plain.data))
     assert penstock.read_binlog(path).column("id").to_pylist() == [1]
+
+
+def test_blocks_of_a_file_are_about_equally_large(tmp_path: Path) -> None:
+    """The largest of them decides how much memory a reader takes."""
+    log = LogWriter().open()
+    for number in range(2000):
+        log.begin()
+        log.map(7, OTHER)
+        log.rows(INSERT, 7, OTHER, [[number]])
+        log.commit()
+    sizes = [int(block.raw[2].sum()) for block in LogFile(written(tmp_path, log), block_bytes=20_000)]
+    assert len(sizes) > 5
+    assert max(sizes) < 1.3 * 20_000
+    assert min(sizes[:-1]) >= 20_000

@@ -214,3 +214,10 @@ def test_a_type_that_is_not_known_is_refused_by_the_columns_name() -> None:
     body[body.index(b"\x01t\0") + 4] = 99
     with pytest.raises(SchemaError, match=r"^column d\.t\.abc is of type 99, which is not known"):
         parse_table_map(bytes(body), MARIADB)
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    """No server has such a table: the map is broken, and rows would be read by the wrong column."""
+    columns = (Column("a", WireType.LONG), Column("b", WireType.LONG), Column("a", WireType.DATE))
+    with pytest.raises(BinlogError, match=r"^TABLE_MAP of d\.t: two of its columns are named a; bytes there: "):
+        parsed(TableSchema(TableName("d", "t"), columns))

@@ -36,7 +36,7 @@ def zstd(data: bytes) -> bytes:
 
 
 def lines(*arguments: object) -> list[dict[str, object]]:
-    return [json.loads(line) for line in binlog(*map(str, arguments), "--format", "json").stdout.splitlines()]
+    return [json.loads(line) for line in binlog(*map(str, arguments), "--output", "json").stdout.splitlines()]
 
 
 @pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("zst", zstd)])

@@ -46,7 +46,7 @@ def test_the_first_changes_are_the_same_in_all_formats(log: Path, tmp_path: Path
         images = [change[side]["id"] for side in ("before", "after") if side in change]
         expected.setdefault(change["table"], []).extend(images)
     for kind in ("parquet", "csv"):
-        shown(log, "--limit", count, "--format", kind, "--output", tmp_path / kind)
+        shown(log, "--limit", count, "--output", kind, "--to", tmp_path / kind)
     tables = {path.stem: pq.read_table(path).to_pylist() for path in (tmp_path / "parquet").iterdir()}
     assert {name: [row["id"] for row in rows] for name, rows in tables.items()} == expected
     texts = {path.stem: path.read_text().splitlines()[1:] for path in (tmp_path / "csv").iterdir()}
@@ -54,6 +54,6 @@ def test_the_first_changes_are_the_same_in_all_formats(log: Path, tmp_path: Path
 
 
 def test_places_are_shared_here(log: Path, tmp_path: Path) -> None:
-    shown(log, "--format", "parquet", "--output", tmp_path / "out")
+    shown(log, "--output", "parquet", "--to", tmp_path / "out")
     places = pq.read_table(tmp_path / "out" / "s.a.parquet").column("_seq").to_pylist()
     assert len(set(places)) < len(places) // 2

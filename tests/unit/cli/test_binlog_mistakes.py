@@ -37,21 +37,24 @@ def shell(command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         (["--verify", "--since", "now"], "--verify takes no --since"),
         (["--verify", "--until", "now", "--limit", "3"], "--verify takes no --until, --limit"),
         (["--verify", "--table", "a.b", "--columns", "a", "--without", "b"], "--table, --columns, --without"),
-        (["--verify", "--output", "x"], "--verify takes no --output"),
+        (["--verify", "--to", "x"], "--verify takes no --to"),
         (["--verify", "--host", "db1"], "--verify takes no --host"),
         (["--verify", "--no-verify"], "--verify takes no --no-verify"),
-        (["--verify", "--format", "json"], "takes no --format"),
+        (["--verify", "--output", "sql"], "--verify --output sql is not a format: it takes text, json"),
+        (["--flashback", "--output", "json"], "--flashback --output json is not a format: it takes sql"),
+        (["--output", "table"], "it is called text"),
+        (["--output", "orders.csv"], "a file to write is named with --to orders.csv"),
         (["--verify", "--follow"], "--follow goes with --host"),
         (["--stats", "--columns", "id"], "--stats takes no --columns"),
         (["--stats", "--limit", "3"], "--stats takes no --limit"),
-        (["--since", ""], "'' is no place in a log"),
-        (["--since", "binlog.000001:99999999999999999999"], "is no place in a log"),
+        (["--since", ""], "'' is not a position in a log"),
+        (["--since", "binlog.000001:99999999999999999999"], "is not a position in a log"),
         (["--since", "10:00", "--until", "9:00"], "--until is not after --since"),
         (["--since", "binlog.000001:9", "--until", "binlog.000001:9"], "--until is not after --since"),
         (["--host", " "], "--host is empty"),
-        (["--output", "FOLDER"], "is a folder: only csv, arrow and parquet write into one"),
-        (["--output", "LOG"], "is one of the logs to read: it would be overwritten"),
-        (["--format", "csv", "--output", "LOG"], "is one of the logs to read"),
+        (["--to", "FOLDER"], "is a folder: only csv, arrow and parquet write into one"),
+        (["--to", "LOG"], "is one of the logs to read: it would be overwritten"),
+        (["--output", "csv", "--to", "LOG"], "is one of the logs to read"),
     ],
 )
 def test_options_that_do_not_go_together(log: Path, tmp_path: Path, options: Sequence[str], words: str) -> None:
@@ -69,13 +72,13 @@ def test_the_input_is_read_once() -> None:
         binlog("-", "-")
 
 
-@pytest.mark.parametrize("mode", ["--verify", "--stats", "--format json", "--format arrow --table shop.note"])
+@pytest.mark.parametrize("mode", ["--verify", "--stats", "--output json", "--output arrow --table shop.note"])
 def test_a_reader_that_never_reads(log: Path, mode: str) -> None:
     done = shell(f'set -o pipefail; $P "$1" {mode} | true', log)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("mode", ["--verify", "--format sql", "--format csv --table shop.note", "--flashback"])
+@pytest.mark.parametrize("mode", ["--verify", "--output sql", "--output csv --table shop.note", "--flashback"])
 def test_a_disk_that_is_full(log: Path, mode: str) -> None:
     done = shell(f'$P "$1" {mode} > /dev/full', log)
     assert done.returncode == 1
@@ -84,7 +87,7 @@ def test_a_disk_that_is_full(log: Path, mode: str) -> None:
 
 
 def test_a_file_that_is_no_folder(log: Path) -> None:
-    done = shell('$P "$1" --format parquet --table shop.note --output /dev/full', log)
+    done = shell('$P "$1" --output parquet --table shop.note --to /dev/full', log)
     assert (done.returncode, done.stderr) == (1, "penstock: /dev/full: No space left on device\n")
 
 
@@ -94,7 +97,7 @@ def test_no_output_at_all(log: Path) -> None:
     assert done.stderr.startswith("penstock: the standard output is closed")
 
 
-@pytest.mark.parametrize("mode", ["--format json", "--format csv --table shop.note", "--stats", "--verify"])
+@pytest.mark.parametrize("mode", ["--output json", "--output csv --table shop.note", "--stats", "--verify"])
 def test_a_name_that_is_no_text(log: Path, mode: str) -> None:
     odd = os.fsencode(log.parent) + b"/b\xff.000001"
     os.link(log, odd)
@@ -119,5 +122,5 @@ def test_verifying_goes_on_after_a_broken_file(log: Path, tmp_path: Path) -> Non
 def test_an_existing_file_without_a_suffix_is_a_file(log: Path, tmp_path: Path) -> None:
     target = tmp_path / "export"
     target.touch()
-    shown(log, "--format", "csv", "--table", "shop.note", "--output", target)
+    shown(log, "--output", "csv", "--table", "shop.note", "--to", target)
     assert target.read_text().startswith("what,raw,_change_type")

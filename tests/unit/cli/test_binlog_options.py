@@ -51,7 +51,7 @@ def test_help_comes_without_the_heavy_libraries() -> None:
     assert done.stdout.split() == [], done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("options", [["--stats"], ["--flashback"], ["--format", "sql"], ["--format", "table"], []])
+@pytest.mark.parametrize("options", [["--stats"], ["--flashback"], ["--output", "sql"], ["--output", "text"], []])
 def test_files_need_neither_pandas_nor_a_driver(tmp_path: Path, options: list[str]) -> None:
     log = shop_log()
     log.begin()
@@ -73,14 +73,15 @@ def test_files_need_neither_pandas_nor_a_driver(tmp_path: Path, options: list[st
 @pytest.mark.parametrize("kind", ["json", "sql"])
 def test_a_small_log_is_read_without_what_takes_long_to_load(log: Path, kind: str) -> None:
     """The command as a user starts it."""
-    run(log, "--format", kind)  # the kernels are compiled by now
+    run(log, "--output", kind)  # the kernels are compiled by now
     heavy = {"numba", "llvmlite", "pydantic", "yaml", "pandas", "pymysql", "rich", "pyarrow.parquet", "http"}
+    heavy |= {"pyarrow.compute", "importlib.metadata", "email", "tempfile"}
     code = (
         "import atexit, sys\nfrom penstock.cli import main\n"
         f"atexit.register(lambda: print(*sorted({heavy!r} & sys.modules.keys()), file=sys.stderr))\n"
         "main()"
     )
-    command = [sys.executable, "-c", code, "binlog", str(log), "--format", kind]
+    command = [sys.executable, "-c", code, "binlog", str(log), "--output", kind]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout
@@ -97,7 +98,7 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path, kind: str) -> None:
         "peak = lambda: next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1]\n"
         "atexit.register(lambda: print(peak(), file=sys.stderr))\nmain()"
     )
-    command = [sys.executable, "-c", code, "binlog", str(path), "--format", kind]
+    command = [sys.executable, "-c", code, "binlog", str(path), "--output", kind]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
     assert int(done.stderr) < 200_000, "KB"
 
@@ -136,7 +137,7 @@ def test_a_file_without_a_number_counts_as_the_first(log: Path, tmp_path: Path) 
     copy = tmp_path / "copy.bin"
     copy.write_bytes(log.read_bytes())
     assert json.loads(shown(copy).splitlines()[-1])["file"] == "copy.bin.0"
-    shown(copy, "--format", "parquet", "--output", tmp_path / "parquet")
+    shown(copy, "--output", "parquet", "--to", tmp_path / "parquet")
 
 
 @pytest.mark.parametrize(
@@ -183,12 +184,12 @@ def test_positions(log: Path) -> None:
         (["/nowhere/binlog.000001"], "there is no file /nowhere/binlog.000001"),
         (["."], "is a folder"),
         ([], "name log files, or a server with --host"),
-        (["LOG", "--since", "whenever"], "'whenever' is no place in a log"),
+        (["LOG", "--since", "whenever"], "'whenever' is not a position in a log"),
         (["LOG", "--since", "5-1-99"], "5-1-99 is not in this log"),
         (["LOG", "--until", "5-1-2"], "--until takes a time or a position"),
         (["LOG", "--table", "("], "is no regular expression"),
-        (["LOG", "--format", "xml"], "table, json, sql, csv, arrow, parquet"),
-        (["LOG", "--stats", "--format", "sql"], "table, json"),
+        (["LOG", "--output", "xml"], "text, json, sql, csv, arrow, parquet"),
+        (["LOG", "--stats", "--output", "sql"], "text, json"),
         (["LOG", "--stats", "--verify"], "exclude each other"),
         (["LOG", "--follow"], "--follow goes with --host"),
         (["--host", "127.0.0.1"], "say where to begin with --since"),

@@ -20,16 +20,16 @@ def log(tmp_path: Path) -> Path:
     return written(log, tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["json", "sql", "table"])
+@pytest.mark.parametrize("kind", ["json", "sql", "text"])
 def test_passwords_are_masked_unless_asked_for(log: Path, kind: str) -> None:
-    plain, asked = shown(log, "--format", kind), shown(log, "--format", kind, "--passwords")
+    plain, asked = shown(log, "--output", kind), shown(log, "--output", kind, "--passwords")
     assert "geheim" not in plain
     assert "IDENTIFIED BY '***'" in plain
     assert TEXT in asked
 
 
 def test_what_is_masked_is_a_comment_of_sql(log: Path) -> None:
-    lines = shown(log, "--format", "sql").splitlines()
+    lines = shown(log, "--output", "sql").splitlines()
     assert all(line.startswith("--") for line in lines if "USER" in line)
     assert "-- with --passwords it is a statement" in lines
-    assert json.loads(shown(log, "--format", "json"))["sql"] == TEXT.replace("geheim", "***")
+    assert json.loads(shown(log, "--output", "json"))["sql"] == TEXT.replace("geheim", "***")

@@ -36,29 +36,29 @@ def test_several_tables_are_refused_before_anything_is_written(late: Path, tmp_p
     path = tmp_path / f"rows.{kind}"
     wanted = f"{kind} holds one table, and there are rows of shop.product, shop.note: choose with --table"
     with pytest.raises(ConfigurationError, match=wanted):
-        binlog(late, "--format", kind, "--output", path)
+        binlog(late, "--output", kind, "--to", path)
     assert not path.exists()
-    assert shown(late, "--format", "csv", "--table", "shop.note").count("\n") == 2
-    assert shown(late, "--format", "csv", "--limit", "5").count("\n") == 6, "the other table is not reached"
-    shown(late, "--format", kind, "--output", tmp_path / "folder")
+    assert shown(late, "--output", "csv", "--table", "shop.note").count("\n") == 2
+    assert shown(late, "--output", "csv", "--limit", "5").count("\n") == 6, "the other table is not reached"
+    shown(late, "--output", kind, "--to", tmp_path / "folder")
     assert len(list((tmp_path / "folder").iterdir())) == 2
 
 
 def test_a_log_that_is_cut_off_still_gives_what_it_has(late: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.000002"
     cut.write_bytes(late.read_bytes()[: late.stat().st_size // 2])
-    assert binlog(cut, "--format", "csv").stdout.count("\n") > 1000
+    assert binlog(cut, "--output", "csv").stdout.count("\n") > 1000
 
 
 def test_a_column_of_one_table_is_left_out(tmp_path: Path) -> None:
     log = written(shop_log(), tmp_path)
-    found = [json.loads(line) for line in shown(log, "--format", "json", "--without", "shop.note.raw").splitlines()]
+    found = [json.loads(line) for line in shown(log, "--output", "json", "--without", "shop.note.raw").splitlines()]
     rows = [one["after"] for one in found if one["type"] == "insert"]
     assert [list(row) for row in rows] == [["id", "name", "price"]] * 2 + [["what"], ["id", "name", "price"]]
-    found = [json.loads(line) for line in shown(log, "--format", "json", "--without", "shop.note.name").splitlines()]
+    found = [json.loads(line) for line in shown(log, "--output", "json", "--without", "shop.note.name").splitlines()]
     assert next(list(one["after"]) for one in found if one["type"] == "insert") == ["id", "name", "price"]
-    assert "`raw`" not in shown(log, "--format", "sql", "--without", "shop.note.raw,price")
-    text = shown(log, "--format", "csv", "--table", "shop.product", "--without", "shop.product.price")
+    assert "`raw`" not in shown(log, "--output", "sql", "--without", "shop.note.raw,price")
+    text = shown(log, "--output", "csv", "--table", "shop.product", "--without", "shop.product.price")
     assert "price" not in text.splitlines()[0]
 
 

@@ -57,7 +57,7 @@ def test_a_folder_is_checked(conf: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     with (conf / "crm" / "instance.properties").open("a") as file:
         file.write("canal.mq.partition=1\n")
-    history = "the history of tables is always kept, in files below data_dir; canal's own is not read"
+    history = "the schema history is always kept, in files below data_dir; canal's tsdb is not read"
     assert config("check", conf).splitlines() == [
         "(server)  ok",
         "crm       ok, canal's clients see TIMESTAMP in Asia/Tokyo, the time zone of this machine",
@@ -73,7 +73,7 @@ def test_a_folder_is_checked(conf: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     found = json.loads(config("check", conf, "--output", "json", code=1))
     assert "hots" in found["instances"]["shop"]["error"]
     assert [found["instances"][name]["time_zone"] for name in ("crm", "shop")] == ["Asia/Tokyo", None]
-    assert "history of tables" in found["instances"]["crm"]["ignored"]["canal.instance.tsdb.enable"]
+    assert "schema history" in found["instances"]["crm"]["ignored"]["canal.instance.tsdb.enable"]
     assert "s3cret" not in text + json.dumps(found)
 
 

@@ -21,10 +21,10 @@ from penstock.cli.quick_binlog import PARAMETERS
 from tests.unit.render.shop_log import shop_log, written
 
 WORDS = [
-    "binlog.000007", "-", "--", "--format", "json", "--format=sql", "--limit", "3", "--limit=0", "--limit", "x",
+    "binlog.000007", "-", "--", "--output", "json", "--output=sql", "--limit", "3", "--limit=0", "--limit", "x",
     "--table", "shop[.].*", "--table=", "--since", "-10m", "--from", "now", "--follow", "--follow=1", "--stats",
     "--no-verify", "--port", "99999", "--port=3307", "--host", "db1", "--password", "p", "--help", "-v", "--unknown",
-    "--columns", "id,name", "--output", "out.csv", "--without=a", "--statements", "é", "",
+    "--columns", "id,name", "--to", "out.csv", "--without=a", "--statements", "é", "",
 ]  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def by_typer(arguments: list[str]) -> dict[str, Any] | None:
     "arguments",
     [
         ["binlog.000007"],
-        ["a", "b", "--format", "json", "--limit=3"],
+        ["a", "b", "--output", "json", "--limit=3"],
         ["--since", "-10m", "a"],
         ["--from=now", "-", "--table", "x", "--table=y", "--stats"],
         ["--port", "3307", "--host", "db1", "--follow", "--", "--odd-name"],
@@ -74,7 +74,7 @@ def test_any_arguments_are_parsed_as_by_typer_or_left_to_it(arguments: list[str]
         ["--unknown"],
         ["--limit", "x"],
         ["--limit", "0"],
-        ["--format"],
+        ["--output"],
         ["--port=70000"],
         ["-v"],
         ["--stats=1"],
@@ -122,7 +122,7 @@ def test_the_parameters_are_those_that_typer_knows() -> None:
 def test_files_are_read_without_typer(tmp_path: Path) -> None:
     code = "import sys; sys.argv[0] = 'penstock'; from penstock.cli import main; main()"
     log = written(shop_log(), tmp_path)
-    for more in (["--format", "json"], ["--format", "sql"], ["--stats"]):
+    for more in (["--output", "json"], ["--output", "sql"], ["--stats"]):
         result = subprocess.run(
             [sys.executable, "-X", "importtime", "-c", code, "binlog", str(log), *more],
             capture_output=True,

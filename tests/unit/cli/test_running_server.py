@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.running_server import RunningServer, find_running_server
+from penstock.cli.running_server import CursorOwner, find_running_server
 from penstock.client.admin import AdminClient
 from penstock.config import ConfFolder, InstanceSettings
 from penstock.errors import NotRunningError, PenstockError
-from penstock.meta import FileKeeper
+from penstock.meta import FileMetaBackend
 from penstock.server import Server
 from tests.unit.server.admin_support import served, shop_folder, status_of
 from tests.unit.server.recorded_destinations import poll
@@ -26,17 +26,17 @@ class Scene:
         self.conf.mkdir()
         ports = "{flight: {port: 0}, canal: {port: null}, admin: {port: 0}, scan_s: 0}"
         (self.conf / "server.yml").write_text(ports, encoding="utf-8")
-        text = f"{{source: {{path: '{self.logs}', poll_s: 0.05}}, start: first, data_dir: '{self.data}'}}"
+        text = f"{{source: {{path: '{self.logs}', poll_s: 0.05}}, start: earliest, data_dir: '{self.data}'}}"
         (self.conf / "shop.yml").write_text(text, encoding="utf-8")
         self.folder = ConfFolder(self.conf, 0)
-        self.keeper = FileKeeper("shop", self.data)
+        self.keeper = FileMetaBackend("shop", self.data)
         self.keeper.load()
 
     @property
     def settings(self) -> InstanceSettings:
         return self.folder.read().settings().instances[0]
 
-    def find(self, server: Server) -> RunningServer | None:
+    def find(self, server: Server) -> CursorOwner | None:
         assert server.admin is not None
         return find_running_server(self.settings, self.conf, f"http://{server.admin.address}", None)
 
@@ -56,7 +56,7 @@ def _is_starting(server: Server) -> bool:
 
 def test_a_destination_that_is_starting_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penstock.cli.running_server._START_S", LONG_S)
-    looks, found = list[str](), list[RunningServer | None]()
+    looks, found = list[str](), list[CursorOwner | None]()
     ask = AdminClient.status
 
     def status(client: AdminClient) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def test_one_that_does_not_start_is_told_to_be_tried_again(scene: Scene, monkeyp
         assert found is not None
         assert "destination 'shop' is starting at http" in found.problem
         assert server.admin is not None
-        client = RunningServer("shop", found.why, AdminClient(f"http://{server.admin.address}"), {})
+        client = CursorOwner("shop", found.why, AdminClient(f"http://{server.admin.address}"), {})
         with pytest.raises(NotRunningError, match="'shop' is starting, try again") as told:
             client.forget_client(1001)
         assert told.value.transient

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.cli import app, status
 from penstock.cli.status_text import status_text
-from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError, SourceConnectionError
+from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError, ServerUnavailableError
 from penstock.server import Server
 from penstock.store import BatchSize, Start
 from penstock.testing import free_port, poll_until
@@ -72,7 +72,7 @@ def test_a_wrong_token_is_named(server: Server, monkeypatch: pytest.MonkeyPatch)
 def test_nobody_listens() -> None:
     port = free_port()
     with pytest.raises(
-        SourceConnectionError, match=rf"no Penstock server answers at http://127.0.0.1:{port} .*refused"
+        ServerUnavailableError, match=rf"no Penstock server answers at http://127.0.0.1:{port} .*refused"
     ):
         run("--url", f"http://127.0.0.1:{port}")
     with pytest.raises(ConfigurationError, match="write it as http://host:port"):
@@ -90,7 +90,7 @@ def test_something_else_listens() -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(SourceConnectionError, match="no Penstock server answers"):
+        with pytest.raises(ServerUnavailableError, match="no Penstock server answers"):
             run("--url", f"http://127.0.0.1:{other.getsockname()[1]}")
         thread.join()
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from penstock.config import InstanceSettings, ServerSettings
-from penstock.config.canal_instance_keys import INSTANCE_KEYS
-from penstock.config.canal_properties import read_canal_instance, read_canal_server
-from penstock.config.canal_rules import Honoured, Ignored, Refused
-from penstock.config.canal_server_keys import SERVER_KEYS
+from penstock.config.canal.instance_keys import INSTANCE_KEYS
+from penstock.config.canal.properties import read_canal_instance, read_canal_server
+from penstock.config.canal.rules import Honoured, Ignored, Refused
+from penstock.config.canal.server_keys import SERVER_KEYS
 from penstock.config.exposure import describe_open_ports
 from penstock.config.source_settings import SourceSettings
 from penstock.errors import ConfigurationError
@@ -431,7 +431,11 @@ def test_where_cursors_of_one_destination_are_kept() -> None:
 
 def test_the_store_has_keys_of_its_own() -> None:
     """Without them it is canal's: memory, and no client waits for another."""
-    own = {"canal.instance.master.address": "db", "penstock.store.kind": "mixed", "penstock.store.memory": "64MiB"}
+    own = {
+        "canal.instance.master.address": "db",
+        "penstock.store.kind": "mixed",
+        "penstock.store.memory": "64MiB",
+    }
     own |= {"penstock.store.limit": "2GiB", "penstock.store.slow_clients": "backpressure"}
     shared = {"penstock.store.slow_clients": "catch_up", "penstock.store.absent_after_s": "30"}
     store = InstanceSettings.model_validate(read_canal_instance("shop", own, shared, FOLDER, {}).settings).store

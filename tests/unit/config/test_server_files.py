@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config import ConfFolder, ServerSettings, Snapshot
-from penstock.config.canal_properties import read_canal_instance, read_canal_server
+from penstock.config.canal.properties import read_canal_instance, read_canal_server
 from penstock.errors import ConfigurationError
 
 CANAL = "canal.ip = 127.0.0.1\ncanal.port = 21111\ncanal.metrics.pull.port = 21112\n"

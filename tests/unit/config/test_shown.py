@@ -3,7 +3,7 @@
 import yaml
 
 from penstock.config import InstanceSettings, ServerSettings
-from penstock.config.shown import as_yaml, differences
+from penstock.config.masking import describe_differences, to_yaml
 
 
 def of(**given: object) -> InstanceSettings:
@@ -20,7 +20,7 @@ def test_secrets_are_masked() -> None:
             "instances": [{"source": {"password": "s3cret"}, "standby": {"host": "db2"}, "store": {"memory": "1MiB"}}],
         }
     )
-    text = as_yaml(settings)
+    text = to_yaml(settings)
     assert "s3cret" not in text
     assert "e36193" not in text
     found = yaml.safe_load(text)
@@ -28,18 +28,18 @@ def test_secrets_are_masked() -> None:
     assert found["data_dir"] == "/data"
     assert found["instances"][0]["store"]["memory"] == 1 << 20
     assert found["instances"][0]["standby"]["password"] == "***"
-    assert yaml.safe_load(as_yaml(InstanceSettings()))["source"]["password"] == ""
+    assert yaml.safe_load(to_yaml(InstanceSettings()))["source"]["password"] == ""
 
 
 def test_differences() -> None:
     old = of(source={"host": "db1", "password": "s3cret"}, filter={"allow": "a.b"})
-    assert differences(old, old) == []
+    assert describe_differences(old, old) == []
     new = of(source={"host": "db2", "password": "other"}, filter={"allow": "a.c"}, standby={"host": "db3"})
-    lines = differences(old, new)
+    lines = describe_differences(old, new)
     assert lines[:2] == ["source.host: db1 → db2", "source.password: ***"]
     assert "filter.allow: ['a.b'] → ['a.c']" in lines
     assert "standby.host: None → db3" in lines
     assert not any("s3cret" in line or "other" in line for line in lines)
     folder = of(source={"path": "/logs"})
-    assert "source.path: None → /logs" in differences(old, folder)
-    assert "s3cret" not in " ".join(differences(old, folder))
+    assert "source.path: None → /logs" in describe_differences(old, folder)
+    assert "s3cret" not in " ".join(describe_differences(old, folder))

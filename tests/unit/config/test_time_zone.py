@@ -7,7 +7,7 @@ from zoneinfo import TZPATH
 import pytest
 
 from penstock.config import InstanceSettings
-from penstock.config.canal_settings import CanalRendering
+from penstock.config.canal_rendering import CanalRendering
 from penstock.config.time_zone import machine_zone, zone_name
 from penstock.errors import ConfigurationError
 

@@ -137,6 +137,6 @@ def test_a_key_that_is_written_twice_is_refused_with_both_lines(tmp_path: Path, 
 
 
 def test_a_merged_key_may_be_written_over(tmp_path: Path) -> None:
-    text = "instances:\n- &a {destination: a, start: first}\n- <<: *a\n  destination: b\n"
+    text = "instances:\n- &a {destination: a, start: earliest}\n- <<: *a\n  destination: b\n"
     settings = load_server_settings(write(tmp_path, text))
-    assert [(one.destination, one.start) for one in settings.instances] == [("a", "first"), ("b", "first")]
+    assert [(one.destination, one.start) for one in settings.instances] == [("a", "earliest"), ("b", "earliest")]

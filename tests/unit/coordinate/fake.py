@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from penstock.coordinate.lease import Lease
-from penstock.coordinate.link import Listener, Node, Wake
+from penstock.coordinate.tree import Wake, ZkNode
+from penstock.coordinate.zk_session import Listener
 from penstock.errors import CoordinationError, FencedError
 
 LEASE_S = 4.0
@@ -22,26 +23,26 @@ class FakeClock:
 class FakeZooKeeper:
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, ZkNode] = {}
         self.wakes: list[tuple[str, Wake]] = []
-        self.links: list[FakeNodes] = []
+        self.sessions: list[FakeNodes] = []
         self.expired = set[int]()
 
     def begin(self) -> "FakeNodes":
-        self.links.append(FakeNodes(self, len(self.links) + 1))
-        return self.links[-1]
+        self.sessions.append(FakeNodes(self, len(self.sessions) + 1))
+        return self.sessions[-1]
 
     def advance(self, seconds: float) -> None:
         """While all who have a session keep it, but those that are cut off: theirs ends in time."""
         end = self.clock.now + seconds
         while self.clock.now < end:
             self.clock.now = min(end, self.clock.now + LEASE_S / 2)
-            for link in self.links:
-                if not link.fails and link.session_id not in self.expired and link.lease.is_held():
-                    link.lease.renew(self.clock.now + LEASE_S)
-                    link.heard = self.clock.now
-                elif self.clock.now >= link.heard + SESSION_S:
-                    self.expire(link.session_id)
+            for session in self.sessions:
+                if not session.fails and session.session_id not in self.expired and session.lease.is_held():
+                    session.lease.renew(self.clock.now + LEASE_S)
+                    session.heard = self.clock.now
+                elif self.clock.now >= session.heard + SESSION_S:
+                    self.expire(session.session_id)
 
     def expire(self, session_id: int) -> None:
         self.expired.add(session_id)
@@ -54,7 +55,7 @@ class FakeZooKeeper:
         if value is not None:
             version = 0 if before is None else before.version + 1
             kept = before.owner if before is not None else 0
-            self.nodes[path] = Node(value, version, kept if owner is None else owner)
+            self.nodes[path] = ZkNode(value, version, kept if owner is None else owner)
         changed = {path, path.rpartition("/")[0]}
         woken = [wake for watched, wake in self.wakes if watched in changed]
         self.wakes = [one for one in self.wakes if one[0] not in changed]
@@ -83,7 +84,7 @@ class FakeNodes:
         if self.fails or self.session_id in self._zookeeper.expired:
             raise CoordinationError("cut")
 
-    def look(self, path: str, wake: Wake | None = None) -> Node | None:
+    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
         self._check()
         if wake is not None:
             self._zookeeper.wakes.append((path, wake))
@@ -135,10 +136,10 @@ class FakeNodes:
     def close(self) -> None: ...
 
 
-class FakeSession:
+class FakeSessions:
     def __init__(self, zookeeper: FakeZooKeeper) -> None:
         self.zookeeper = zookeeper
-        self.link: FakeNodes | None = zookeeper.begin()
+        self.current: FakeNodes | None = zookeeper.begin()
         self.past: set[int] = set()
         self.listeners: list[Listener] = []
 
@@ -150,16 +151,16 @@ class FakeSession:
             self.listeners.remove(listener)
 
     def lose(self) -> int:
-        """What a Session does when the lease is out."""
-        assert self.link is not None
-        link, self.link = self.link, None
-        link.lease.end()
-        self.past.add(link.session_id)
+        """What a SessionManager does when the lease is out."""
+        assert self.current is not None
+        session, self.current = self.current, None
+        session.lease.end()
+        self.past.add(session.session_id)
         for listener in list(self.listeners):
             listener.on_lost()
-        return link.session_id
+        return session.session_id
 
     def come_back(self) -> None:
-        self.link = self.zookeeper.begin()
+        self.current = self.zookeeper.begin()
         for listener in list(self.listeners):
             listener.on_back()

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.coordinate import Fence
 from penstock.coordinate.callbacks import Callbacks
-from penstock.coordinate.lease import Hold, Lease
+from penstock.coordinate.lease import Lease, LeaseGuard
 from tests.unit.coordinate.fake import FakeClock
 
 
@@ -55,7 +55,7 @@ def test_a_start_that_fails_has_no_end(heard: Heard) -> None:
 
 
 def test_what_has_ended_meanwhile_is_not_started(heard: Heard) -> None:
-    hold = Hold(Lease(FakeClock()))
+    hold = LeaseGuard(Lease(FakeClock()))
     hold.end()
     heard.callbacks.begin(Fence(1, "", 0, hold))
     heard.callbacks.end("lost")

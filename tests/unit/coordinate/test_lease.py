@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.coordinate import Fence
-from penstock.coordinate.lease import Hold, Lease, boot_clock
+from penstock.coordinate.lease import Lease, LeaseGuard, boot_clock
 from penstock.errors import FencedError
 from tests.unit.coordinate.fake import FakeClock
 
@@ -46,7 +46,7 @@ def test_a_hold_ends_before_its_lease_or_with_it() -> None:
     clock = FakeClock()
     lease = Lease(clock)
     lease.renew(clock() + 4)
-    one, other = Hold(lease), Hold(lease)
+    one, other = LeaseGuard(lease), LeaseGuard(lease)
     one.end()
     assert (one.is_held(), other.is_held()) == (False, True)
     lease.end()
@@ -58,7 +58,7 @@ def test_a_fence_without_a_hold_is_held() -> None:
 
 
 def test_a_fence_refuses_when_its_hold_has_ended() -> None:
-    hold = Hold(Lease(FakeClock()))
+    hold = LeaseGuard(Lease(FakeClock()))
     fence = Fence(1, "/epoch", 3, hold)
     assert fence.is_held()
     hold.end()

@@ -49,7 +49,7 @@ def insert(log: LogWriter, shape: TableSchema, *rows: list[Any], number: int = 7
 
 
 def after(*arguments: object) -> list[dict[str, Any]]:
-    lines = map(json.loads, shown(*arguments, "--format", "json").splitlines())
+    lines = map(json.loads, shown(*arguments, "--output", "json").splitlines())
     return [line["after"] for line in lines if "after" in line]
 
 
@@ -69,15 +69,15 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_names_signs_charsets_and_keys_come_from_the_ddl(log: Path, tmp_path: Path) -> None:
-    (line,) = (json.loads(line) for line in shown(log, "--format", "json").splitlines() if '"insert"' in line)
+    (line,) = (json.loads(line) for line in shown(log, "--output", "json").splitlines() if '"insert"' in line)
     assert line["after"] == {"id": 4_000_000_000, "name": "ü", "note": "ä"}
     assert line["key"] == {"id": 4_000_000_000}
-    sql = shown(log, "--format", "sql")
+    sql = shown(log, "--output", "sql")
     assert "INSERT INTO `shop`.`item` (`id`, `name`, `note`) VALUES (4000000000, 'ü', 'ä');" in sql
-    assert shown(log, "--format", "csv").splitlines()[1].startswith('4000000000,"ü","ä",')
-    assert "id=4000000000  name='ü'  note='ä'" in shown(log, "--format", "table")
+    assert shown(log, "--output", "csv").splitlines()[1].startswith('4000000000,"ü","ä",')
+    assert "id=4000000000  name='ü'  note='ä'" in shown(log, "--output", "text")
     for kind in ("arrow", "parquet"):
-        shown(log, "--format", kind, "--output", tmp_path / f"rows.{kind}")
+        shown(log, "--output", kind, "--to", tmp_path / f"rows.{kind}")
     found = pa.ipc.open_file(tmp_path / "rows.arrow").read_all()
     assert found.select(["id", "name", "note"]).to_pylist() == [{"id": 4_000_000_000, "name": "ü", "note": "ä"}]
     typed = penstock.read_binlog(log, "shop.item")
@@ -145,7 +145,7 @@ def test_a_table_that_does_not_fit_its_ddl_is_shown_without_names(
         insert(log, shape, row)
     insert(log, table(ID, name="other"), [5], number=8)
     path = written(log, tmp_path)
-    result = binlog(path, "--format", "json")
+    result = binlog(path, "--output", "json")
     assert result.exit_code == 0
     rows = [json.loads(line).get("after") for line in result.stdout.splitlines()]
     assert rows[-4:] == [*[{f"@{i}": value for i, value in enumerate(row, 1)}] * 3, {"n": 5}]
@@ -162,7 +162,7 @@ def test_ddl_that_nobody_understands_stops_its_table_only(tmp_path: Path) -> Non
     log = created(DATABASE, CREATE, "CREATE TABLE other (n INT NOT NULL)", "ALTER TABLE item FROBNICATE ALL")
     insert(log, ITEM, [1, "a", None])
     insert(log, table(ID, name="other"), [5], number=8)
-    result = binlog(written(log, tmp_path), "--format", "json")
+    result = binlog(written(log, tmp_path), "--output", "json")
     rows = [json.loads(line).get("after") for line in result.stdout.splitlines()]
     assert rows[-2:] == [{"@1": 1, "@2": "a", "@3": None}, {"n": 5}]
     assert "ALTER TABLE item FROBNICATE ALL" in result.stderr
@@ -182,13 +182,13 @@ def test_a_database_that_was_there_before_leaves_charsets_open(tmp_path: Path, s
         {"id": 1, "name": "ü", "old": "ü", "note": "//4="},
         {"id": 2, "name": "it's \\", "old": "", "note": "two\nlines"},
     ]
-    sql = shown(path, "--format", "sql")
+    sql = shown(path, "--output", "sql")
     assert "(1, _binary'ü', 'ü', X'FFFE');" in sql
     assert r"(2, _binary'it''s \\', '', _binary'two\nlines');" in sql
-    terminal = shown(path, "--format", "table")
+    terminal = shown(path, "--output", "text")
     assert "name='ü'  old='ü'  note=0xFFFE" in terminal
     assert r"note='two\nlines'" in terminal
-    assert '1,"ü","ü","//4=",' in shown(path, "--format", "csv")
+    assert '1,"ü","ü","//4=",' in shown(path, "--output", "csv")
     typed = penstock.read_binlog(path).select(["name", "old"])
     assert typed.schema.types == [pa.binary(), pa.string()], "a column has one type, whatever its values are"
 
@@ -196,7 +196,7 @@ def test_a_database_that_was_there_before_leaves_charsets_open(tmp_path: Path, s
 def test_a_size_that_no_charset_gives_is_another_column(tmp_path: Path) -> None:
     log = created("CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(20), note TEXT)")
     insert(log, table(ID, replace(NAME, size=84), NOTE), [1, "a", None])
-    result = binlog(written(log, tmp_path), "--format", "json")
+    result = binlog(written(log, tmp_path), "--output", "json")
     assert '"@1":1' in result.stdout
     assert "VARCHAR(84) in the log" in result.stderr
 
@@ -229,7 +229,7 @@ def test_names_that_may_be_of_another_table_are_warned_of(tmp_path: Path) -> Non
     ):
         log = created(*statements)
         insert(log, ITEM, [1, "a", None])
-        result = binlog(written(log, tmp_path), "--format", "json")
+        result = binlog(written(log, tmp_path), "--output", "json")
         assert '"after":{"id":1,"name":"a","note":null}' in result.stdout
         assert ("IF NOT EXISTS, which changes nothing" in result.stderr) == is_doubtful, statements
 
@@ -244,7 +244,7 @@ _CODE = """
 import sys
 from penstock.cli import app
 try:
-    app(["binlog", sys.argv[1], "--format", "json"])
+    app(["binlog", sys.argv[1], "--output", "json"])
 except SystemExit as done:
     assert not done.code
 print(*sorted({"penstock.schema.catalogue", "penstock.schema.log_catalogue"} & sys.modules.keys()), file=sys.stderr)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.inspect.changes import Kind
+from penstock.binlog.rows.table_changes import Kind
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.statistics import Statistics, Timeline
 from tests.twins.feed import read
@@ -101,7 +101,7 @@ def test_with_a_table_other_transactions_do_not_count() -> None:
 
 
 def test_the_same_for_scripts(tmp_path: Path) -> None:
-    stats = json.loads(shown(written(mixed_log(), tmp_path), "--stats", "--format", "json", "--table", "shop.product"))
+    stats = json.loads(shown(written(mixed_log(), tmp_path), "--stats", "--output", "json", "--table", "shop.product"))
     (product,) = stats["tables"]
     assert product["transactions"] == stats["transactions"] - 1 == 3
     assert product["transactions_with"] == {"insert": 2, "update": 2, "delete": 1}

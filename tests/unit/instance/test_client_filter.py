@@ -16,11 +16,12 @@ from penstock.binlog.events.layout import Entry
 from penstock.errors import ConfigurationError
 from penstock.instance.clients import Clients
 from penstock.instance.filter import MOST_BYTES, table_filter
-from penstock.meta import MemoryMeta
+from penstock.meta import MetaManager
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from penstock.model.table_rules import split_list
-from penstock.store import EventStore, MemoryShelf
-from penstock.store.client import BatchFilter, Client, Place
+from penstock.store import EventStore, MemoryStorage
+from penstock.store.block_info import EntryPosition
+from penstock.store.client import BatchFilter, StoreClient
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
@@ -130,10 +131,10 @@ def test_more_tables_than_are_remembered() -> None:
 
 
 def test_one_that_was_kept_from_before_keeps_nobody_from_starting(caplog: pytest.LogCaptureFixture) -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     meta.subscribe(1, r"shop\.(?!a).*")
     meta.subscribe(2, r"shop\..*")
-    store = EventStore(MemoryShelf(1 << 20), START)
+    store = EventStore(MemoryStorage(1 << 20), START)
     clients = Clients(store, meta)
     clients.start()
     assert set(store.states()) == {"1", "2"}
@@ -174,9 +175,9 @@ def test_tables_that_are_new_are_matched_in_one_call(monkeypatch: pytest.MonkeyP
         log.rows(INSERT, number, table, [[1]])
         log.commit()
     (block,) = read(log)
-    begin = Place(0, block.start, 0)
+    begin = EntryPosition(0, block.start, 0)
     for _ in range(2):
-        shown = Client("x", begin, begin, begin, filter=wants).shown(block)
+        shown = StoreClient("x", begin, begin, begin, filter=wants).filter_block(block)
         assert {*shown.tables} == {*range(1, 101, 2)}
         rows = shown.column("entry") == Entry.ROWS
         assert shown.column("table_id")[rows].tolist() == [*range(1, 101, 2)]
@@ -202,9 +203,11 @@ def test_a_part_of_a_block_is_filtered_by_its_own_tables() -> None:
         asked.append(table)
         return table.table != "t2"
 
-    begin = Place(0, block.start, 0)
+    begin = EntryPosition(0, block.start, 0)
     rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
-    shown = Client("x", begin, begin, begin, filter=wants).shown(block.slice(int(rows[0]), int(rows[2]) + 1))
+    shown = StoreClient("x", begin, begin, begin, filter=wants).filter_block(
+        block.slice(int(rows[0]), int(rows[2]) + 1)
+    )
     assert [table.table for table in asked] == ["t1", "t2", "t3"]
     assert {*shown.tables} == {1, 3}
     visible = shown.column("entry") == Entry.ROWS

@@ -9,9 +9,9 @@ import pytest
 from penstock.errors import ConfigurationError, CoordinationError, MetaError, PositionLostError, StoreError
 from penstock.instance.clients import Clients
 from penstock.instance.filter import table_filter
-from penstock.meta import BatchRange, ClientRecord, Cursor, FileKeeper, KeptMeta, MemoryMeta
+from penstock.meta import BatchRange, ClientRecord, Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
 from penstock.model import Position, TableName
-from penstock.store import BatchSize, ClientState, EventStore, FileShelf, MemoryShelf, Retention, Start
+from penstock.store import BatchSize, ClientState, EventStore, FileStorage, MemoryStorage, Retention, Start
 from tests.unit.store.test_catch_up import Log
 from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, transaction
 
@@ -19,10 +19,10 @@ _DEADLINE_S = 20.0
 FIVE = blocks_of(*[transaction()] * 5)
 
 
-def clients_of(meta: MemoryMeta | None = None, *, count: int = 5) -> Clients:
-    store = EventStore(MemoryShelf(1 << 20), START)
+def clients_of(meta: MetaManager | None = None, *, count: int = 5) -> Clients:
+    store = EventStore(MemoryStorage(1 << 20), START)
     store.put(FIVE[:count])
-    return Clients(store, meta or MemoryMeta("d"), source=lambda: ("db", 3306))
+    return Clients(store, meta or MetaManager("d"), source=lambda: ("db", 3306))
 
 
 class Failing:
@@ -51,7 +51,7 @@ def one_batch(clients: Clients, size: int = 3, client_id: int = 1) -> tuple[int,
 
 
 def test_a_new_client_begins_with_what_is_there() -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     clients = clients_of(meta)
     assert clients.subscribe(1) == START
     assert meta.cursor(1) == Cursor(START, source=("db", 3306))
@@ -60,7 +60,7 @@ def test_a_new_client_begins_with_what_is_there() -> None:
 
 
 def test_an_ack_moves_the_cursor_and_frees() -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     clients = clients_of(meta)
     clients.subscribe(1)
     assert one_batch(clients) == (1, FIVE[0].end)
@@ -77,7 +77,7 @@ def test_an_ack_moves_the_cursor_and_frees() -> None:
 
 
 def test_inside_a_transaction_the_cursor_stays() -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     clients = clients_of(meta)
     clients.subscribe(1)
     batch_id, _ = one_batch(clients, 2)
@@ -88,7 +88,7 @@ def test_inside_a_transaction_the_cursor_stays() -> None:
 
 @pytest.mark.parametrize("batch_id", [None, 1])
 def test_a_rollback_brings_everything_again(batch_id: int | None) -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     clients = clients_of(meta)
     clients.subscribe(1)
     one_batch(clients)
@@ -131,12 +131,12 @@ def test_forgotten_is_new() -> None:
 
 
 def test_after_a_restart_what_was_not_acked_comes_again(tmp_path: Path) -> None:
-    with KeptMeta("d", FileKeeper("d", tmp_path), period_s=None) as meta:
+    with PersistentMetaManager("d", FileMetaBackend("d", tmp_path), period_s=None) as meta:
         clients = clients_of(meta)
         clients.subscribe(1, "shop\\..*")
         clients.ack(1, one_batch(clients)[0])
         one_batch(clients)
-    with KeptMeta("d", FileKeeper("d", tmp_path), period_s=None) as meta:
+    with PersistentMetaManager("d", FileMetaBackend("d", tmp_path), period_s=None) as meta:
         clients = clients_of(meta)
         clients.start()
         batch_id, end = one_batch(clients)
@@ -147,7 +147,7 @@ def test_after_a_restart_what_was_not_acked_comes_again(tmp_path: Path) -> None:
 
 def test_what_cannot_be_kept_does_not_count() -> None:
     keeper = Failing()
-    meta = KeptMeta("d", keeper, period_s=None)
+    meta = PersistentMetaManager("d", keeper, period_s=None)
     clients = clients_of(meta)
     clients.subscribe(1)
     batch_id, _ = one_batch(clients)
@@ -162,7 +162,7 @@ def test_what_cannot_be_kept_does_not_count() -> None:
 
 def test_a_batch_that_cannot_be_noted_comes_again() -> None:
     keeper = Failing()
-    meta = KeptMeta("d", keeper, period_s=None)
+    meta = PersistentMetaManager("d", keeper, period_s=None)
     clients = clients_of(meta)
     clients.subscribe(1)
     one_batch(clients)
@@ -206,7 +206,7 @@ def test_a_get_that_waits_gives_what_is_there_in_the_end() -> None:
 
 def test_the_source_breaks_inside_of_a_batch() -> None:
     """Its last transaction comes again; the ack counts for what is complete."""
-    store, meta = EventStore(MemoryShelf(1 << 20), START), MemoryMeta("d")
+    store, meta = EventStore(MemoryStorage(1 << 20), START), MetaManager("d")
     clients = Clients(store, meta)
     clients.subscribe(1)
     one, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
@@ -224,9 +224,9 @@ def test_the_source_breaks_inside_of_a_batch() -> None:
 
 
 def test_a_lost_client_subscribes_again_and_reads_the_log(tmp_path: Path) -> None:
-    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none", retention=Retention(limit_bytes=1))
-    store = EventStore(shelf, START, source_log=Log(FIVE))
-    meta = MemoryMeta("d")
+    storage = FileStorage(tmp_path, segment_bytes=1, sync="none", retention=Retention(limit_bytes=1))
+    store = EventStore(storage, START, source_log=Log(FIVE))
+    meta = MetaManager("d")
     clients = Clients(store, meta)
     clients.subscribe(1)
     store.put(FIVE[0])
@@ -279,7 +279,7 @@ def test_filters_are_canals(text: str, table: str, is_wanted: bool) -> None:
 
 
 def test_a_start_that_is_refused_leaves_nothing() -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     clients = clients_of(meta)
     with pytest.raises(PositionLostError):
         clients.subscribe(1, start=Start.after_gtid("0-1-99"))
@@ -289,8 +289,8 @@ def test_a_start_that_is_refused_leaves_nothing() -> None:
 
 def test_a_subscription_that_cannot_be_kept_leaves_nothing() -> None:
     keeper = Failing()
-    meta = KeptMeta("d", keeper, period_s=None)
-    store = EventStore(MemoryShelf(1 << 20), START)
+    meta = PersistentMetaManager("d", keeper, period_s=None)
+    store = EventStore(MemoryStorage(1 << 20), START)
     clients = Clients(store, meta)
     keeper.is_broken = True
     with pytest.raises(CoordinationError):
@@ -302,9 +302,9 @@ def test_a_cursor_that_the_log_does_not_have_is_refused() -> None:
     def check(client_id: int, position: Position) -> None:
         raise PositionLostError(f"{client_id} {position}")
 
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     meta.subscribe(1, "", Cursor(START))
-    clients = Clients(EventStore(MemoryShelf(1 << 20), START), meta, check_cursor=check)
+    clients = Clients(EventStore(MemoryStorage(1 << 20), START), meta, check_cursor=check)
     with pytest.raises(PositionLostError, match=r"1 binlog\.000001:4"):
         clients.subscribe(1)
 
@@ -312,9 +312,9 @@ def test_a_cursor_that_the_log_does_not_have_is_refused() -> None:
 @pytest.mark.parametrize("period_s", [None, 3600.0])
 def test_files_go_when_an_ack_is_kept(tmp_path: Path, period_s: float | None) -> None:
     """With a period they stay until then: after a crash the client comes again with the cursor that was kept."""
-    shelf = FileShelf(tmp_path / "store", segment_bytes=1, sync="none")
-    store = EventStore(shelf, START)
-    with KeptMeta("d", FileKeeper("d", tmp_path), period_s=period_s) as meta:
+    storage = FileStorage(tmp_path / "store", segment_bytes=1, sync="none")
+    store = EventStore(storage, START)
+    with PersistentMetaManager("d", FileMetaBackend("d", tmp_path), period_s=period_s) as meta:
         clients = Clients(store, meta)
         clients.subscribe(1)
         store.put(FIVE)
@@ -336,7 +336,7 @@ def test_batches_of_the_process_before_are_gone() -> None:
             record.batches[7] = BatchRange(START, FIVE[0].end, 2, Cursor(FIVE[0].end))
             return [record]
 
-    meta = KeptMeta("d", Keeping(), period_s=None)
+    meta = PersistentMetaManager("d", Keeping(), period_s=None)
     meta.start()
     clients = clients_of(meta)
     clients.start()

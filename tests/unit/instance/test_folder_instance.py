@@ -13,12 +13,12 @@ from penstock.binlog.events.layout import FLAGS_AT, IN_USE
 from penstock.cli import app
 from penstock.client import FlightClient
 from penstock.config import InstanceSettings, load_server_settings
-from penstock.errors import ConfigurationError, PositionLostError, SchemaError, SourceConnectionError
+from penstock.errors import ConfigurationError, NotRunningError, PositionLostError, SchemaError, SourceConnectionError
 from penstock.instance import Instance, InstanceState
 from penstock.model import Position, TableName
 from penstock.server import Server
 from penstock.store import BatchSize, Start
-from tests.capture import changes_until, poll
+from tests.support.capture import changes_until, poll
 from tests.twins import event as ev
 from tests.twins.log import SOURCE, LogWriter
 from tests.twins.row import INSERT, table_map
@@ -77,7 +77,7 @@ def put(folder: Path, *logs: LogWriter) -> None:
 
 def settings_of(folder: Path | str, **changes: Any) -> InstanceSettings:
     return InstanceSettings.model_validate(
-        {"source": {"path": str(folder), "poll_s": 0.01, "patience_s": 0.5}, "start": "first"} | changes
+        {"source": {"path": str(folder), "poll_s": 0.01, "patience_s": 0.5}, "start": "earliest"} | changes
     )
 
 
@@ -141,7 +141,7 @@ def test_it_follows_files_and_bytes_and_goes_on_at_cursors(tmp_path: Path, file_
 @pytest.mark.parametrize(
     ("start", "rows"),
     [
-        ("first", [1, 2, 3, 4, 5, 6]),
+        ("earliest", [1, 2, 3, 4, 5, 6]),
         (None, []),
         ("latest", []),
         ("position", [5, 6]),
@@ -370,7 +370,7 @@ def test_a_table_without_names_stops_alone(tmp_path: Path, file_of: Made, is_mar
 def config_of(tmp_path: Path, folder: Path, more: str = "") -> Path:
     path = tmp_path / "penstock.yml"
     source = f"{{path: {folder}, poll_s: 0.01}}"
-    instance = f"{{destination: shop, source: {source}, start: first{more}}}"
+    instance = f"{{destination: shop, source: {source}, start: earliest{more}}}"
     ports = "flight: {port: 0}\ncanal: {port: 0}\nadmin: {port: null}\n"
     path.write_text(f"{ports}data_dir: {tmp_path / 'data'}\ninstances: [{instance}]\n")
     return path
@@ -414,6 +414,20 @@ def test_the_settings_say_what_is_wrong(tmp_path: Path) -> None:
         Instance(settings_of(tmp_path)).start()
 
 
+def test_an_instance_that_was_stopped_is_not_a_source_that_cannot_be_reached(tmp_path: Path, file_of: Made) -> None:
+    folder = tmp_path / "logs"
+    put(folder, file_of(1))
+    with running(folder, start="earliest") as instance:
+        start = instance.store.first
+        instance.clients.subscribe(7, "", Start.latest())
+        instance.stop()
+        with pytest.raises(NotRunningError, match="was stopped") as told:
+            instance.clients.get(7, BatchSize(1), 0)
+        assert told.value.transient, "the same call succeeds once it runs again"
+        with pytest.raises(NotRunningError, match="was stopped"):
+            list(instance.source_log.read_raw(start, Position(start.file, 1 << 20, epoch=start.epoch)))
+
+
 def test_check_looks_at_the_folder(tmp_path: Path, file_of: Made) -> None:
     folder = tmp_path / "logs"
     put(folder, file_of(1), file_of(2))
@@ -421,7 +435,7 @@ def test_check_looks_at_the_folder(tmp_path: Path, file_of: Made) -> None:
     done = CliRunner().invoke(app, ["check", str(config)])
     assert done.exit_code == 0, done.output
     assert "reading the log         binlog.000001:4 to binlog.000002:" in done.output
-    assert "start at first          found at binlog.000001:4" in done.output
+    assert "start at earliest       found at binlog.000001:4" in done.output
     done = CliRunner().invoke(app, ["check", "--path", str(folder), "--start", "binlog.000002:4"])
     assert "start at binlog.000002:4  found at binlog.000002:4" in done.output
     data = bytearray((folder / "binlog.000001").read_bytes())
@@ -454,7 +468,7 @@ def test_cursors_are_shown_and_moved(tmp_path: Path, file_of: Made) -> None:
     shown = CliRunner().invoke(app, ["position", "show", str(config)])
     assert "the source's log: binlog.000001:4 to binlog.000002:" in shown.output
     moved = CliRunner().invoke(app, ["position", "set", str(config), str(CLIENT), "binlog.000002:4", "--yes"])
-    assert f"client {CLIENT} goes on at binlog.000002:4" in moved.output, moved.output
+    assert f"client {CLIENT} resumes at binlog.000002:4" in moved.output, moved.output
     instance = Instance(settings)
     instance.start()
     assert rows_of(instance, 3) == [4, 5, 6]

@@ -31,7 +31,7 @@ def run_once(logs: Path, data_dir: Path) -> None:
     """With a client, so that there are cursors, a history and blocks in files."""
     source, store = {"path": str(logs), "poll_s": 0.05}, {"kind": "file"}
     settings = InstanceSettings.model_validate(
-        {"destination": "shop", "source": source, "start": "first", "data_dir": data_dir, "store": store}
+        {"destination": "shop", "source": source, "start": "earliest", "data_dir": data_dir, "store": store}
         | {"positions": ["file", "cursors"]}
     )
     instance = Instance(settings)

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.meta import BatchRange, ClientRecord, Cursor, FileKeeper, KeptMeta, MemoryMeta
+from penstock.meta import BatchRange, ClientRecord, Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
 from penstock.model import Position
 
 _DEADLINE_S = 20.0
 _PERIODS = {"before": None, "soon": 0.0, "period": 0.1}
-Make = Callable[[], MemoryMeta]
+Make = Callable[[], MetaManager]
 
 
 @pytest.fixture(params=["memory", *_PERIODS])
@@ -29,8 +29,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def make(kind: str, tmp_path: Path) -> Make:
     if kind == "memory":
-        return lambda: MemoryMeta("example")
-    return lambda: KeptMeta("example", FileKeeper("example", tmp_path), period_s=_PERIODS[kind])
+        return lambda: MetaManager("example")
+    return lambda: PersistentMetaManager("example", FileMetaBackend("example", tmp_path), period_s=_PERIODS[kind])
 
 
 def cursor(number: int) -> Cursor:
@@ -41,7 +41,7 @@ def batch(number: int) -> BatchRange:
     return BatchRange(cursor(number).position, cursor(number + 1).position, number)
 
 
-def subscribe(meta: MemoryMeta) -> None:
+def subscribe(meta: MetaManager) -> None:
     meta.subscribe(1)
     meta.subscribe(1)
     meta.subscribe(2)
@@ -51,7 +51,7 @@ def subscribe(meta: MemoryMeta) -> None:
     assert list(meta.subscriptions()) == [1, 3]
 
 
-def move(meta: MemoryMeta) -> Cursor:
+def move(meta: MetaManager) -> Cursor:
     meta.subscribe(1)
     assert meta.cursor(1) is None
     for place in (cursor(1), cursor(2)):
@@ -63,7 +63,7 @@ def move(meta: MemoryMeta) -> Cursor:
 def check_kept(folder: Path, kind: str, is_kept: Callable[[dict[int, ClientRecord]], bool]) -> None:
     """While the manager runs: at once when it keeps before, else in a moment."""
     deadline = time.monotonic() + (0 if kind == "before" else _DEADLINE_S)
-    while not is_kept({record.client_id: record for record in FileKeeper("example", folder).look()}):
+    while not is_kept({record.client_id: record for record in FileMetaBackend("example", folder).look()}):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import MetaError
-from penstock.meta import BatchRange, Cursor, FileKeeper, KeptMeta, MemoryMeta
+from penstock.meta import BatchRange, Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
 from penstock.model import Position
 
-Make = Callable[[], MemoryMeta]
+Make = Callable[[], MetaManager]
 
 
 def at(offset: int, file: int = 7, timestamp: int = 0, epoch: int = 0) -> Position:
@@ -22,11 +22,11 @@ def batch(start: int, end: int) -> BatchRange:
 
 @pytest.fixture(params=["memory", "before", "soon", "period"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    def kept(period_s: float | None) -> KeptMeta:
-        return KeptMeta("example", FileKeeper("example", tmp_path), period_s=period_s)
+    def kept(period_s: float | None) -> PersistentMetaManager:
+        return PersistentMetaManager("example", FileMetaBackend("example", tmp_path), period_s=period_s)
 
     return {
-        "memory": lambda: MemoryMeta("example"),
+        "memory": lambda: MetaManager("example"),
         "before": lambda: kept(None),
         "soon": lambda: kept(0),
         "period": lambda: kept(1),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import FencedError, MetaError
-from penstock.meta import BatchRange, Cursor, FileKeeper, KeptMeta
+from penstock.meta import BatchRange, Cursor, FileMetaBackend, PersistentMetaManager
 from penstock.meta.record import ClientRecord
 from penstock.model import GtidSet, Position
 from tests.twins.strategy import examples
@@ -25,8 +25,8 @@ CANAL = (
 CURSOR = Cursor(Position("mysql-bin.000032", 696, 1589189724), 1, ("mysql", 3306))
 
 
-def file_meta(folder: Path, *, period_s: float = 3600, fence: int = 0) -> KeptMeta:
-    return KeptMeta("example", FileKeeper("example", folder, fence=fence), period_s=period_s)
+def file_meta(folder: Path, *, period_s: float = 3600, fence: int = 0) -> PersistentMetaManager:
+    return PersistentMetaManager("example", FileMetaBackend("example", folder, fence=fence), period_s=period_s)
 
 
 def write(folder: Path, content: str | bytes, name: str = "meta.dat") -> Path:
@@ -44,7 +44,7 @@ def saved(folder: Path, offset: int) -> None:
 
 def cursor_in(folder: Path) -> Cursor | None:
     """That of the file, whoever has it."""
-    records = {record.client_id: record for record in FileKeeper("example", folder).look()}
+    records = {record.client_id: record for record in FileMetaBackend("example", folder).look()}
     return records[1].cursor if 1 in records else None
 
 
@@ -278,14 +278,14 @@ def test_who_subscribes_is_known_at_once(tmp_path: Path) -> None:
     """A kill would leave a client that nobody knows of, and it would miss what came since."""
     with file_meta(tmp_path, period_s=3600) as meta:
         meta.subscribe(1, "shop.*", Cursor(at(100)))
-        (record,) = FileKeeper("example", tmp_path).look()
+        (record,) = FileMetaBackend("example", tmp_path).look()
         assert (record.filter, record.cursor) == ("shop.*", Cursor(at(100)))
         assert record.ids_until >= 1_000_000  # a batch that is given out now has an id that is not given out again
         meta.unsubscribe(1)
-        (record,) = FileKeeper("example", tmp_path).look()
+        (record,) = FileMetaBackend("example", tmp_path).look()
         assert not record.is_subscribed
         meta.forget(1)
-        assert FileKeeper("example", tmp_path).look() == []
+        assert FileMetaBackend("example", tmp_path).look() == []
 
 
 def test_ids_are_reserved_before_they_are_given_out(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_ids_are_reserved_before_they_are_given_out(tmp_path: Path) -> None:
         meta.subscribe(1)
     with file_meta(tmp_path, period_s=3600) as meta:
         first = meta.add_batch(1, BatchRange(at(100), at(200), 7))
-        (record,) = FileKeeper("example", tmp_path).look()
+        (record,) = FileMetaBackend("example", tmp_path).look()
         assert record.ids_until > first > 1_000_000
 
 
@@ -334,7 +334,7 @@ def test_after_the_stop_nothing_is_written_any_more(tmp_path: Path, period_s: fl
         for late in (lambda: old.update_cursor(1, Cursor(at(50))), lambda: old.unsubscribe(2)):
             with pytest.raises(MetaError, match=r"no longer ours|not ours"):
                 late()
-        assert {record.client_id: record.cursor for record in FileKeeper("example", tmp_path).look()} == {
+        assert {record.client_id: record.cursor for record in FileMetaBackend("example", tmp_path).look()} == {
             1: None,
             2: Cursor(at(124)),
         }
@@ -351,7 +351,7 @@ def test_one_whose_election_has_ended_writes_nothing(tmp_path: Path) -> None:
     def refuse() -> None:
         raise FencedError("it has ended")
 
-    keeper = FileKeeper("example", tmp_path, check=refuse)
+    keeper = FileMetaBackend("example", tmp_path, check=refuse)
     keeper.load()
     with pytest.raises(FencedError):
         keeper.save([ClientRecord(1)])

@@ -11,8 +11,8 @@ from penstock.meta import (
     FailoverPositions,
     FilePositions,
     LogPositions,
-    MemoryMeta,
     MemoryPositions,
+    MetaManager,
 )
 from tests.unit.meta.test_contract import at
 
@@ -62,7 +62,7 @@ def test_a_damaged_file_is_not_taken_for_none(tmp_path: Path) -> None:
 
 
 def test_the_lowest_cursor_of_those_that_have_subscribed() -> None:
-    meta = MemoryMeta("d")
+    meta = MetaManager("d")
     positions = CursorPositions(meta.lowest_cursor)
     assert positions.load() is None
     for client, cursor in ((1, TWO), (2, ONE)):

@@ -6,34 +6,39 @@ from hypothesis import strategies as st
 
 from penstock.errors import MetaError
 from penstock.meta import FileRecords, SourceRecord
-from penstock.model import FileMark
+from penstock.model import FileIdentity
 
 _MARKS = st.builds(
-    FileMark, st.integers(0, 999).map(lambda number: f"b.{number:06}"), st.integers(0, 2**32 - 1), st.integers(0, 99)
+    FileIdentity,
+    st.integers(0, 999).map(lambda number: f"b.{number:06}"),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 99),
 )
 
 
 @given(st.integers(0, 511), st.text(max_size=9), st.text(max_size=9), st.lists(_MARKS, max_size=9), st.booleans())
-def test_what_is_kept_comes_back(epoch: int, address: str, server: str, marks: list[FileMark], by_gtids: bool) -> None:
+def test_what_is_kept_comes_back(
+    epoch: int, address: str, server: str, files: list[FileIdentity], by_gtids: bool
+) -> None:
     record = SourceRecord(epoch, address, server, {}, by_gtids)
-    for mark in marks:
-        record = record.with_mark(mark)
+    for identity in files:
+        record = record.with_file(identity)
     again = SourceRecord.from_json(record.to_json())
     assert again == record
-    assert list(again.marks) == list(record.marks), "in the order in which they were read"
+    assert list(again.files) == list(record.files), "in the order in which they were read"
 
 
 def test_only_the_newest_files_are_remembered() -> None:
     record = SourceRecord()
     for number in range(700):
-        record = record.with_mark(FileMark(f"b.{number}", number, 1))
-    assert (len(record.marks), next(iter(record.marks))) == (500, "b.200")
+        record = record.with_file(FileIdentity(f"b.{number}", number, 1))
+    assert (len(record.files), next(iter(record.files))) == (500, "b.200")
 
 
 def test_in_a_file(tmp_path: Path) -> None:
     records = FileRecords("shop", tmp_path)
     assert records.load() == SourceRecord()
-    record = SourceRecord(2, "db:3306", "uuid", {"b.1": FileMark("b.1", 7, 1)}, True)
+    record = SourceRecord(2, "db:3306", "uuid", {"b.1": FileIdentity("b.1", 7, 1)}, True)
     records.save(record)
     assert FileRecords("shop", tmp_path).load() == record
     records.path.write_bytes(b"{}")

@@ -43,7 +43,7 @@ def write_tables(path: Path, tables: int) -> None:
 def used_mb(log: Path, folder: Path, kind: str) -> int:
     """Write the tables into a folder; gives the memory that it took at most."""
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, log, "--format", kind, "--output", folder],
+        [sys.executable, "-c", _RUN, log, "--output", kind, "--to", folder],
         capture_output=True,
         text=True,
         check=False,

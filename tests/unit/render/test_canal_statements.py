@@ -12,7 +12,8 @@ from penstock.instance.filter import table_filter
 from penstock.model import TableName
 from penstock.render.canal import Entries, Rendering
 from penstock.schema.declared import declared_types
-from penstock.store.client import Client, Place
+from penstock.store.block_info import EntryPosition
+from penstock.store.client import StoreClient
 from tests.twins.log import LogWriter
 from tests.unit.filter.filter_log import FilterLog
 from tests.unit.filter.test_block_filter import blocks_of
@@ -148,8 +149,8 @@ def notes_log(is_mariadb: bool) -> tuple[FilterLog, list[int]]:
 
 def shown_to(wants: Wanted, block: Block) -> Block:
     """As the store gives it to a client with a filter."""
-    begin = Place(0, block.start, 0)
-    return Client("x", begin, begin, begin, filter=wants).shown(block)
+    begin = EntryPosition(0, block.start, 0)
+    return StoreClient("x", begin, begin, begin, filter=wants).filter_block(block)
 
 
 def texts_of(entries: list[Any]) -> list[str]:

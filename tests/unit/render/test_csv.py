@@ -49,7 +49,7 @@ def test_null_nothing_and_what_is_not_there(tmp_path: Path) -> None:
         (INSERT, [[1, b"", ""], [2, None, None], [3, b"x", "x"]]),
         (UPDATE, [[1, ABSENT, ABSENT], [ABSENT, None, ABSENT]]),
     )
-    head, *rows = shown(written(log, tmp_path), "--format", "csv").splitlines()
+    head, *rows = shown(written(log, tmp_path), "--output", "csv").splitlines()
     absent = head.split(",").index("_absent")
     assert [cells(row)[:3] for row in rows] == [
         ["1", '""', '""'],
@@ -69,7 +69,7 @@ def test_null_nothing_and_what_is_not_there(tmp_path: Path) -> None:
 def test_an_image_that_carries_no_column_to_show_has_its_line(tmp_path: Path) -> None:
     log = log_of(TABLE, (UPDATE, [[1, ABSENT, ABSENT], [ABSENT, b"x", ABSENT]]), (DELETE, [[1, ABSENT, ABSENT]]))
     path = written(log, tmp_path)
-    text = shown(path, "--format", "csv", "--columns", "name")
+    text = shown(path, "--output", "csv", "--columns", "name")
     rows = list(csv.DictReader(text.splitlines()))
     assert [(row["name"], row["_change_type"], row["_absent"]) for row in rows] == [
         ("", kind, '["name"]') for kind in ("update_preimage", "update_postimage", "delete")
@@ -91,7 +91,7 @@ def test_a_table_with_two_ids_is_in_the_order_of_the_log(tmp_path: Path, kind: s
     path = written(log, tmp_path)
     for options, expected in ((), [0, 2, 3, 4]), (("--limit", 9), [0, 2, 3, 4]), (("--limit", 4), [0, 2, 3]):
         out = tmp_path / f"out{len(expected)}{len(options)}"
-        shown(path, "--format", kind, *options, "--output", out)
+        shown(path, "--output", kind, *options, "--to", out)
         file = out / f"shop.file.{kind}"
         if kind == "csv":
             found = [int(row["id"]) for row in csv.DictReader(file.read_text().splitlines())]
@@ -102,8 +102,8 @@ def test_a_table_with_two_ids_is_in_the_order_of_the_log(tmp_path: Path, kind: s
 
 def test_each_image_has_its_own_place(tmp_path: Path) -> None:
     path = written(shop_log(), tmp_path)
-    text = shown(path, "--format", "csv", "--table", "shop.product")
-    shown(path, "--format", "parquet", "--table", "shop.product", "--output", tmp_path / "p.parquet")
+    text = shown(path, "--output", "csv", "--table", "shop.product")
+    shown(path, "--output", "parquet", "--table", "shop.product", "--to", tmp_path / "p.parquet")
     expected = pq.read_table(tmp_path / "p.parquet").to_pylist()
     rows = list(csv.DictReader(text.splitlines(keepends=True)))
     assert [(int(row["_seq"]), int(row["_offset"]), row["_change_type"]) for row in rows] == [
@@ -114,7 +114,7 @@ def test_each_image_has_its_own_place(tmp_path: Path) -> None:
 
 
 def test_the_columns_are_in_the_order_of_the_handbook(tmp_path: Path) -> None:
-    head = shown(written(log_of(TABLE, (DELETE, [[1, None, None]])), tmp_path), "--format", "csv").splitlines()[0]
+    head = shown(written(log_of(TABLE, (DELETE, [[1, None, None]])), tmp_path), "--output", "csv").splitlines()[0]
     assert head.split(",") == ["id", "raw", "name", *ABOUT]
     section = HANDBOOK.read_text().split("### csv, arrow, parquet")[1].split("##")[0]
     named = re.findall(r"`(_\w+)`", section.split("Arrow and Parquet")[0])
@@ -128,10 +128,10 @@ def test_a_column_with_a_name_of_ours(tmp_path: Path) -> None:
         ("id",),
     )
     path = written(log_of(table, (INSERT, [[1, 77, 88]])), tmp_path)
-    (row,) = csv.DictReader(shown(path, "--format", "csv").splitlines())
+    (row,) = csv.DictReader(shown(path, "--output", "csv").splitlines())
     assert (row["_seq"], row["_GTID"], row["__gtid"]) == ("77", "88", "5-1-1")
     for kind in ("parquet", "arrow"):
-        shown(path, "--format", kind, "--limit", "1", "--output", tmp_path / f"odd.{kind}")
+        shown(path, "--output", kind, "--limit", "1", "--to", tmp_path / f"odd.{kind}")
     found = pq.read_table(tmp_path / "odd.parquet")
     assert len({name.casefold() for name in found.column_names}) == len(found.column_names)
     (line,) = found.to_pylist()

@@ -60,7 +60,7 @@ def test_json_lines(log: Path) -> None:
 
 
 def test_sql(log: Path) -> None:
-    text = shown(log, "--format", "sql")
+    text = shown(log, "--output", "sql")
     assert text.startswith("SET NAMES utf8mb4;\nSET TIME_ZONE='+00:00';\nSET SQL_MODE='")
     body = [line for line in text.splitlines()[3:] if not line.startswith("--")]
     assert body == [
@@ -110,7 +110,7 @@ def test_flashback(log: Path) -> None:
 
 
 def test_lines_for_a_terminal(log: Path) -> None:
-    lines = shown(log, "--format", "table").splitlines()
+    lines = shown(log, "--output", "text").splitlines()
     assert [line for line in lines if line.startswith(" ")] == [
         "  shop: CREATE TABLE product (id INT)",
         "  INSERT shop.product  id=1  name='kettle'  price=35.00",
@@ -124,7 +124,7 @@ def test_lines_for_a_terminal(log: Path) -> None:
 
 
 def test_csv_of_one_table(log: Path) -> None:
-    text = shown(log, "--format", "csv", "--table", "shop.product")
+    text = shown(log, "--output", "csv", "--table", "shop.product")
     rows = list(csv.DictReader(text.splitlines(keepends=True)))
     assert [(row["id"], row["name"], row["price"], row["_change_type"]) for row in rows] == [
         ("1", "kettle", "35.00", "insert"),
@@ -140,7 +140,7 @@ def test_csv_of_one_table(log: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "arrow", "parquet"])
 def test_a_folder_gets_a_file_per_table(log: Path, tmp_path: Path, kind: str) -> None:
-    assert shown(log, "--format", kind, "--output", tmp_path / "out") == ""
+    assert shown(log, "--output", kind, "--to", tmp_path / "out") == ""
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [f"shop.note.{kind}", f"shop.product.{kind}"]
 
 
@@ -155,7 +155,7 @@ def test_no_two_tables_share_a_file(tmp_path: Path) -> None:
         log.commit()
     path = tmp_path / "binlog.000001"
     path.write_bytes(b"\xfebin" + bytes(log.data))
-    shown(path, "--format", "csv", "--columns", "id", "--output", tmp_path / "out")
+    shown(path, "--output", "csv", "--columns", "id", "--to", tmp_path / "out")
     files = sorted((tmp_path / "out").iterdir())
     assert len(files) == len(names)
     assert [file.name for file in files if "%" not in file.name] == ["a.b.csv", "a.b_c.csv"]
@@ -163,8 +163,8 @@ def test_no_two_tables_share_a_file(tmp_path: Path) -> None:
 
 
 def test_parquet_and_arrow_keep_types(log: Path, tmp_path: Path) -> None:
-    shown(log, "--format", "parquet", "--output", tmp_path / "p.parquet", "--table", "shop.product")
-    shown(log, "--format", "arrow", "--output", tmp_path / "p.arrow", "--table", "shop.product")
+    shown(log, "--output", "parquet", "--to", tmp_path / "p.parquet", "--table", "shop.product")
+    shown(log, "--output", "arrow", "--to", tmp_path / "p.arrow", "--table", "shop.product")
     table = pq.read_table(tmp_path / "p.parquet")
     with pa.ipc.open_file(tmp_path / "p.arrow") as file:
         assert file.read_all().equals(table)
@@ -174,15 +174,15 @@ def test_parquet_and_arrow_keep_types(log: Path, tmp_path: Path) -> None:
 
 
 def test_arrow_and_parquet_go_into_a_pipe(log: Path) -> None:
-    result = binlog(log, "--format", "arrow", "--table", "shop.note")
+    result = binlog(log, "--output", "arrow", "--table", "shop.note")
     assert pa.ipc.open_stream(result.stdout_bytes).read_all().num_rows == 2
-    result = binlog(log, "--format", "parquet", "--table", "shop.note")
+    result = binlog(log, "--output", "parquet", "--table", "shop.note")
     assert pq.read_table(pa.BufferReader(result.stdout_bytes)).num_rows == 2
 
 
 def test_one_file_holds_one_table(log: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"one table.*shop\.(note|product).*--table.*folder"):
-        binlog(log, "--format", "parquet", "--output", tmp_path / "both.parquet")
+        binlog(log, "--output", "parquet", "--to", tmp_path / "both.parquet")
 
 
 def test_a_table_that_was_altered_gets_another_file(tmp_path: Path) -> None:
@@ -193,13 +193,13 @@ def test_a_table_that_was_altered_gets_another_file(tmp_path: Path) -> None:
     log.commit()
     path = written(log, tmp_path)
     for kind in ("csv", "parquet"):
-        shown(path, "--format", kind, "--table", "shop.product", "--output", tmp_path / kind)
+        shown(path, "--output", kind, "--table", "shop.product", "--to", tmp_path / kind)
         assert sorted(file.name for file in (tmp_path / kind).iterdir()) == [
             f"shop.product.2.{kind}",
             f"shop.product.{kind}",
         ]
     with pytest.raises(ConfigurationError, match=r"versions of shop\.product with different columns"):
-        binlog(path, "--format", "csv", "--table", "shop.product")
+        binlog(path, "--output", "csv", "--table", "shop.product")
 
 
 def test_columns(log: Path) -> None:
@@ -224,13 +224,13 @@ def test_the_limit_counts_changes_in_the_order_of_the_log(log: Path, tmp_path: P
     some = [line for line in shown(log, "--limit", count).splitlines() if '"ddl"' not in line]
     assert some == whole[:count]
     for kind in ("csv", "parquet"):
-        shown(log, "--limit", count, "--format", kind, "--output", tmp_path / kind)
+        shown(log, "--limit", count, "--output", kind, "--to", tmp_path / kind)
     updates = sum('"update"' in line for line in some)
     parquet = sum(pq.read_table(path).num_rows for path in (tmp_path / "parquet").iterdir())
     texts = [path.read_bytes().decode() for path in (tmp_path / "csv").iterdir()]
     lines = sum(len(list(csv.reader(text.splitlines(keepends=True)))) - 1 for text in texts)
     assert parquet == lines == len(some) + updates
-    sql = shown(log, "--limit", count, "--format", "sql")
+    sql = shown(log, "--limit", count, "--output", "sql")
     assert sql.count("BEGIN;") == sql.count("COMMIT;")
     undo = binlog(log, "--limit", count, "--flashback").stdout
     assert undo.count("BEGIN;") == undo.count("COMMIT;")
@@ -250,7 +250,7 @@ def test_minimal_images_are_not_undone(tmp_path: Path) -> None:
         ({"id": 2}, {"name": "n", "price": None}),
     ]
     assert [change["key"] for change in changes] == [{"id": 1}, {"id": 2}]
-    sql = shown(path, "--format", "sql")
+    sql = shown(path, "--output", "sql")
     assert "SET `price`=1.00 WHERE `id`=1;\nUPDATE `shop`.`product` SET `name`='n', `price`=NULL WHERE `id`=2;" in sql
     with pytest.raises(BinlogError, match=r"binlog\.000001:\d+ the update in shop\.product does not carry.*MINIMAL"):
         binlog(path, "--flashback")
@@ -269,13 +269,13 @@ def test_transactions_that_go_over_many_blocks(tmp_path: Path) -> None:
     log.rows(INSERT, 7, PRODUCT, [[-1, "last", None]])
     log.commit()
     path = written(log, tmp_path)
-    sql = shown(path, "--format", "sql").splitlines()
+    sql = shown(path, "--output", "sql").splitlines()
     undo = shown(path, "--flashback").splitlines()
     assert [line for line in sql if line in {"BEGIN;", "COMMIT;"}] == ["BEGIN;", "COMMIT;"] * 2
     assert [line for line in undo if line in {"BEGIN;", "COMMIT;"}] == ["BEGIN;", "COMMIT;"] * 2
     keys = [int(line.rpartition("=")[2].rstrip(";")) for line in undo if line.startswith("DELETE")]
     assert keys == [-1, *range(59_999, -1, -1)]
-    stats = json.loads(shown(path, "--stats", "--format", "json"))
+    stats = json.loads(shown(path, "--stats", "--output", "json"))
     assert stats["transactions"] == 2
     assert stats["tables"][0]["transactions"] == 2
     assert stats["largest_transactions"][0]["rows"] == 60_000

@@ -46,16 +46,16 @@ def warned(*arguments: object) -> str:
 
 @pytest.mark.parametrize("choice", [[], ["--table", "shop.product"], ["--table", "shop.product", "--statements"]])
 def test_lines_have_it_where_it_is(log: Path, choice: list[str]) -> None:
-    found = [json.loads(line) for line in warned(log, "--format", "json", *choice).splitlines()]
+    found = [json.loads(line) for line in warned(log, "--output", "json", *choice).splitlines()]
     assert [one["type"] for one in found] == ["insert", "incident", "insert"]
     assert found[1]["message"] == MESSAGE.decode()
     assert (found[1]["file"], found[0]["pos"] < found[1]["pos"] < found[2]["pos"]) == ("binlog.000001", True)
-    lines = warned(log, "--format", "table", *choice).splitlines()
+    lines = warned(log, "--output", "text", *choice).splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  ")] == ["INSERT", "INCIDENT:", "INSERT"]
 
 
 def test_sql_and_its_way_back_have_it_as_a_comment(log: Path) -> None:
-    for mode in ("--format=sql", "--flashback"):
+    for mode in ("--output=sql", "--flashback"):
         lines = [line for line in warned(log, mode).splitlines() if "INCIDENT" in line or "`shop`" in line]
         assert [line.split()[0] for line in lines][1] == "--", lines
         assert len(lines) == 3
@@ -63,20 +63,20 @@ def test_sql_and_its_way_back_have_it_as_a_comment(log: Path) -> None:
 
 
 def test_tables_and_counts_say_it_beside(log: Path, tmp_path: Path) -> None:
-    assert len(list(csv.reader(io.StringIO(warned(log, "--format", "csv"))))) == 3
+    assert len(list(csv.reader(io.StringIO(warned(log, "--output", "csv"))))) == 3
     for kind in ("arrow", "parquet"):
         path = tmp_path / f"product.{kind}"
-        warned(log, "--format", kind, "--output", path)
+        warned(log, "--output", kind, "--to", path)
         rows = pq.read_table(path) if kind == "parquet" else pa.ipc.open_file(path).read_all()
         assert rows.num_rows == 2
     assert "INCIDENTS: 1, where events may be lost" in warned(log, "--stats")
-    assert json.loads(warned(log, "--stats", "--format", "json"))["incidents"] == 1
+    assert json.loads(warned(log, "--stats", "--output", "json"))["incidents"] == 1
 
 
 def test_what_is_not_shown_is_no_warning(log: Path) -> None:
-    found = [json.loads(line) for line in warned(log, "--format", "json").splitlines()]
-    assert len(shown(log, "--format", "json", "--since", f"binlog.000001:{found[2]['pos']}").splitlines()) == 1
-    assert len(shown(log, "--format", "json", "--limit", "1").splitlines()) == 1
+    found = [json.loads(line) for line in warned(log, "--output", "json").splitlines()]
+    assert len(shown(log, "--output", "json", "--since", f"binlog.000001:{found[2]['pos']}").splitlines()) == 1
+    assert len(shown(log, "--output", "json", "--limit", "1").splitlines()) == 1
 
 
 def test_a_verified_file_is_whole_and_has_it(log: Path) -> None:

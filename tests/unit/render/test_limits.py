@@ -48,10 +48,10 @@ def test_a_time_that_no_calendar_has_is_unknown(tmp_path: Path, commit_us: int) 
     known, unknown = map(json.loads, shown(path).splitlines())
     assert (known["ts"], unknown["ts"]) == ("2023-11-14T22:13:20.123456Z", None)
     assert unknown["gtid"] == f"{SOURCE}:tag:2"
-    lines = shown(path, "--format", "csv").splitlines()
+    lines = shown(path, "--output", "csv").splitlines()
     assert [line.split(",")[5] for line in lines[1:]] == ["2023-11-14T22:13:20.123456Z", "", ""]
-    assert f"  time unknown  {unknown['gtid']}\n" in shown(path, "--format", "table")
-    stats = json.loads(shown(path, "--stats", "--format", "json"))
+    assert f"  time unknown  {unknown['gtid']}\n" in shown(path, "--output", "text")
+    stats = json.loads(shown(path, "--stats", "--output", "json"))
     assert stats["first"] == stats["last"] == known["ts"]
     assert stats["transactions"] == 2
     assert sorted(one["ts"] or "" for one in stats["largest_transactions"]) == ["", known["ts"]]
@@ -69,8 +69,8 @@ def test_the_last_second_of_the_calendar(tmp_path: Path) -> None:
 def test_a_file_whose_number_has_no_room_in_seq(tmp_path: Path, kind: str) -> None:
     path = written(log_with(0), tmp_path, "binlog.1048576")
     with pytest.raises(BinlogError, match=r"binlog\.1048576:\d+ has no `_seq`: it counts 1048575 files"):
-        binlog(path, "--format", kind)
-    assert "UPDATE" in shown(path, "--format", "sql")
+        binlog(path, "--output", kind)
+    assert "UPDATE" in shown(path, "--output", "sql")
 
 
 def test_an_xa_prepare_that_was_cut_short(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def log(request: pytest.FixtureRequest) -> LogWriter:
 
 
 def test_sql_has_them_as_comments(log: LogWriter, tmp_path: Path) -> None:
-    body = shown(written(log, tmp_path), "--format", "sql").splitlines()[4:]
+    body = shown(written(log, tmp_path), "--output", "sql").splitlines()[4:]
     assert body[:4] == [
         "BEGIN;",
         "-- INSERT INTO note",
@@ -49,7 +49,7 @@ def test_sql_has_them_as_comments(log: LogWriter, tmp_path: Path) -> None:
 
 
 def test_with_a_choice_of_tables_only_those_of_their_rows(log: LogWriter, tmp_path: Path) -> None:
-    sql = shown(written(log, tmp_path), "--format", "sql", "--table", "shop.product")
+    sql = shown(written(log, tmp_path), "--output", "sql", "--table", "shop.product")
     assert f"BEGIN;\n-- {SECOND}\nINSERT" in sql
     assert "VALUES ('a')" not in sql
 
@@ -73,7 +73,7 @@ def test_json_and_table_have_them_when_asked(log: LogWriter, tmp_path: Path) -> 
     assert [json.loads(line) for line in shown(path).splitlines()] == [
         line for line in found if line["type"] != "query"
     ]
-    text = shown(path, "--statements", "--format", "table").splitlines()
+    text = shown(path, "--statements", "--output", "text").splitlines()
     assert text[1:3] == ["  # INSERT INTO note VALUES ('a')", "  INSERT shop.note  what='a'  raw=NULL"]
 
 
@@ -84,11 +84,11 @@ def test_what_is_no_utf8_and_what_a_client_would_choke_on(tmp_path: Path) -> Non
     note_rows(log, "a")
     log.commit()
     path = written(log, tmp_path)
-    assert "-- SELECT '\ufffd\\0\\r'; DROP TABLE x\n-- ;DROP TABLE y\nINSERT" in shown(path, "--format", "sql")
+    assert "-- SELECT '\ufffd\\0\\r'; DROP TABLE x\n-- ;DROP TABLE y\nINSERT" in shown(path, "--output", "sql")
     assert json.loads(shown(path, "--statements").splitlines()[0])["sql"].startswith("SELECT '\ufffd\0\r'")
 
 
-@pytest.mark.parametrize("options", [["--flashback"], ["--stats"], ["--format", "csv"], ["--verify"]])
+@pytest.mark.parametrize("options", [["--flashback"], ["--stats"], ["--output", "csv"], ["--verify"]])
 def test_who_has_no_place_for_them_says_so(log: LogWriter, tmp_path: Path, options: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="takes no --statements"):
         binlog(written(log, tmp_path), "--statements", *options)

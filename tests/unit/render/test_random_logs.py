@@ -111,7 +111,7 @@ def test_json_lines_say_what_was_written(tmp_path: Path, log: LogWriter) -> None
     assert next(changes, None) is None
 
 
-FORMATS = [("--format", name) for name in ("table", "sql", "csv", "parquet", "arrow")] + [
+FORMATS = [("--output", name) for name in ("text", "sql", "csv", "parquet", "arrow")] + [
     ("--flashback",),
     ("--stats",),
 ]
@@ -126,7 +126,7 @@ def test_no_log_surprises_a_format(
     raw = MAGIC + bytes(log.data)
     path = tmp_path / "binlog.000001"
     path.write_bytes(data.draw(broken(raw, len(MAGIC))) if data.draw(st.booleans()) else raw)
-    output = ["--output", tmp_path / "out"] if options[-1] in {"csv", "parquet", "arrow"} else []
+    output = ["--to", tmp_path / "out"] if options[-1] in {"csv", "parquet", "arrow"} else []
     with suppress(PenstockError):
         assert binlog(path, *options, *output).exit_code == 0
     assert binlog(path, "--verify").exit_code in {0, 1}

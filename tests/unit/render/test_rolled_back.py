@@ -25,7 +25,7 @@ def log() -> LogWriter:
 
 
 def test_sql_rolls_back_too(log: LogWriter, tmp_path: Path) -> None:
-    sql = shown(written(log, tmp_path), "--format", "sql").splitlines()
+    sql = shown(written(log, tmp_path), "--output", "sql").splitlines()
     assert [line for line in sql if line in {"BEGIN;", "COMMIT;", "ROLLBACK;"}] == [
         *("BEGIN;", "ROLLBACK;"),
         *("BEGIN;", "COMMIT;"),
@@ -40,7 +40,7 @@ def test_json_says_so_after_the_rows(log: LogWriter, tmp_path: Path) -> None:
 
 
 def test_people_see_it(log: LogWriter, tmp_path: Path) -> None:
-    text = shown(written(log, tmp_path), "--format", "table").splitlines()
+    text = shown(written(log, tmp_path), "--output", "text").splitlines()
     assert text[1:3] == ["  INSERT shop.note  what='gone'  raw=NULL", "  ROLLBACK"]
     assert text.count("  ROLLBACK") == 1
 
@@ -61,7 +61,7 @@ def test_one_without_rows_to_show_is_not_shown(log: LogWriter, tmp_path: Path) -
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_files_of_rows_come_with_a_warning(log: LogWriter, tmp_path: Path, kind: str) -> None:
-    result = binlog(written(log, tmp_path), "--format", kind, "--output", tmp_path / "out")
+    result = binlog(written(log, tmp_path), "--output", kind, "--to", tmp_path / "out")
     assert "there are rows of transactions that end in ROLLBACK: 1;" in result.stderr
 
 
@@ -80,4 +80,4 @@ def test_nor_from_a_savepoint(tmp_path: Path) -> None:
     path = written(log, tmp_path)
     with pytest.raises(BinlogError, match=r"binlog\.000001:\d+ the transaction goes back to a savepoint"):
         binlog(path, "--flashback")
-    assert "\nROLLBACK TO `s`;\n" in shown(path, "--format", "sql")
+    assert "\nROLLBACK TO `s`;\n" in shown(path, "--output", "sql")

@@ -25,7 +25,7 @@ def status(options: int = 0, sql_mode: int | None = None) -> bytes:
 
 def body(path: Path, *options: str) -> list[str]:
     """Without comments, times and the settings at the beginning."""
-    lines = shown(path, "--format", "sql", *options).splitlines()[3:]
+    lines = shown(path, "--output", "sql", *options).splitlines()[3:]
     return [line for line in lines if not line.startswith(("-- ", "SET TIMESTAMP="))]
 
 
@@ -60,7 +60,7 @@ def test_statements_have_the_mode_and_the_checks_of_their_session(tmp_path: Path
     log = LogWriter().open()
     log.statement('CREATE TABLE "a" ("id" INT)', status=status(sql_mode=4))
     log.statement("CREATE TABLE b (id INT)", status=status(1 << 26 | 1 << 27 | 1 << 14))
-    lines = [line for line in shown(written(log, tmp_path), "--format", "sql").splitlines() if line[:3] != "-- "]
+    lines = [line for line in shown(written(log, tmp_path), "--output", "sql").splitlines() if line[:3] != "-- "]
     assert lines[3:] == [
         "USE `shop`;",
         "SET TIMESTAMP=1700000000, SQL_MODE=4;",
@@ -149,7 +149,7 @@ def test_a_change_without_a_condition_or_a_value_has_no_sql(
     log.rows(change, 7, table, images)
     log.commit()
     with pytest.raises(BinlogError, match=rf"binlog\.000001:\d+ the {what}.*MINIMAL"):
-        binlog(written(log, tmp_path), "--format", "sql", *options)
+        binlog(written(log, tmp_path), "--output", "sql", *options)
 
 
 def test_a_row_without_a_key_is_found_by_columns_that_are_not_shown(tmp_path: Path) -> None:

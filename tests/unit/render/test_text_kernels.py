@@ -2,19 +2,24 @@
 
 import base64
 import json
+from datetime import datetime, timedelta
 from decimal import Context, Decimal
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.render import text
 from penstock.render.json_lines import JsonValues
 from penstock.render.sql_text import SqlValues
-from penstock.render.weave import Written, weave
+from penstock.render.times import iso_text, utc_text
+from penstock.render.weave import Chosen, Layout, Written, weave
+from tests.twins.lines import join_texts
 from tests.twins.strategy import examples
 from tests.twins.text import is_printable
 
+_EPOCH = datetime.fromisoformat("1970-01-01")
 SOME = st.lists(st.one_of(st.none(), st.binary(max_size=9)), max_size=20)
 SQL_ESCAPES = str.maketrans({"'": "''", "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=12), st.text("\"\\\0\n\t\x1f'ü", max_size=6)), max_size=20)
@@ -85,6 +90,73 @@ def test_decimals_show_all_their_digits(data: st.DataObject, precision: int) -> 
     values = [None if number is None else Decimal(number).scaleb(-scale, wide) for number in whole]
     kind = (pa.decimal256 if precision > 38 else pa.decimal128)(precision, scale)
     assert shown(text.decimals(pa.array(values, kind))) == [None if value is None else f"{value:f}" for value in values]
+
+
+@given(st.data(), st.sampled_from([f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]))
+@examples(200)
+def test_integers(data: st.DataObject, kind: str) -> None:
+    limits = text.np.iinfo(kind)
+    edges = [number for exponent in range(20) for number in (10**exponent, 10**exponent - 1, -(10**exponent))]
+    several = st.one_of(
+        st.none(),
+        st.integers(int(limits.min), int(limits.max)),
+        st.sampled_from([number for number in (*edges, limits.min, limits.max) if limits.min <= number <= limits.max]),
+    )
+    values = [None if value is None else int(value) for value in data.draw(st.lists(several, max_size=20))]
+    first = data.draw(st.integers(0, 3))
+    array = pa.array(values, pa.type_for_alias(kind)).slice(first)
+    assert shown(text.plain(array)) == [None if value is None else str(value) for value in values[first:]]
+
+
+@given(st.lists(st.one_of(st.datetimes(_EPOCH), st.integers(-9, -1)), max_size=9), st.booleans())
+@examples(100)
+def test_moments_are_written_as_python_writes_them(moments: list[datetime | int], is_whole: bool) -> None:
+    """A number stands for a time that no calendar has."""
+    moments = [one if isinstance(one, int) or not is_whole else one.replace(microsecond=0) for one in moments]
+    values = [one if isinstance(one, int) else (one - _EPOCH) // timedelta(microseconds=1) for one in moments]
+    has_fraction = any(isinstance(one, datetime) and one.microsecond for one in moments)
+    form = "microseconds" if has_fraction else "seconds"
+    for function, between, zone in ((utc_text, " ", ""), (iso_text, "T", "Z")):
+        assert shown(function(text.np.array(values, text.np.int64))) == [
+            None if isinstance(one, int) else one.isoformat(between, form) + zone for one in moments
+        ]
+
+
+@given(st.data(), st.integers(0, 12))
+@examples(200)
+def test_lines_of_many_columns(data: st.DataObject, count: int) -> None:
+    """Beside lines that Python joins; texts longer and shorter than what is copied at once, and lines in any order."""
+    mark = st.sampled_from(["", ",", "'", ',"street":', "x" * 40, "y" * 97, "ü" * 50])
+    value = st.one_of(st.none(), st.text(max_size=40), st.sampled_from(["z" * size for size in (31, 32, 33, 96, 97)]))
+    line, expected = list[str | Chosen](), [""] * count
+    for _ in range(data.draw(st.integers(0, 6))):
+        if data.draw(st.booleans()):
+            constant = data.draw(mark)
+            line.append(constant)
+            expected = [one + constant for one in expected]
+            continue
+        values = data.draw(st.lists(value, min_size=1, max_size=9))
+        before, after, null = data.draw(st.tuples(mark, mark, mark))
+        rows = data.draw(st.lists(st.integers(0, len(values) - 1), min_size=count, max_size=count))
+        kind = data.draw(st.sampled_from([pa.string(), pa.large_string()]))
+        column = Written(pa.array(["left out", *values], kind).slice(1), null, before, after)
+        line.append(column.at(text.np.array(rows, text.np.int64)))
+        expected = join_texts(expected, values, rows, (before, after, null))
+    assert shown(weave(line, count)) == expected
+    layout, order = Layout(line, count), data.draw(st.permutations(range(count)))
+    places, size = text.np.empty(count, text.np.int64), 0
+    for number in order:
+        places[number] = size
+        size += len(expected[number].encode())
+    out = text.np.full(size + 3, 0xFF, text.np.uint8)
+    layout.write(places, out)
+    assert out.tobytes() == "".join(expected[number] for number in order).encode() + b"\xff" * 3
+
+
+def test_a_piece_for_another_number_of_lines_is_refused() -> None:
+    column = Written(pa.array(["a", "b"], text.TEXT))
+    with pytest.raises(ValueError, match="3 lines"):
+        weave([column.at(text.np.zeros(2, text.np.int64))], 3)
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 2**64 - 1)), max_size=9), st.integers(1, 64))

@@ -56,7 +56,7 @@ NOTE_ROW = "INSERT INTO `shop`.`note` (`what`, `raw`) VALUES ('between', X'');"
 
 
 def test_the_sql_has_the_frame_of_the_log(log: LogWriter, tmp_path: Path) -> None:
-    assert statements(shown(written(log, tmp_path), "--format", "sql")) == [
+    assert statements(shown(written(log, tmp_path), "--output", "sql")) == [
         *(f"XA START {A};", inserted(1), f"XA END {A};", f"XA PREPARE {A};"),
         *("BEGIN;", NOTE_ROW, "COMMIT;"),
         *(f"XA START {B};", inserted(2), f"XA END {B};", f"XA PREPARE {B};"),
@@ -77,16 +77,16 @@ def test_where_blocks_end_makes_no_difference(log: LogWriter, kind: str) -> None
 
 def test_a_choice_of_tables_leaves_out_the_outcomes_of_others(log: LogWriter, tmp_path: Path) -> None:
     path = written(log, tmp_path)
-    sql = statements(shown(path, "--format", "sql", "--table", "shop.note"))
+    sql = statements(shown(path, "--output", "sql", "--table", "shop.note"))
     assert sql == ["BEGIN;", NOTE_ROW, "COMMIT;"]
-    both = shown(path, "--format", "sql", "--table", "shop.product")
+    both = shown(path, "--output", "sql", "--table", "shop.product")
     assert [line for line in statements(both) if "ROLLBACK" in line] == [f"XA ROLLBACK {B};", f"XA ROLLBACK {A};"]
 
 
 def test_an_outcome_without_its_rows_is_only_named(log: LogWriter, tmp_path: Path) -> None:
     path = written(log, tmp_path)
     gtids = [json.loads(line)["gtid"] for line in shown(path).splitlines() if '"commit"' in line]
-    sql = shown(path, "--format", "sql", "--since", gtids[0])
+    sql = shown(path, "--output", "sql", "--since", gtids[0])
     assert f"-- XA COMMIT {A}: prepared before this part of the log\n" in sql
     assert statements(sql)[0] == f"XA START {A};"
     result = binlog(path, "--flashback", "--since", gtids[0])
@@ -135,7 +135,7 @@ def test_json_marks_the_rows_and_says_what_became_of_them(log: LogWriter, tmp_pa
 
 
 def test_people_see_it_in_the_heading(log: LogWriter, tmp_path: Path) -> None:
-    text = shown(written(log, tmp_path), "--format", "table").splitlines()
+    text = shown(written(log, tmp_path), "--output", "text").splitlines()
     assert text[0].endswith(f"  XA {A}")
     assert text[1:3] == ["  INSERT shop.product  id=1  name='x'  price=NULL", f"  XA PREPARE {A}"]
     assert text[-1] == f"  XA COMMIT {ONE} ONE PHASE"
@@ -143,16 +143,16 @@ def test_people_see_it_in_the_heading(log: LogWriter, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "arrow", "parquet"])
 def test_files_of_rows_come_with_a_warning(log: LogWriter, tmp_path: Path, kind: str) -> None:
-    result = binlog(written(log, tmp_path), "--format", kind, "--output", tmp_path / "out")
-    assert "there are rows of XA transactions, committed or not: 4; --format json says which" in result.stderr
+    result = binlog(written(log, tmp_path), "--output", kind, "--to", tmp_path / "out")
+    assert "there are rows of XA transactions, committed or not: 4; --output json says which" in result.stderr
 
 
 def test_they_are_no_statements_to_statistics(log: LogWriter, tmp_path: Path) -> None:
-    stats = json.loads(shown(written(log, tmp_path), "--stats", "--format", "json"))
+    stats = json.loads(shown(written(log, tmp_path), "--stats", "--output", "json"))
     assert stats["statements"] == 0
     assert stats["rows"] == 5
 
 
 def test_a_limit_inside_one_still_gives_whole_sql(log: LogWriter, tmp_path: Path) -> None:
-    sql = statements(shown(written(log, tmp_path), "--format", "sql", "--limit", "1"))
+    sql = statements(shown(written(log, tmp_path), "--output", "sql", "--limit", "1"))
     assert sql == [f"XA START {A};", inserted(1), f"XA END {A};", f"XA PREPARE {A};"]

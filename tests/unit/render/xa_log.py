@@ -4,13 +4,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.inspect.changes import ColumnChoice, changes_in
-from penstock.inspect.note import Notes
+from penstock.binlog.events.note import Notes
+from penstock.binlog.rows.table_changes import ColumnChoice, changes_in
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.shapes import Shapes
-from penstock.render import text
 from penstock.render.json_lines import JsonLines
-from penstock.render.page import compose
+from penstock.render.page import LineContext, compose, find_lines_between
 from penstock.render.sql import SqlLines
 from penstock.render.terminal import TerminalLines
 from tests.twins import event as ev
@@ -70,10 +69,13 @@ def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[st
         "json": JsonLines(selection.xa),
         "table": TerminalLines(selection.xa, colours=False),
     }[kind]
-    found = language.begin()
+    found, last = language.begin(), LineContext()
     for block in read(log, sizes):
         part = selection.pick(block)
         if len(part):
-            page = compose(part, changes_in(part, ColumnChoice(), Shapes()), language)
-            found += bytes(text.raw_bytes(language.frame(page))).decode()
-    return found + language.end()
+            language = language.for_block(selection.xa)
+            between = find_lines_between(part, language)
+            page = compose(part, changes_in(part, ColumnChoice(), Shapes()), between, language)
+            found += b"".join(page.framed(language, last)).decode()
+            last = language.context_after(page.page, len(page.page) - 1)
+    return found + language.end(last)

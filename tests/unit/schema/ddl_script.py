@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import Change
-from penstock.schema.dialect import Session, SqlMode
+from penstock.schema.dialect import SqlMode, SqlSession
 
 START = Position("binlog.000001", 4)
 _TYPES = ("INT", "VARCHAR(20)", "TEXT CHARSET latin1", "ENUM('é','\\n')", "DECIMAL(9,2) UNSIGNED", "DATETIME(3)")
@@ -22,7 +22,7 @@ def change_after(catalogue: Catalogue, after: Position) -> Change:
     at = Position(after.file, after.offset + chance.randrange(30, 200))
     if chance.random() < 0.05:
         at = Position(f"binlog.{after.file_number + 1:06}", 100)
-    session = Session(SqlMode.ANSI_QUOTES if chance.random() < 0.3 else SqlMode.STRICT_ALL_TABLES, thread=3)
+    session = SqlSession(SqlMode.ANSI_QUOTES if chance.random() < 0.3 else SqlMode.STRICT_ALL_TABLES, thread=3)
     return Change(at, _statement(catalogue, chance), "d", session, server_id=chance.randrange(3))
 
 

@@ -11,12 +11,12 @@ from penstock.errors import SchemaError
 from penstock.model import TableName, WireType
 from penstock.schema.catalogue import Applied, Catalogue
 from penstock.schema.ddl import DdlError
-from penstock.schema.dialect import Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.shape import Table
 from penstock.schema.shared_map import SharedMap
 
 A, B, T = TableName("d", "a"), TableName("d", "b"), TableName("d", "t")
-MARIADB = Server(is_mariadb=True, version=101106)
+MARIADB = ServerProfile(is_mariadb=True, version=101106)
 
 
 GHOST_LOG = """create /* gh-ost */ table `d`.`_t_ghc` (
@@ -27,11 +27,11 @@ GHOST_LOG = """create /* gh-ost */ table `d`.`_t_ghc` (
 ) auto_increment=256 comment='gh-ost, a log'"""
 
 
-def after(*statements: str, server: Server | None = None, session: Session | None = None) -> Applied:
-    catalogue = Catalogue(server or Server())
+def after(*statements: str, server: ServerProfile | None = None, session: SqlSession | None = None) -> Applied:
+    catalogue = Catalogue(server or ServerProfile())
     applied = catalogue.apply("CREATE DATABASE d")
     for statement in statements:
-        applied = applied.catalogue.apply(statement, "d", session or Session())
+        applied = applied.catalogue.apply(statement, "d", session or SqlSession())
     return applied
 
 
@@ -74,7 +74,9 @@ def test_clauses_are_not_applied_one_after_the_other() -> None:
 )
 def test_case_of_table_names(case: int, found: list[str]) -> None:
     applied = after(
-        "CREATE TABLE A (x INT)", "CREATE TABLE IF NOT EXISTS a (y INT)", server=Server(lower_case_table_names=case)
+        "CREATE TABLE A (x INT)",
+        "CREATE TABLE IF NOT EXISTS a (y INT)",
+        server=ServerProfile(lower_case_table_names=case),
     )
     assert [name.table for name in applied.catalogue.tables()] == found
 
@@ -88,7 +90,7 @@ def test_case_of_column_names() -> None:
 
 def test_temporary_tables_are_of_a_session() -> None:
     catalogue = after("CREATE TABLE t (a INT)").catalogue
-    one, other = Session(thread=1), Session(thread=2)
+    one, other = SqlSession(thread=1), SqlSession(thread=2)
     catalogue = catalogue.apply("CREATE TEMPORARY TABLE t (x INT)", "d", one).catalogue
     catalogue = catalogue.apply("ALTER TABLE t ADD y INT", "d", one).catalogue
     catalogue = catalogue.apply("ALTER TABLE t ADD b INT", "d", other).catalogue
@@ -99,7 +101,7 @@ def test_temporary_tables_are_of_a_session() -> None:
 
 def test_a_create_or_replace_that_failed_has_dropped_the_table() -> None:
     catalogue = after("CREATE TABLE t (a INT)", server=MARIADB).catalogue
-    applied = catalogue.apply("CREATE OR REPLACE TABLE t (a INT, KEY (b))", "d", Session(error=1072))
+    applied = catalogue.apply("CREATE OR REPLACE TABLE t (a INT, KEY (b))", "d", SqlSession(error=1072))
     assert (applied.dropped, applied.catalogue.tables()) == ({T}, [])
 
 
@@ -118,14 +120,15 @@ def test_long_unique_keys_have_a_hidden_hash() -> None:
 
 def test_newer_types_of_mariadb() -> None:
     applied = after(
-        "CREATE TABLE t (v VECTOR(3) NOT NULL, VECTOR INDEX (v) M=8 DISTANCE=cosine)", server=Server(True, 110800)
+        "CREATE TABLE t (v VECTOR(3) NOT NULL, VECTOR INDEX (v) M=8 DISTANCE=cosine)",
+        server=ServerProfile(True, 110800),
     )
     (column,) = applied.catalogue.table(T).columns
     assert (column.type, column.size, column.declared, column.dimension) == (WireType.VARCHAR, 12, "vector", 3)
 
 
 def test_sequences_of_a_type() -> None:
-    applied = after("CREATE SEQUENCE t AS INT UNSIGNED START WITH 5", server=Server(True, 110800))
+    applied = after("CREATE SEQUENCE t AS INT UNSIGNED START WITH 5", server=ServerProfile(True, 110800))
     first = applied.catalogue.table(T).columns[0]
     assert (first.name, first.type, first.unsigned) == ("next_not_cached_value", WireType.LONG, True)
 
@@ -133,7 +136,12 @@ def test_sequences_of_a_type() -> None:
 def test_default_collations_by_release() -> None:
     create = "CREATE TABLE t (a TEXT CHARSET utf8mb4, b TEXT CHARSET utf8)"
     found: list[tuple[str, ...]] = []
-    for server in (Server(version=50744), Server(version=80400), Server(True, 101106), Server(True, 110800)):
+    for server in (
+        ServerProfile(version=50744),
+        ServerProfile(version=80400),
+        ServerProfile(True, 101106),
+        ServerProfile(True, 110800),
+    ):
         table = after(create, server=server).catalogue.find(T)
         assert table is not None
         found.append(tuple(field.collation for field in table.fields))
@@ -146,7 +154,7 @@ def test_default_collations_by_release() -> None:
 
 
 def test_what_a_session_chooses() -> None:
-    session = Session(SqlMode.ANSI_QUOTES | SqlMode.REAL_AS_FLOAT, False, "latin1_bin", "utf8mb4_general_ci")
+    session = SqlSession(SqlMode.ANSI_QUOTES | SqlMode.REAL_AS_FLOAT, False, "latin1_bin", "utf8mb4_general_ci")
     applied = Catalogue().apply('CREATE DATABASE "d"', "", session)
     assert applied.catalogue.databases["d"].collation == "latin1_bin"
     applied = applied.catalogue.apply('CREATE TABLE "t" ("a" REAL, b TIMESTAMP, c TEXT CHARSET utf8mb4)', "d", session)
@@ -210,7 +218,9 @@ def test_tables_from_a_select_are_logged_with_their_columns() -> None:
 
 @pytest.mark.parametrize("case", [1, 2])
 def test_names_where_case_does_not_count(case: int) -> None:
-    applied = after("CREATE TABLE T (x INT)", "ALTER TABLE t ADD y INT", server=Server(lower_case_table_names=case))
+    applied = after(
+        "CREATE TABLE T (x INT)", "ALTER TABLE t ADD y INT", server=ServerProfile(lower_case_table_names=case)
+    )
     catalogue = applied.catalogue
     assert len(catalogue.table(TableName("D", "t")).columns) == 2
     assert [name.table for name in catalogue.tables()] == ["t" if case == 1 else "T"]
@@ -220,7 +230,7 @@ def test_names_where_case_does_not_count(case: int) -> None:
 
 
 def test_temporary_tables_hide_real_ones() -> None:
-    catalogue, mine = after("CREATE TABLE a (x INT)").catalogue, Session(thread=7)
+    catalogue, mine = after("CREATE TABLE a (x INT)").catalogue, SqlSession(thread=7)
     for statement in (
         "CREATE TEMPORARY TABLE a (y TEXT)",
         "ALTER TABLE a ADD z INT, RENAME TO b",

@@ -11,12 +11,12 @@ from penstock.schema.ddl.clause import (
     AlterTable,
     ChangeColumn,
     Clause,
+    ColumnPosition,
     ConvertCharset,
     DropColumn,
     DropKey,
     DropPeriod,
     PartitionToTable,
-    Place,
     Remake,
     RenameColumn,
     RenameKey,
@@ -40,14 +40,14 @@ from penstock.schema.ddl.statement import (
     RenameTables,
     TruncateTable,
 )
-from penstock.schema.dialect import Dialect, Server
+from penstock.schema.dialect import ServerProfile, SqlDialect
 
-MARIADB, MYSQL = Dialect(Server(is_mariadb=True, version=101106)), Dialect(Server(version=90000))
+MARIADB, MYSQL = SqlDialect(ServerProfile(is_mariadb=True, version=101106)), SqlDialect(ServerProfile(version=90000))
 A, B, T, X = (TableName("d", name) for name in "abtx")
 INT, BIGINT = DataType("int"), DataType("bigint")
 
 
-def parsed(text: str, dialect: Dialect) -> Statement:
+def parsed(text: str, dialect: SqlDialect) -> Statement:
     return parse(text, kind_of(text, dialect), dialect, "d")
 
 
@@ -95,8 +95,11 @@ def test_statements(text: str, expected: Statement) -> None:
     ("clause", "expected"),
     [
         ("ADD x INT", [AddColumn(int_column("x"))]),
-        ("ADD COLUMN x INT NOT NULL FIRST", [AddColumn(int_column("x", is_nullable=False), Place(""))]),
-        ("ADD IF NOT EXISTS x INT AFTER `y z`", [AddColumn(int_column("x"), Place("y z"), if_not_exists=True)]),
+        ("ADD COLUMN x INT NOT NULL FIRST", [AddColumn(int_column("x", is_nullable=False), ColumnPosition(""))]),
+        (
+            "ADD IF NOT EXISTS x INT AFTER `y z`",
+            [AddColumn(int_column("x"), ColumnPosition("y z"), if_not_exists=True)],
+        ),
         ("ADD (x INT, y INT)", [AddColumn(int_column("x")), AddColumn(int_column("y"))]),
         (
             "ADD x INT UNIQUE",
@@ -106,7 +109,7 @@ def test_statements(text: str, expected: Statement) -> None:
             ],
         ),
         ("MODIFY x BIGINT", [ChangeColumn("x", ColumnSpec("x", BIGINT))]),
-        ("CHANGE COLUMN x y BIGINT AFTER z", [ChangeColumn("x", ColumnSpec("y", BIGINT), Place("z"))]),
+        ("CHANGE COLUMN x y BIGINT AFTER z", [ChangeColumn("x", ColumnSpec("y", BIGINT), ColumnPosition("z"))]),
         ("RENAME COLUMN x TO y", [RenameColumn("x", "y")]),
         ("RENAME INDEX x TO y", [RenameKey("x", "y")]),
         ("RENAME TO b", [RenameTo(B)]),

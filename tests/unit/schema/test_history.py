@@ -15,7 +15,7 @@ from penstock.model import Position, TableName
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import Change, change_from_plain, change_to_plain
 from penstock.schema.ddl import DdlError
-from penstock.schema.dialect import Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.history import SchemaHistory
 from tests.unit.schema.ddl_script import START, beginning, changes_from
 
@@ -122,13 +122,13 @@ def test_going_on_with_other_tables(tmp_path: Path) -> None:
     """After an upgrade, a failover or a repair."""
     with opened(tmp_path) as history:
         history.record(Change(at(100), "CREATE TABLE a (x TEXT CHARSET utf8mb4)", "d"))
-        upgraded = Catalogue(Server(version=90000), history.catalogue.databases)
+        upgraded = Catalogue(ServerProfile(version=90000), history.catalogue.databases)
         history.restart(at(150), upgraded)
         history.record(Change(at(50, epoch=1), "DROP TABLE a", "d"))
         with pytest.raises(SchemaError, match=r"is at binlog\.000001:50 \(epoch 1\), after"):
             history.restart(at(40, epoch=1), upgraded)
     with opened(tmp_path) as history:
-        assert history.at(at(149)).server == Server()
+        assert history.at(at(149)).server == ServerProfile()
         assert history.at(at(150)) == upgraded
         assert history.at(at(10, epoch=1)) == upgraded
         assert history.at(at(50, epoch=1)).tables() == []
@@ -240,7 +240,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         st.text(),
         st.text(max_size=5),
         st.builds(
-            Session,
+            SqlSession,
             st.sampled_from(SqlMode),
             st.none() | st.booleans(),
             st.text(max_size=4),

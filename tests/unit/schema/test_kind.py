@@ -7,9 +7,9 @@ import pytest
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.ddl import StatementKind as Kind
 from penstock.schema.ddl import kind_of
-from penstock.schema.dialect import Dialect, Server
+from penstock.schema.dialect import ServerProfile, SqlDialect
 
-MARIADB = Dialect(Server(is_mariadb=True, version=101106))
+MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.ddl import DdlError
-from penstock.schema.dialect import Server, Session, SqlMode
-from tests.integration.ddl_cases import altering, charsets, creating, keys, types
+from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
+from tests.support.ddl_cases import altering, charsets, creating, keys, types
 
 SERVERS = {
-    "mariadb": Server(is_mariadb=True, version=101106),
-    "mysql57": Server(version=50722),
-    "mysql9": Server(version=90700),
+    "mariadb": ServerProfile(is_mariadb=True, version=101106),
+    "mysql57": ServerProfile(version=50722),
+    "mysql9": ServerProfile(version=90700),
 }
 _PIECES = re.compile(r"\s+|`[^`]*`|'[^']*'|\w+|.", re.DOTALL)
 
@@ -38,7 +38,7 @@ CASES = [case for release in SERVERS for case in statements(release)]
 WORDS = sorted({word for _, statement in CASES for word in _PIECES.findall(statement) if word.strip()})
 
 
-def run(catalogue: Catalogue, text: str, session: Session) -> None:
+def run(catalogue: Catalogue, text: str, session: SqlSession) -> None:
     for way in (catalogue.apply, catalogue.follow):
         with suppress(DdlError):
             way(text, "d", session)
@@ -56,7 +56,7 @@ def run(catalogue: Catalogue, text: str, session: Session) -> None:
 def test_any_words(case: tuple[Catalogue, str], start: str, words: list[str], mode: SqlMode) -> None:
     catalogue, _ = case
     table = next(iter(catalogue.tables()), None)
-    run(catalogue, " ".join([start.format(t=f"`{table.table}`" if table else "t"), *words]), Session(mode))
+    run(catalogue, " ".join([start.format(t=f"`{table.table}`" if table else "t"), *words]), SqlSession(mode))
 
 
 @given(st.sampled_from(CASES), st.integers(0, 2**32))
@@ -80,4 +80,4 @@ def test_statements_with_something_wrong(case: tuple[Catalogue, str], seed: int)
                 pieces[at], pieces[other] = pieces[other], pieces[at]
             case _:
                 del pieces[at + 1 :]
-    run(catalogue, "".join(pieces), Session())
+    run(catalogue, "".join(pieces), SqlSession())

@@ -12,11 +12,11 @@ from penstock.model import TableName
 from penstock.schema.catalogue import Catalogue, Database
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
-from penstock.schema.dialect import Server, Session
+from penstock.schema.dialect import ServerProfile, SqlSession
 from penstock.schema.plain import from_plain, table_from_plain, table_to_plain, to_plain
-from penstock.schema.shape import Field, Index, Part, Table, fold
+from penstock.schema.shape import Field, Index, IndexPart, Table, fold
 from penstock.schema.shared_map import SharedMap
-from tests.integration.ddl_cases import altering, charsets, creating, keys, types
+from tests.support.ddl_cases import altering, charsets, creating, keys, types
 
 NAMES = st.text(min_size=1, max_size=5)
 COLLATIONS = st.sampled_from(["", "utf8mb4_bin", "latin1_swedish_ci", "binary"])
@@ -27,7 +27,7 @@ TYPES = st.builds(
 )  # fmt: skip
 FLAGS = [st.booleans()] * 6
 FIELDS = st.builds(Field, NAMES, TYPES, COLLATIONS, *FLAGS)
-PARTS = st.builds(Part, st.text(max_size=3), SIZES)
+PARTS = st.builds(IndexPart, st.text(max_size=3), SIZES)
 INDEXES = st.builds(
     Index, NAMES, st.sampled_from(KeyKind), st.lists(PARTS, max_size=3).map(tuple), st.booleans(), st.booleans()
 )
@@ -44,7 +44,7 @@ TABLES = st.builds(
     st.booleans(),
 )
 SERVERS = st.builds(
-    Server,
+    ServerProfile,
     st.booleans(),
     st.integers(50000, 120000),
     st.integers(0, 2),
@@ -52,10 +52,10 @@ SERVERS = st.builds(
     st.lists(st.tuples(NAMES, NAMES), max_size=2).map(tuple),
 )
 RELEASES = {
-    "mariadb": Server(is_mariadb=True, version=101106),
-    "mysql57": Server(version=50722),
-    "mysql80": Server(version=80012),
-    "mysql9": Server(version=90700),
+    "mariadb": ServerProfile(is_mariadb=True, version=101106),
+    "mysql57": ServerProfile(version=50722),
+    "mysql80": ServerProfile(version=80012),
+    "mysql9": ServerProfile(version=90700),
 }
 
 
@@ -69,7 +69,9 @@ def test_tables_come_back(table: Table) -> None:
 
 
 @given(SERVERS, st.lists(TABLES, max_size=4), st.sets(st.tuples(st.integers(0, 9), st.builds(TableName, NAMES, NAMES))))
-def test_catalogues_come_back(server: Server, tables: list[Table], temporary: set[tuple[int, TableName]]) -> None:
+def test_catalogues_come_back(
+    server: ServerProfile, tables: list[Table], temporary: set[tuple[int, TableName]]
+) -> None:
     def key(name: str) -> str:
         return fold(name) if server.lower_case_table_names else name
 
@@ -94,7 +96,7 @@ def test_what_servers_have_run_comes_back(release: str) -> None:
         for topic in module.TOPICS:
             for statement in topic.statements(release):
                 with suppress(SchemaError):  # what a SELECT gives, names that another topic has used
-                    catalogue = catalogue.apply(statement.replace("{db}", "x"), "x", Session(thread=1)).catalogue
+                    catalogue = catalogue.apply(statement.replace("{db}", "x"), "x", SqlSession(thread=1)).catalogue
     assert len(catalogue.tables()) > 80
     assert stored(catalogue) == catalogue
 

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from penstock.schema.ddl import kind_of
 from penstock.schema.ddl.secret import masked_in_place, masked_statement
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 from tests.twins.strategy import examples
 
-MARIADB = Dialect(Server(is_mariadb=True, version=101106))
-ANSI = Dialect(Server(version=80000), Session(SqlMode.ANSI_QUOTES))
+MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
+ANSI = SqlDialect(ServerProfile(version=80000), SqlSession(SqlMode.ANSI_QUOTES))
 FORMS = (
     "CREATE USER 'u'@'h' IDENTIFIED BY {}",
     "CREATE USER 'u'@'h' IDENTIFIED WITH 'caching_sha2_password' AS {} REQUIRE NONE",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.schema.ddl import Statement, kind_of, parse
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 TEMPLATES = r"""
 CREATE TABLE <t> ( <a b> INT UNSIGNED NOT NULL AUTO_INCREMENT , <c> VARCHAR ( 20 ) DEFAULT «it's» , PRIMARY KEY
@@ -56,7 +56,7 @@ _PIECE = re.compile(r"<([^<>]+)>|«([^»]*)»|(\S+)")
 _BARE = re.compile(r"[a-z_][a-z0-9_]*")
 _RESERVED = {"select"}
 SPACES = st.sampled_from([" ", "  ", "\n", "\t", "\r\n", " /* x, ( ' */ ", " -- ` x\n", ' # " x\n', "/**/", "/* ; */"])
-MYSQL_SERVER, MARIADB_SERVER = Server(version=80400), Server(is_mariadb=True, version=101106)
+MYSQL_SERVER, MARIADB_SERVER = ServerProfile(version=80400), ServerProfile(is_mariadb=True, version=101106)
 
 
 @st.composite
@@ -100,7 +100,7 @@ def _word(draw: st.DrawFn, word: str) -> str:
     return draw(st.sampled_from([spelled, spelled, spelled, f"/*!{spelled}*/", f"/*!50003 {spelled} */"]))
 
 
-def parsed(text: str, dialect: Dialect) -> Statement:
+def parsed(text: str, dialect: SqlDialect) -> Statement:
     kind = kind_of(text, dialect)
     assert kind.changes_tables, text
     return parse(text, kind, dialect, "db")
@@ -121,20 +121,20 @@ def lines(text: str) -> list[str]:
 
 
 CASES = [
-    *((each, Dialect(MYSQL_SERVER)) for each in lines(TEMPLATES)),
-    *((each, Dialect(MARIADB_SERVER)) for each in lines(TEMPLATES + MARIADB.lstrip())),
+    *((each, SqlDialect(MYSQL_SERVER)) for each in lines(TEMPLATES)),
+    *((each, SqlDialect(MARIADB_SERVER)) for each in lines(TEMPLATES + MARIADB.lstrip())),
 ]
 
 
 @pytest.mark.parametrize(("template", "dialect"), CASES)
-def test_plain_spellings_are_understood(template: str, dialect: Dialect) -> None:
+def test_plain_spellings_are_understood(template: str, dialect: SqlDialect) -> None:
     parsed(plain(template), dialect)
 
 
 @given(case=st.sampled_from(CASES), data=st.data())
 @settings(max_examples=400)
-def test_spellings_mean_the_same(case: tuple[str, Dialect], data: Any) -> None:
+def test_spellings_mean_the_same(case: tuple[str, SqlDialect], data: Any) -> None:
     template, dialect = case
     modes = data.draw(st.sampled_from([SqlMode(0), SqlMode.ANSI_QUOTES, SqlMode.NO_BACKSLASH_ESCAPES]))
     text = data.draw(spelling(template, modes))
-    assert parsed(text, Dialect(dialect.server, Session(modes))) == parsed(plain(template), dialect)
+    assert parsed(text, SqlDialect(dialect.server, SqlSession(modes))) == parsed(plain(template), dialect)

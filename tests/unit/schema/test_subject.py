@@ -5,9 +5,9 @@ import pytest
 from penstock.schema.ddl import kind_of
 from penstock.schema.ddl.data_tables import data_verb
 from penstock.schema.ddl.subject import subject_of
-from penstock.schema.dialect import Dialect, Server
+from penstock.schema.dialect import ServerProfile, SqlDialect
 
-MARIADB = Dialect(Server(is_mariadb=True, version=101106))
+MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from penstock.schema.ddl import DdlError
 from penstock.schema.ddl.tokens import Token, TokenKind, scan
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
-MYSQL = Dialect(Server(version=80400))
-MARIADB = Dialect(Server(is_mariadb=True, version=101106))
-ANSI = Dialect(Server(), Session(SqlMode.ANSI_QUOTES))
-NO_ESCAPES = Dialect(Server(), Session(SqlMode.NO_BACKSLASH_ESCAPES))
+MYSQL = SqlDialect(ServerProfile(version=80400))
+MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
+ANSI = SqlDialect(ServerProfile(), SqlSession(SqlMode.ANSI_QUOTES))
+NO_ESCAPES = SqlDialect(ServerProfile(), SqlSession(SqlMode.NO_BACKSLASH_ESCAPES))
 
 
-def tokens(text: str, dialect: Dialect = MYSQL) -> list[Token]:
+def tokens(text: str, dialect: SqlDialect = MYSQL) -> list[Token]:
     found: list[Token] = []
     for token in scan(text, dialect):
         if token.kind is TokenKind.END:
@@ -25,7 +25,7 @@ def tokens(text: str, dialect: Dialect = MYSQL) -> list[Token]:
     return found
 
 
-def values(text: str, dialect: Dialect = MYSQL) -> list[str]:
+def values(text: str, dialect: SqlDialect = MYSQL) -> list[str]:
     return [token.value for token in tokens(text, dialect)]
 
 

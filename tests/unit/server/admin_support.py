@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from penstock.canal import packet, protobuf, scramble
-from penstock.canal.packet import Fields, Packet
+from penstock.canal.packet import Packet, ProtobufFields
 from penstock.config import ServerSettings
 from penstock.server import Server
 from tests.twins.log import LogWriter
@@ -35,7 +35,7 @@ def shop_folder(folder: Path, rows: int = 6) -> Path:
 
 
 def settings_with(folder: Path, instance: dict[str, Any] | None = None, **sections: Any) -> ServerSettings:
-    about = {"destination": "shop", "source": {"path": str(folder), "poll_s": 0.05}, "start": "first"}
+    about = {"destination": "shop", "source": {"path": str(folder), "poll_s": 0.05}, "start": "earliest"}
     given = {"flight": {"port": 0}, "canal": CLOSED, "admin": {"port": 0}, "instances": [about | (instance or {})]}
     return ServerSettings.model_validate(given | sections)
 
@@ -121,7 +121,7 @@ class Console:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
         handshake = self._receive()
         assert handshake.type == 1
-        self.seed = Fields(handshake.body).raw(2)
+        self.seed = ProtobufFields(handshake.body).raw(2)
         self.login = self.send(2, self.proof(user, password)) if login else None
 
     def proof(self, user: str, password: str) -> bytes:
@@ -134,10 +134,10 @@ class Console:
         self._socket.close()
 
     def send(self, kind: int, body: bytes) -> tuple[int, str]:
-        self._socket.sendall(packet.frame(kind, body, 4))
+        self._socket.sendall(packet.frame(kind, body, "AdminPacket"))
         answer = self._receive()
         assert answer.type == 3
-        fields = Fields(answer.body)
+        fields = ProtobufFields(answer.body)
         return fields.number(1), fields.text(2)
 
     def server(self, action: str) -> tuple[int, str]:
@@ -152,7 +152,7 @@ class Console:
 
     def _receive(self) -> Packet:
         size = int.from_bytes(self._exactly(4), "big")
-        return Packet.parse(self._exactly(size), 4)
+        return Packet.parse(self._exactly(size), "AdminPacket")
 
     def _exactly(self, size: int) -> bytes:
         raw = b""

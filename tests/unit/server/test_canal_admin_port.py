@@ -172,7 +172,7 @@ def test_the_log_is_read_over_the_port(server: Server) -> None:
 def test_a_stop_by_hand_outlives_scans_until_the_settings_change(folder: Path, tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     conf.mkdir()
-    text = f"{{source: {{path: {folder}, poll_s: 0.05}}, start: first, data_dir: {tmp_path / 'data'}}}"
+    text = f"{{source: {{path: {folder}, poll_s: 0.05}}, start: earliest, data_dir: {tmp_path / 'data'}}}"
     (conf / "shop.yml").write_text(text)
     settings = settings_with(folder, canal_admin=LOGIN).model_copy(update={"instances": ()})
     with served(settings, ConfFolder(conf, 0), 60) as server, Console(port_of(server)) as console:

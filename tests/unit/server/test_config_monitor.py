@@ -7,23 +7,24 @@ from pathlib import Path
 
 import pytest
 
+from penstock.backoff import Backoff
 from penstock.config import ConfFolder, InstanceSettings
 from penstock.config.snapshot import SERVER
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.destination_keeper import Pace, Step, next_step
+from penstock.server.destination_reconciler import ReconcileStep, next_step
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
-QUICK = Pace(0.002, 0.02)
-NEVER = Pace(1000, 1000)
+QUICK = Backoff(0.002, 0.02)
+NEVER = Backoff(1000, 1000)
 
 
 class Scene:
     """A folder, a monitor that is told when to look, and what runs."""
 
-    def __init__(self, folder: Path, pace: Pace = QUICK) -> None:
+    def __init__(self, folder: Path, backoff: Backoff = QUICK) -> None:
         self.folder = folder
         self.runs = RecordedDestinations()
-        self.monitor = ConfigMonitor(ConfFolder(folder, 0), self.runs, 5, pace=pace)
+        self.monitor = ConfigMonitor(ConfFolder(folder, 0), self.runs, 5, backoff=backoff)
 
     def write(self, name: str, text: str) -> None:
         (self.folder / f"{name}.yml").write_text(text, encoding="utf-8")
@@ -56,10 +57,13 @@ def test_new_changed_gone(scene: Scene, caplog: pytest.LogCaptureFixture) -> Non
     scene.scan()
     scene.scan()
     assert scene.epochs == {"a": 2, "b": 1}
-    assert "changed destination=a source.password: ***; epoch: 1 → 2" in caplog.text
+    assert "destination settings changed destination=a changes=source.password: ***; epoch: 1 → 2" in caplog.text
     (scene.folder / "b.yml").unlink()
     scene.scan()
     assert scene.epochs == {"a": 2}
+    events = [record.getMessage() for record in caplog.records]
+    assert "destination removed from config destination=b" in events
+    assert "destination reconciled destination=b step=stop" in events
     scene.write("b", "{epoch: 3}")
     scene.scan()
     assert scene.epochs == {"a": 2, "b": 3}
@@ -226,13 +230,13 @@ def test_keys_that_count_for_nothing_are_told_once(scene: Scene, caplog: pytest.
     (scene.folder / "a" / "instance.properties").write_text(text, encoding="utf-8")
     scene.scan()
     scene.scan()
-    assert caplog.text.count("ignored destination=a keys=canal.x") == 1
+    assert caplog.text.count("config keys ignored destination=a keys=canal.x") == 1
     assert "s3cret" not in caplog.text
 
 
 def test_its_thread_looks_by_itself_and_notices_before_the_scan(tmp_path: Path) -> None:
     runs = RecordedDestinations()
-    monitor = ConfigMonitor(ConfFolder(tmp_path, 0.01), runs, 3600, look_s=0.01, pace=QUICK)
+    monitor = ConfigMonitor(ConfFolder(tmp_path, 0.01), runs, 3600, look_s=0.01, backoff=QUICK)
     monitor.start()
     try:
         (tmp_path / "a.yml").write_text("{epoch: 1}", encoding="utf-8")
@@ -241,7 +245,7 @@ def test_its_thread_looks_by_itself_and_notices_before_the_scan(tmp_path: Path) 
         assert poll(lambda: runs.called("stop", "a"))
     finally:
         monitor.stop()
-    ours = ("penstock-config-monitor", "penstock-keep-")
+    ours = ("penstock-config-monitor", "penstock-reconcile-")
     assert not [thread for thread in threading.enumerate() if thread.name.startswith(ours)]
 
 
@@ -257,15 +261,15 @@ def test_without_scans_it_reads_once(tmp_path: Path) -> None:
 
 def test_steps() -> None:
     one, two = InstanceSettings(epoch=1), InstanceSettings(epoch=2)
-    assert next_step(None, one, False) is Step.START
-    assert next_step(one, two, False) is Step.RELOAD
-    assert next_step(one, None, False) is Step.STOP
+    assert next_step(None, one, False) is ReconcileStep.START
+    assert next_step(one, two, False) is ReconcileStep.RELOAD
+    assert next_step(one, None, False) is ReconcileStep.STOP
     assert next_step(one, one, False) is None
     assert next_step(None, None, False) is None
-    assert next_step(one, one, True) is Step.STOP
+    assert next_step(one, one, True) is ReconcileStep.STOP
 
 
 def test_tries_are_further_and_further_apart() -> None:
-    pace = Pace(1, 60, lambda: 0.5)
-    assert [pace.pause_s(failures) for failures in (1, 2, 3, 7, 99)] == [1, 2, 4, 60, 60]
-    assert Pace(1, 60, lambda: 0.0).pause_s(1) == 0.5
+    backoff = Backoff(1, 60, spread=0.5, random=lambda: 0.5)
+    assert [backoff.delay_s(failures) for failures in (1, 2, 3, 7, 99)] == [1, 2, 4, 60, 60]
+    assert Backoff(1, 60, spread=0.5, random=lambda: 0.0).delay_s(1) == 0.5

@@ -8,9 +8,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from penstock.backoff import Backoff
 from penstock.config import ConfFolder
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.destination_keeper import Pace
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
 names = st.sampled_from(["a", "b", "c"])
@@ -24,7 +24,7 @@ class Edits(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.runs = RecordedDestinations()
-        self.monitor = ConfigMonitor(ConfFolder(self.folder, 0), self.runs, 5, pace=Pace(0.0005, 0.002))
+        self.monitor = ConfigMonitor(ConfFolder(self.folder, 0), self.runs, 5, backoff=Backoff(0.0005, 0.002))
         self.written: dict[str, int | None] = {}
         self.wanted: dict[str, int] = {}
 

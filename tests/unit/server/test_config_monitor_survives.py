@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.backoff import Backoff
 from penstock.config import ConfFolder, Snapshot
 from penstock.config.snapshot import SERVER
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.destination_keeper import Pace
 from penstock.server.readiness import judge
 from tests.unit.config.test_yaml_file import BOMB
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
@@ -43,7 +43,7 @@ class Breaking:
 @pytest.mark.parametrize("name", ["a", "server"])
 def test_a_value_that_cannot_be_read(tmp_path: Path, name: str, text: str) -> None:
     runs = RecordedDestinations()
-    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, look_s=0.01, pace=Pace(0.002, 0.02))
+    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, look_s=0.01, backoff=Backoff(0.002, 0.02))
     (tmp_path / "a.yml").write_text("epoch: 1")
     monitor.start()
     assert poll(lambda: "a" in runs.running)
@@ -61,13 +61,13 @@ def test_a_value_that_cannot_be_read(tmp_path: Path, name: str, text: str) -> No
 
 def test_an_error_that_nobody_has_thought_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     runs, conf = RecordedDestinations(), Breaking(tmp_path)
-    monitor = ConfigMonitor(conf, runs, 0.02, look_s=0.01, pace=Pace(0.002, 0.02))
+    monitor = ConfigMonitor(conf, runs, 0.02, look_s=0.01, backoff=Backoff(0.002, 0.02))
     (tmp_path / "a.yml").write_text("epoch: 1")
     monitor.start()
-    assert poll(lambda: "a" in runs.running and not judge({}, monitor).hindrances)
+    assert poll(lambda: "a" in runs.running and not judge({}, monitor).unready_reasons)
     conf.reading = KeyError("s3cret")
     assert poll(lambda: "KeyError" in monitor.problems.get(SERVER, ""))
-    assert SERVER in judge({}, monitor).hindrances
+    assert SERVER in judge({}, monitor).unready_reasons
     reads = conf.reads
     assert poll(lambda: conf.reads > reads + 3)
     assert [*runs.running] == ["a"]
@@ -86,7 +86,7 @@ def test_the_first_scan_too(tmp_path: Path) -> None:
     runs, conf = RecordedDestinations(), Breaking(tmp_path)
     (tmp_path / "a.yml").write_text("epoch: 1")
     conf.reading = RecursionError()
-    monitor = ConfigMonitor(conf, runs, 0.02, look_s=0.01, pace=Pace(0.002, 0.02))
+    monitor = ConfigMonitor(conf, runs, 0.02, look_s=0.01, backoff=Backoff(0.002, 0.02))
     monitor.start()
     assert poll(lambda: "RecursionError" in monitor.problems.get(SERVER, ""))
     conf.reading = None

@@ -28,7 +28,7 @@ def settings(tmp_path: Path) -> InstanceSettings:
         log.commit()
     (tmp_path / "logs").mkdir()
     written(log, tmp_path / "logs")
-    return settings_of(tmp_path / "logs", destination="shop", start="first")
+    return settings_of(tmp_path / "logs", destination="shop", start="earliest")
 
 
 @pytest.fixture
@@ -41,7 +41,9 @@ def destinations() -> Any:
 def got(destinations: Destinations, count: int) -> list[int]:
     """Rows of the next batch, which is acked."""
     clients = destinations.instance("shop").clients
-    batch = clients.get(CLIENT, BatchSize(count), 10)
+    # The wait is for anything at all: a get by itself waits until there is as much as it asks for.
+    assert clients.wait(CLIENT, BatchSize(1), 10)
+    batch = clients.get(CLIENT, BatchSize(count))
     assert batch is not None
     clients.ack(CLIENT, batch[0])
     return [number for block in batch[1].blocks for number in ids_in(block)]

@@ -47,13 +47,13 @@ def test_the_parser_of_these_tests_is_strict(text: str) -> None:
 def test_traffic_is_counted_by_destination() -> None:
     traffic = Traffic()
     traffic.knows("shop")
-    traffic.answered("shop", "GET", 0.001)
-    traffic.answered("shop", "GET", 0.02)
-    traffic.answered("shop", "ACK", 7)
-    traffic.sent("shop", 100, is_empty=False)
-    traffic.sent("shop", 0, is_empty=True)
-    traffic.refused("shop", "GET", 400)
-    found = traffic.counted()["shop"]
+    traffic.count_answer("shop", "GET", 0.001)
+    traffic.count_answer("shop", "GET", 0.02)
+    traffic.count_answer("shop", "ACK", 7)
+    traffic.count_sent("shop", 100, is_empty=False)
+    traffic.count_sent("shop", 0, is_empty=True)
+    traffic.count_refusal("shop", "GET", 400)
+    found = traffic.counts()["shop"]
     assert found.packets == {"GET": 3, "ACK": 1}
     assert found.errors == {400: 1}
     assert (found.sent_bytes, found.empty_batches) == (100, 1)
@@ -66,14 +66,14 @@ def test_names_that_clients_make_up_take_no_room() -> None:
 
     def hammer(first: int) -> None:
         for number in range(first, first + 500):
-            traffic.refused(f"made-up-{number}", "GET", 400)
-            traffic.answered(f"made-up-{number}", "CLIENTROLLBACK", 0.001)
+            traffic.count_refusal(f"made-up-{number}", "GET", 400)
+            traffic.count_answer(f"made-up-{number}", "CLIENTROLLBACK", 0.001)
 
     threads = [threading.Thread(target=hammer, args=(1000 * number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    (name,) = traffic.counted()
+    (name,) = traffic.counts()
     assert name == ""
-    assert traffic.counted()[""].errors == {400: 2000}
+    assert traffic.counts()[""].errors == {400: 2000}

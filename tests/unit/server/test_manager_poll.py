@@ -11,11 +11,11 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from penstock.backoff import Backoff
 from penstock.config import ManagerSettings
 from penstock.errors import ConfigurationError
-from penstock.server.conf import open_conf
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.destination_keeper import Pace
+from penstock.server.config_source import open_config_source
 from penstock.server.manager_poll import ManagerPoll
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
@@ -188,7 +188,7 @@ def test_files_that_name_a_manager(manager: Manager, tmp_path: Path) -> None:
     manager.instances = {"a": instance("db1")}
     local = f"canal.admin.manager={manager.url}\ncanal.admin.passwd={HASH}\ncanal.register.ip=10.0.0.9\ncanal.port=7\n"
     (tmp_path / "canal.properties").write_text(local, encoding="utf-8")
-    conf, every_s = open_conf(tmp_path)
+    conf, every_s = open_config_source(tmp_path)
     found = conf.read()
     assert ([*found.instances], found.server.canal.port, every_s) == (["a"], 7, 5)
     assert manager.asked[0][1]["ip"] == "10.0.0.9"
@@ -198,21 +198,21 @@ def test_files_that_name_a_manager(manager: Manager, tmp_path: Path) -> None:
     login = f"{{url: '{manager.url}', user: admin, password: admin, poll_s: 3}}"
     yaml = f"data_dir: /data\ncanal: {{port: 9}}\nmanager: {login}"
     (tmp_path / "server.yml").write_text(yaml, encoding="utf-8")
-    conf, every_s = open_conf(tmp_path / "server.yml")
+    conf, every_s = open_config_source(tmp_path / "server.yml")
     found = conf.read()
     assert ([*found.instances], found.server.canal.port, every_s) == (["a"], 9, 3)
     one = found.instances["a"].settings
     assert one is not None
     assert (one.meta_kind, str(one.data_dir)) == ("file", "/data")
     (tmp_path / "server.yml").write_text("scan_s: 2", encoding="utf-8")
-    conf, every_s = open_conf(tmp_path)
+    conf, every_s = open_config_source(tmp_path)
     assert (conf.read().server.scan_s, every_s) == (2, 2)
 
 
 def test_the_monitor_runs_what_the_manager_says(manager: Manager, tmp_path: Path) -> None:
     manager.instances = {"a": instance("db1")}
     runs = RecordedDestinations()
-    monitor = ConfigMonitor(of(manager, tmp_path), runs, 0.02, pace=Pace(0.002, 0.02))
+    monitor = ConfigMonitor(of(manager, tmp_path), runs, 0.02, backoff=Backoff(0.002, 0.02))
     monitor.start()
     try:
         assert poll(lambda: runs.called("start", "a"))

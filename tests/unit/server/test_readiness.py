@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
+from penstock.backoff import Backoff
+from penstock.capture.state import StateTracker
 from penstock.config import ConfFolder, InstanceSettings
-from penstock.coordinate.state import State
+from penstock.coordinate.election_state import ElectionState
 from penstock.instance import InstanceState
-from penstock.instance.progress import STUCK_S, hindrance
-from penstock.instance.state import StateBook
+from penstock.instance.progress import STUCK_S, unready_reason
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import ElectedDestination
-from penstock.server.destination_keeper import Pace
 from penstock.server.readiness import judge
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
 
 class FakeElection:
-    def __init__(self, state: State, owner: str | None, *, held: bool = False) -> None:
+    def __init__(self, state: ElectionState, owner: str | None, *, held: bool = False) -> None:
         self.state, self.owner, self.address, self._held = state, owner, "10.0.0.1:11111", held
 
     def is_held(self) -> bool:
@@ -36,7 +36,7 @@ class FakeElections:
     def leave(self, *_: Any) -> None: ...
 
 
-def elected(state: State, owner: str | None, *, held: bool = False, problem: str = "") -> ElectedDestination:
+def elected(state: ElectionState, owner: str | None, *, held: bool = False, problem: str = "") -> ElectedDestination:
     made = ElectedDestination(InstanceSettings(), FakeElections(FakeElection(state, owner, held=held)))  # type: ignore[arg-type]
     made.problem = problem
     return made
@@ -45,51 +45,51 @@ def elected(state: State, owner: str | None, *, held: bool = False, problem: str
 @pytest.mark.parametrize(
     ("destination", "is_ready", "text"),
     [
-        (elected(State.STANDBY, "10.0.0.2:11111"), True, "stands by: 10.0.0.2:11111 runs it"),
-        (elected(State.STANDBY, "10.0.0.2:11111", problem="no way"), True, "stands by: 10.0.0.2:11111 runs it"),
-        (elected(State.PAUSED, "10.0.0.1:11111"), True, "paused: active=false is in its running node"),
-        (elected(State.LOST, None), False, "there is no session with ZooKeeper"),
-        (elected(State.STANDBY, None), False, "no server runs it yet"),
-        (elected(State.STANDBY, None, problem="it cannot log in"), False, "it cannot log in"),
-        (elected(State.RUNNING, "10.0.0.1:11111", held=True), False, "it is being started"),
+        (elected(ElectionState.STANDBY, "10.0.0.2:11111"), True, "stands by: 10.0.0.2:11111 runs it"),
+        (elected(ElectionState.STANDBY, "10.0.0.2:11111", problem="no way"), True, "stands by: 10.0.0.2:11111 runs it"),
+        (elected(ElectionState.PAUSED, "10.0.0.1:11111"), True, "paused: active=false is in its running node"),
+        (elected(ElectionState.LOST, None), False, "there is no session with ZooKeeper"),
+        (elected(ElectionState.STANDBY, None), False, "no server runs it yet"),
+        (elected(ElectionState.STANDBY, None, problem="it cannot log in"), False, "it cannot log in"),
+        (elected(ElectionState.RUNNING, "10.0.0.1:11111", held=True), False, "it is being started"),
     ],
 )
 def test_an_elected_destination(destination: ElectedDestination, is_ready: bool, text: str) -> None:
     found = judge({"shop": destination}, None)
     assert found.is_ready is is_ready
-    assert (found.notes if is_ready else found.hindrances) == {"shop": text}
+    assert (found.notes if is_ready else found.unready_reasons) == {"shop": text}
 
 
 def test_a_server_as_a_whole_may_not_be_ready() -> None:
-    assert judge({}, None, "it is being started").hindrances == {"(server)": "it is being started"}
+    assert judge({}, None, "it is being started").unready_reasons == {"(server)": "it is being started"}
 
 
 def test_settings_that_are_wrong_and_starts_that_fail(tmp_path: Path) -> None:
     runs = RecordedDestinations()
-    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, pace=Pace(1000, 1000))
+    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, backoff=Backoff(1000, 1000))
 
-    def hindrances() -> dict[str, str]:
-        return dict(judge({}, monitor).hindrances)
+    def unready_reasons() -> dict[str, str]:
+        return dict(judge({}, monitor).unready_reasons)
 
     try:
-        assert hindrances().keys() == {"(server)"}
+        assert unready_reasons().keys() == {"(server)"}
         (tmp_path / "a.yml").write_text("{}")
         (tmp_path / "b.yml").write_text("{hots: db1}")
         runs.failing["start", "a"] = 1
         monitor.scan()
-        assert poll(lambda: "is tried again" in hindrances().get("a", ""))
-        assert "hots" in hindrances()["b"]
+        assert poll(lambda: "is tried again" in unready_reasons().get("a", ""))
+        assert "hots" in unready_reasons()["b"]
         (tmp_path / "a.yml").write_text("{epoch: 2}")
         (tmp_path / "b.yml").write_text("{}")
         monitor.scan()
-        assert poll(lambda: hindrances() == {}), hindrances()
+        assert poll(lambda: unready_reasons() == {}), unready_reasons()
         (tmp_path / "server.yml").write_text("{scan_s: 7}")
         monitor.scan()
         assert "counts from the next start" in monitor.problems["(server)"]
-        assert hindrances() == {}, "a change that waits for the next start hinders nobody"
+        assert unready_reasons() == {}, "a change that waits for the next start hinders nobody"
         (tmp_path / "server.yml").write_text("{sacn_s: 7}")
         monitor.scan()
-        assert hindrances().keys() == {"(server)"}
+        assert unready_reasons().keys() == {"(server)"}
     finally:
         monitor.stop()
 
@@ -100,7 +100,7 @@ def test_settings_that_are_wrong_and_starts_that_fail(tmp_path: Path) -> None:
 class Scene:
     def __init__(self) -> None:
         self.now, self.silent_s = 1000.0, 0.0
-        self.states = StateBook("shop", clock=lambda: self.now, now=lambda: self.now)
+        self.states = StateTracker("shop", clock=lambda: self.now, now=lambda: self.now)
         self.settings = InstanceSettings()
 
     @property
@@ -111,43 +111,43 @@ class Scene:
         self.states.enter(state, reason)
 
     @property
-    def hindrance(self) -> str:
-        return hindrance(self, self.now)  # type: ignore[arg-type]
+    def unready_reason(self) -> str:
+        return unready_reason(self, self.now)  # type: ignore[arg-type]
 
 
 def test_an_instance_that_does_not_get_on() -> None:
     scene = Scene()
-    assert scene.hindrance == "it has stopped"
+    assert scene.unready_reason == "it has stopped"
     scene.enter(InstanceState.STARTING)
-    assert scene.hindrance == "starting"
+    assert scene.unready_reason == "starting"
     scene.enter(InstanceState.FOLLOWING)
-    assert scene.hindrance == ""
+    assert scene.unready_reason == ""
     scene.enter(InstanceState.RECONNECTING, "db1 is gone")
-    assert scene.hindrance == "reconnecting: db1 is gone"
+    assert scene.unready_reason == "reconnecting: db1 is gone"
     scene.enter(InstanceState.FAILED, "no log")
-    assert scene.hindrance == "failed: no log"
+    assert scene.unready_reason == "failed: no log"
     scene.enter(InstanceState.PAUSED, "by hand")
-    assert scene.hindrance == ""
+    assert scene.unready_reason == ""
 
 
 def test_one_that_waits_for_a_client_is_stuck_after_a_while() -> None:
     scene = Scene()
     scene.enter(InstanceState.BLOCKED, "the store is full until 1001 acks")
     scene.now += STUCK_S - 1
-    assert scene.hindrance == ""
+    assert scene.unready_reason == ""
     scene.now += 2
-    assert scene.hindrance == "stuck for 61 s: the store is full until 1001 acks"
+    assert scene.unready_reason == "stuck for 61 s: the store is full until 1001 acks"
     scene.enter(InstanceState.FOLLOWING)
-    assert scene.hindrance == ""
+    assert scene.unready_reason == ""
 
 
 def test_one_that_hears_nothing_is_stuck() -> None:
     scene = Scene()
     scene.enter(InstanceState.FOLLOWING)
     scene.now, scene.silent_s = scene.now + 1000, 20
-    assert scene.hindrance == ""
+    assert scene.unready_reason == ""
     scene.silent_s = 500
-    assert scene.hindrance == "stuck: capture has done nothing for 500 s"
+    assert scene.unready_reason == "stuck: capture has done nothing for 500 s"
     scene.enter(InstanceState.BLOCKED)
     scene.enter(InstanceState.FOLLOWING)
-    assert scene.hindrance == "", "what it waited for a client counts for nothing"
+    assert scene.unready_reason == "", "what it waited for a client counts for nothing"

@@ -8,18 +8,17 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.canal import protobuf
-from penstock.canal.packet import Fields
+from penstock.backoff import Backoff
+from penstock.canal.structures import InstanceAdminRequest
 from penstock.config import ConfFolder, FlightSettings, GroupSettings, InstanceSettings, ServerSettings
-from penstock.coordinate.state import State
+from penstock.coordinate.election_state import ElectionState
 from penstock.errors import ConfigurationError, NotRunningError, PenstockError, StartingError
 from penstock.instance import Instance
 from penstock.server.canal.clients import CanalClients
-from penstock.server.canal_admin.calls import Calls
+from penstock.server.canal_admin.calls import ConsoleCalls
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.destination_keeper import Pace
 from penstock.server.destinations import Destinations
-from penstock.server.expected import Expected
+from penstock.server.expected import ExpectedDestinations
 from penstock.server.flight import FlightPort
 from penstock.server.log_ring import LogRing
 from penstock.server.readiness import judge
@@ -35,7 +34,7 @@ class Scene:
     """Destinations, and what is configured."""
 
     def __init__(self) -> None:
-        self.expected = Expected({"shop": ""})
+        self.expected = ExpectedDestinations({"shop": ""})
         self.destinations = Destinations(expected=lambda: self.expected)
 
 
@@ -48,7 +47,7 @@ def scene() -> Iterator[Scene]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> InstanceSettings:
-    return settings_of(shop_folder(tmp_path / "logs"), destination="shop", start="first")
+    return settings_of(shop_folder(tmp_path / "logs"), destination="shop", start="earliest")
 
 
 # -- what is told
@@ -63,7 +62,9 @@ def test_what_is_starting_is_transient_and_what_is_not_configured_is_no_destinat
 
 
 def test_why_a_start_failed_is_told(scene: Scene) -> None:
-    scene.expected = Expected({"shop": "start failed 2 times: db1 is gone"}, {"crm": "source.hots is unknown"})
+    scene.expected = ExpectedDestinations(
+        {"shop": "start failed 2 times: db1 is gone"}, {"crm": "source.hots is unknown"}
+    )
     with pytest.raises(StartingError, match="is starting, try again: start failed 2 times: db1 is gone"):
         scene.destinations.instance("shop")
     with pytest.raises(ConfigurationError, match=r"destination 'crm' does not run, .* source\.hots is unknown"):
@@ -71,10 +72,10 @@ def test_why_a_start_failed_is_told(scene: Scene) -> None:
 
 
 def test_any_destination_may_be_in_a_configuration_that_was_not_read(scene: Scene) -> None:
-    scene.expected = Expected(unread="")
+    scene.expected = ExpectedDestinations(unread="")
     with pytest.raises(StartingError, match="this server is starting, try again: its configuration has not been read"):
         scene.destinations.instance("other")
-    scene.expected = Expected(unread="the manager does not answer")
+    scene.expected = ExpectedDestinations(unread="the manager does not answer")
     with pytest.raises(StartingError, match="try again: the manager does not answer"):
         scene.destinations.instance("other")
 
@@ -82,10 +83,10 @@ def test_any_destination_may_be_in_a_configuration_that_was_not_read(scene: Scen
 def test_what_starts_while_it_is_asked_for_is_found(settings: InstanceSettings) -> None:
     """It was not there at the first look, and is not starting any more at the second."""
 
-    def expected() -> Expected:
+    def expected() -> ExpectedDestinations:
         if not destinations.all:
             destinations.start(settings)
-        return Expected()
+        return ExpectedDestinations()
 
     destinations = Destinations(expected=expected)
     try:
@@ -105,18 +106,18 @@ def test_a_server_that_stops_does_not_say_that_it_starts(scene: Scene) -> None:
 def test_a_group_is_none_of_the_destinations_that_start() -> None:
     group = GroupSettings.model_validate({"destination": "all", "members": {"a": {}, "b": {}}})
     with pytest.raises(ConfigurationError, match="is a group"):
-        Destinations([group], expected=lambda: Expected(unread="")).instance("all")
+        Destinations([group], expected=lambda: ExpectedDestinations(unread="")).instance("all")
 
 
 def test_an_elected_destination_starts_where_it_was_elected() -> None:
     with pytest.raises(StartingError, match="is starting, try again"):
-        elected(State.RUNNING, "10.0.0.1:11111", held=True).running()
-    standby = elected(State.STANDBY, "10.0.0.2:11111")
+        elected(ElectionState.RUNNING, "10.0.0.1:11111", held=True).running()
+    standby = elected(ElectionState.STANDBY, "10.0.0.2:11111")
     with pytest.raises(NotRunningError, match=r"does not run on this server; 10\.0\.0\.2:11111 has it") as told:
         standby.running()
     assert not isinstance(told.value, StartingError)
     assert standby.is_served
-    assert not elected(State.STANDBY, None).is_served
+    assert not elected(ElectionState.STANDBY, None).is_served
 
 
 # -- what the monitor knows
@@ -124,9 +125,9 @@ def test_an_elected_destination_starts_where_it_was_elected() -> None:
 
 def test_the_monitor_says_what_is_configured_and_does_not_run(tmp_path: Path) -> None:
     runs = RecordedDestinations()
-    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, pace=Pace(1000, 1000))
+    monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, backoff=Backoff(1000, 1000))
     try:
-        assert monitor.expected == Expected(unread="")
+        assert monitor.expected == ExpectedDestinations(unread="")
         monitor.scan()
         assert monitor.expected.is_empty
         for name, text in {"a": "{}", "b": "{hots: db1}", "c": "{}"}.items():
@@ -148,7 +149,7 @@ def test_the_monitor_says_what_is_configured_and_does_not_run(tmp_path: Path) ->
 
 
 def test_a_server_is_not_ready_while_destinations_start() -> None:
-    assert judge({}, None, starting=["shop"]).hindrances == {"shop": "it is being started"}
+    assert judge({}, None, starting=["shop"]).unready_reasons == {"shop": "it is being started"}
 
 
 # -- the ports
@@ -182,7 +183,7 @@ def test_canals_clients_are_not_held_for_nothing(scene: Scene, how: str) -> None
         case "stopped":
             scene.destinations.close()
         case "dropped":
-            scene.expected = Expected()
+            scene.expected = ExpectedDestinations()
     waiting.join(30)
     assert not waiting.is_alive()
 
@@ -204,10 +205,10 @@ def test_a_flight_client_waits_for_a_start(scene: Scene, settings: InstanceSetti
 
 
 def test_canals_console_is_told_that_a_destination_does_not_run_yet(scene: Scene) -> None:
-    calls = Calls(scene.destinations, LogRing(), ServerSettings(flight=FlightSettings(port=0)))
+    calls = ConsoleCalls(scene.destinations, LogRing(), ServerSettings(flight=FlightSettings(port=0)))
 
     def asked_for(action: str, destination: str = "shop") -> str:
-        return calls.instance(Fields(protobuf.text(1, destination) + protobuf.text(2, action)))
+        return calls.instance(InstanceAdminRequest(destination, action))
 
     assert asked_for("check") == "0"
     for action in ("start", "stop", "restart", "release"):
@@ -223,7 +224,9 @@ def test_status_and_metrics_have_what_starts(tmp_path: Path) -> None:
     conf.mkdir()
     (conf / "server.yml").write_text("{flight: {port: 0}, canal: {port: null}, admin: {port: 0}}", encoding="utf-8")
     for name, folder in {"shop": logs, "crm": tmp_path / "none"}.items():
-        (conf / f"{name}.yml").write_text(f"source: {{path: '{folder}', poll_s: 0.05}}\nstart: first", encoding="utf-8")
+        (conf / f"{name}.yml").write_text(
+            f"source: {{path: '{folder}', poll_s: 0.05}}\nstart: earliest", encoding="utf-8"
+        )
     folder = ConfFolder(conf, 0)
     with served(folder.read().server, folder, 0) as server:
 
@@ -233,7 +236,7 @@ def test_status_and_metrics_have_what_starts(tmp_path: Path) -> None:
         assert poll(lambda: server.is_serving and "start failed" in about()["crm"]["reason"])
         assert about()["crm"]["state"] == "starting"
         assert about()["crm"]["role"] == "starts"
-        assert "start failed" in about()["crm"]["hindrance"]
+        assert "start failed" in about()["crm"]["unready_reason"]
         assert about()["shop"]["role"] == "runs"
         _, text = asked(server, "/metrics")
         assert 'penstock_instance_state{destination="crm",state="starting"} 1' in text

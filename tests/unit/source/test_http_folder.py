@@ -12,7 +12,7 @@ import pytest
 from penstock.config import DirectorySettings
 from penstock.errors import ConfigurationError, SourceConnectionError
 from penstock.source.directory import DirectoryStream
-from penstock.source.folder_origin import FolderOrigin
+from penstock.source.folder_source import FolderSource
 from tests.unit.source.test_directory import FIRST, NAMES, file_of, in_folder, places, read, rotated
 
 
@@ -78,9 +78,9 @@ def test_files_that_grow_are_followed(served: str, tmp_path: Path) -> None:
 def test_a_server_that_knows_no_parts_is_named(served: str, tmp_path: Path) -> None:
     in_folder(tmp_path, [file_of(9, 3)])
     with pytest.raises((ConfigurationError, SourceConnectionError), match="must know Range"):
-        FolderOrigin(settings_of(served)).end()
+        FolderSource(settings_of(served)).end()
 
 
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(SourceConnectionError, match=r"^http://127\.0\.0\.1:9 cannot be read"):
-        FolderOrigin(settings_of("http://127.0.0.1:9")).end()
+        FolderSource(settings_of("http://127.0.0.1:9")).end()

@@ -33,8 +33,73 @@ def test_columns_of_several_tables_are_told_apart() -> None:
         {"server": "h:1", "table": "a.b", "typo": "1"},
         {"server": "h:1", "table": "a.b", "startingPosition": "binlog:4"},
         {"server": "h:1", "table": "a.b", "maxBytesPerTrigger": "many"},
+        {"server": "h:1", "table": "a.b", "maxRowsPerTrigger": "0"},
+        {"server": "h:1", "table": "a.b", "includeDdl": "true"},
+        {"server": "h:1", "filter": "a.*", "includeDdl": "maybe"},
+        {"server": "h:1", "filter": "a.*", "columns": "id"},
+        {"server": "h:1", "filter": "a.*", "table": "a.b"},
     ],
 )
 def test_what_makes_no_sense_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError):
         ReadOptions.of(options)
+
+
+@pytest.mark.parametrize(
+    ("start", "moves"),
+    [
+        ("earliest", False),
+        ("latest", True),
+        ("binlog.000007:4", False),
+        ("gtid:0-1-8", False),
+        ("time:-10m", True),
+        ("2026-11-15 10:00", False),
+        ('{"epoch": 1, "file": "binlog.000007", "offset": 4}', False),
+    ],
+)
+def test_a_start_is_written_as_everywhere(start: str, moves: bool) -> None:
+    options = ReadOptions.of({"server": "h:1", "table": "a.b", "startingPosition": start})
+    assert options.starting_position == start
+    assert options.starts_elsewhere_each_time is moves
+
+
+def test_the_former_word_for_a_start_is_refused_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean earliest"):
+        ReadOptions.of({"server": "h:1", "table": "a.b", "startingPosition": "first"})
+
+
+@pytest.mark.parametrize("text", [" latest ", "LATEST", "Earliest"])
+def test_a_starting_word_is_the_same_in_capitals_and_between_blanks(text: str) -> None:
+    options = ReadOptions.of({"server": "h:1", "table": "a.b", "startingPosition": text})
+    assert options.starting_position == text.strip().lower()
+
+
+@pytest.mark.parametrize("text", ["yesterday", "{}", '{"file": 7', "binlog:x"])
+def test_a_start_that_is_none_is_said_with_the_name_of_its_option(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="endingPosition: "):
+        ReadOptions.of({"server": "h:1", "table": "a.b", "endingPosition": text})
+
+
+def test_a_misspelled_option_is_said_with_the_one_that_was_meant() -> None:
+    with pytest.raises(ConfigurationError, match=r"unknown option startingoffset: did you mean startingPosition\?"):
+        ReadOptions.of({"server": "h:1", "table": "a.b", "startingOffset": "earliest"})
+
+
+def test_rows_are_counted_as_the_query_sees_them() -> None:
+    given = {"server": "h:1", "maxRowsPerTrigger": "10"}
+    typed, generic = ReadOptions.of({**given, "table": "a.b"}), ReadOptions.of({**given, "filter": "a\\..*"})
+    assert typed.limit == {"max_rows": 10, "rows_per_update": 2, "tables": ["a.b"]}
+    assert generic.limit == {"max_rows": 10, "rows_per_update": 1, "filter": "a\\..*"}
+
+
+def test_a_token_is_in_no_text_of_the_options() -> None:
+    assert "s3cret" not in repr(ReadOptions.of({"server": "h:1", "table": "a.b", "token": "s3cret"}))
+
+
+def test_servers_are_named_or_found_by_zookeeper() -> None:
+    assert ReadOptions.of({"server": "a:1,b:1", "table": "a.b"}).server.urls == ("grpc://a:1", "grpc://b:1")
+    assert ReadOptions.of({"zookeeper": "zk1:2181/prod", "table": "a.b"}).server.zookeeper == "zk1:2181/prod"
+    with pytest.raises(ConfigurationError, match="or the option `zookeeper`"):
+        ReadOptions.of({"zookeeper": "zk1:2181", "server": "a:1", "table": "a.b"})
+    with pytest.raises(ConfigurationError, match="not a ZooKeeper address"):
+        ReadOptions.of({"zookeeper": "zk1:port", "table": "a.b"})

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from penstock.binlog.events.block import Block
 from penstock.instance.clients import Clients
-from penstock.meta import FileKeeper, KeptMeta
+from penstock.meta import FileMetaBackend, PersistentMetaManager
 from penstock.meta.record import ClientRecord
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileShelf, MixedShelf
-from penstock.store.shelf import Shelf
+from penstock.store import BatchSize, EventStore, FileStorage, TieredStorage
+from penstock.store.block_storage import BlockStorage
 from tests.twins.blocks import block_of
 from tests.twins.faults import kill_in, say
 from tests.unit.store.test_store import BEGIN, END, ROWS
@@ -36,12 +36,12 @@ STEPS = {
 }
 
 
-def shelf_in(folder: Path, kind: str) -> Shelf:
-    files = FileShelf(folder / "store", segment_bytes=SEGMENT_BYTES, sync="batch")
-    return MixedShelf(9000, files) if kind == "mixed" else files
+def shelf_in(folder: Path, kind: str) -> BlockStorage:
+    files = FileStorage(folder / "store", segment_bytes=SEGMENT_BYTES, sync="batch")
+    return TieredStorage(9000, files) if kind == "mixed" else files
 
 
-class SayingKeeper(FileKeeper):
+class SayingKeeper(FileMetaBackend):
     """Says what is kept."""
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
@@ -67,7 +67,7 @@ def captured(at: Position) -> list[Block]:
 
 def main(folder: Path, kind: str, seed: int, fault: str) -> None:
     chance = random.Random(seed)
-    with KeptMeta("d", SayingKeeper("d", folder), period_s=PERIOD_S if kind == "later" else None) as meta:
+    with PersistentMetaManager("d", SayingKeeper("d", folder), period_s=PERIOD_S if kind == "later" else None) as meta:
         store = EventStore(shelf_in(folder, kind), START)
         lowest = meta.lowest_cursor()
         if lowest is not None and store.latest < lowest.position:

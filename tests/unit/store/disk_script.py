@@ -17,15 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-import penstock.meta.kept
-import penstock.store.mixed
+import penstock.meta.persistent_manager
 import penstock.store.store
+import penstock.store.tiered_storage
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.errors import PenstockError, StoreFullError
-from penstock.meta import Cursor, FileKeeper, KeptMeta
+from penstock.meta import Cursor, FileMetaBackend, PersistentMetaManager
 from penstock.model import Position
-from penstock.store import BatchSize, ClientState, EventStore, FileShelf, MixedShelf, Start
+from penstock.store import BatchSize, ClientState, EventStore, FileStorage, Start, TieredStorage
 from penstock.store.frame import Part
 from penstock.store.segment import Segment
 from tests.twins.blocks import block_of
@@ -134,12 +134,12 @@ def waiting_put(store: EventStore, block: Block) -> Iterator[None]:
 
 
 def opened(folder: Path, *, segment_bytes: int = 30_000) -> EventStore:
-    return EventStore(FileShelf(folder, segment_bytes=segment_bytes, sync="batch"), START)
+    return EventStore(FileStorage(folder, segment_bytes=segment_bytes, sync="batch"), START)
 
 
 def opened_mixed(folder: Path, *, segment_bytes: int = 30_000) -> EventStore:
-    files = FileShelf(folder, segment_bytes=segment_bytes, sync="batch")
-    return EventStore(MixedShelf(_IN_MEMORY, files), START)
+    files = FileStorage(folder, segment_bytes=segment_bytes, sync="batch")
+    return EventStore(TieredStorage(_IN_MEMORY, files), START)
 
 
 def read(store: EventStore, name: str) -> list[Position]:
@@ -598,8 +598,8 @@ def mixed_cut_while_full(folder: Path) -> None:
 # -- meta.dat
 
 
-def meta_in(folder: Path, period_s: float | None = 3600) -> KeptMeta:
-    meta = KeptMeta("d", FileKeeper("d", folder), period_s=period_s)
+def meta_in(folder: Path, period_s: float | None = 3600) -> PersistentMetaManager:
+    meta = PersistentMetaManager("d", FileMetaBackend("d", folder), period_s=period_s)
     meta.start()
     return meta
 
@@ -622,7 +622,7 @@ def with_many_clients(folder: Path) -> Path:
 
 def check_kept(folder: Path, offset: int) -> None:
     """As somebody else finds it."""
-    keeper = FileKeeper("d", folder)
+    keeper = FileMetaBackend("d", folder)
     found = {record.client_id: record for record in keeper.look()}
     assert len(found) == 50
     assert found[7].cursor == cursor_at(offset)
@@ -721,7 +721,7 @@ def wait_for(ready: Callable[[], bool]) -> None:
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, WithoutPandas())
-    for module in (penstock.meta.kept, penstock.store.mixed, penstock.store.store):
+    for module in (penstock.meta.persistent_manager, penstock.store.tiered_storage, penstock.store.store):
         vars(module)["_LOOK_AGAIN_S"] = _LOOK_AGAIN_S
     case, where, *kinds = globals()[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:]
     for number, kind in enumerate(kinds or [()]):

@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock.binlog.events.reader import BlockReader
 from penstock.model import Position
-from penstock.store import EventStore, MemoryShelf
+from penstock.store import EventStore, MemoryStorage
 
 _START = Position("binlog.000001", 4)
 _WARM = 100  # pieces that are put before
@@ -27,7 +27,7 @@ def resident() -> int:
 
 
 def main(log: Path, cuts: list[int]) -> None:
-    reader, store, before = BlockReader(_START), EventStore(MemoryShelf(1 << 40), _START), (0, 0)
+    reader, store, before = BlockReader(_START), EventStore(MemoryStorage(1 << 40), _START), (0, 0)
     with log.open("rb", buffering=0) as file:
         for number, (start, stop) in enumerate(pairwise([0, *cuts])):
             if number == _WARM:

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.binlog.events.layout import Entry
 from penstock.model import Position
 from penstock.store import BatchSize
-from penstock.store.held import memory_bytes
+from penstock.store.block_info import memory_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ModelBlock:
     last: int  # sequence
     items: list[Item]
     memory: "weakref.ref[Any]"
@@ -40,7 +40,7 @@ class Model:
     slots: int
     limit_bytes: int
     log: list[Item] = field(default_factory=list[Item])  # all that was put
-    held: list[Held] = field(default_factory=list[Held])
+    blocks: list[ModelBlock] = field(default_factory=list[ModelBlock])
     left: int = -1  # all up to here is gone
     clients: dict[str, list[int]] = field(default_factory=dict[str, list[int]])  # get, ack
     by_transactions: bool = False  # blocks go when whole transactions are acked
@@ -67,16 +67,16 @@ class Model:
         acked = self.acked
         if acked is not None and self.by_transactions:
             acked = min(map(self.safe, self.clients))
-        gone = [block.last for block in self.held if acked is not None and block.last <= acked]
+        gone = [block.last for block in self.blocks if acked is not None and block.last <= acked]
         if gone:
-            self.held = self.held[len(gone) :]
+            self.blocks = self.blocks[len(gone) :]
             self.left = gone[-1]
 
     def safe(self, name: str) -> int:
         """The last boundary that a client has acked."""
         return self.last_boundary(self.starts[name], self.clients[name][1])
 
-    def pass_by(self) -> None:
+    def skip_acked(self) -> None:
         """Clients that are ahead do not get what they have acked."""
         for name, position in list(self.ahead.items()):
             passed = [i for i, item in enumerate(self.log) if item.is_boundary and item.end <= position]
@@ -97,22 +97,22 @@ class Model:
 
     def discard_incomplete(self) -> None:
         end = self.boundary
-        held, first = list[Held](), self.left + 1
-        for block in self.held:
+        kept_blocks, first = list[ModelBlock](), self.left + 1
+        for block in self.blocks:
             kept = self.log[first : min(block.last, end) + 1]
             if kept:
-                held.append(replace(block, last=min(block.last, end), items=kept))
+                kept_blocks.append(replace(block, last=min(block.last, end), items=kept))
             first = block.last + 1
-        self.held, self.log, self.left = held, self.log[: end + 1], min(self.left, end)
+        self.blocks, self.log, self.left = kept_blocks, self.log[: end + 1], min(self.left, end)
         for places in self.clients.values():
             places[:] = [min(place, end) for place in places]
 
-    def has_room(self, blocks: Sequence[Held]) -> bool:
+    def has_room(self, blocks: Sequence[ModelBlock]) -> bool:
         count = sum(len(block.items) for block in blocks)
         waiting = self.put - (self.origin if self.acked is None else self.acked) + count
-        size = sum(block.size for block in [*self.held, *blocks])
+        size = sum(block.size for block in [*self.blocks, *blocks])
         is_stuck = any(self.boundary <= self.clients[name][1] for name in self.whole)
-        return not self.held or is_stuck or (waiting <= self.slots and size <= self.limit_bytes)
+        return not self.blocks or is_stuck or (waiting <= self.slots and size <= self.limit_bytes)
 
     def is_ready(self, name: str, size: BatchSize) -> bool:
         new = self.log[self.clients[name][0] + 1 :]

@@ -23,10 +23,10 @@ from penstock.binlog.events.cells import CELL_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import StoreError
 from penstock.model import Position
-from penstock.store import Batch, BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf
+from penstock.store import Batch, BatchSize, EventStore, FileStorage, MemoryStorage, TieredStorage
 from penstock.store.batch import MEMORY_UNIT
-from penstock.store.held import memory_bytes
-from penstock.store.shelf import Shelf
+from penstock.store.block_info import memory_bytes
+from penstock.store.block_storage import BlockStorage
 from tests.unit.store.test_store import START, blocks_of, got
 from tests.unit.store.test_store_machine import are_bytes_right
 
@@ -53,16 +53,16 @@ def make(kind: str, tmp_path: Path) -> Iterator[Make]:
     """A store with the client `one`; files are small, and of the mixed store's entries few are in memory."""
     stores = list[EventStore]()
 
-    def files() -> FileShelf:
-        return FileShelf(tmp_path, segment_bytes=3 * MEMORY_UNIT, sync="none")
+    def files() -> FileStorage:
+        return FileStorage(tmp_path, segment_bytes=3 * MEMORY_UNIT, sync="none")
 
     def made(limit_bytes: int = RING * _IN_MEMORY, slots: int = RING) -> EventStore:
-        shelves: dict[str, Callable[[], Shelf]] = {
-            "memory": lambda: MemoryShelf(limit_bytes, slots=slots),
+        storages: dict[str, Callable[[], BlockStorage]] = {
+            "memory": lambda: MemoryStorage(limit_bytes, slots=slots),
             "file": files,
-            "mixed": lambda: MixedShelf(limit_bytes // 4, files()),
+            "mixed": lambda: TieredStorage(limit_bytes // 4, files()),
         }
-        store = EventStore(shelves[kind](), START)
+        store = EventStore(storages[kind](), START)
         store.add_client("one")
         stores.append(store)
         return store

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock.binlog.events.block import Block
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
-from penstock.store import BatchSize, ClientState, EventStore, MemoryShelf, Start
+from penstock.store import BatchSize, ClientState, EventStore, MemoryStorage, Start
 from tests.twins.strategy import examples
 from tests.unit.store.test_store import ALL, START, blocks_of, got, transaction
 
@@ -28,7 +28,7 @@ class Log:
     epoch: int = 0
     places: dict[Position, Position] = field(default_factory=dict[Position, Position])  # of logs before, in this one
 
-    def translated(self, position: Position) -> Position:
+    def translate(self, position: Position) -> Position:
         return position if position.epoch == self.epoch else self.places[position]
 
     def find(self, start: Start) -> Position:
@@ -58,7 +58,7 @@ class Log:
 def begun(count: int) -> tuple[EventStore, Log]:
     """A store that holds the last of `count` transactions."""
     log = Log(blocks_of(*[transaction(2)] * count))
-    store = EventStore(MemoryShelf(1 << 20), START, source_log=log)
+    store = EventStore(MemoryStorage(1 << 20), START, source_log=log)
     store.add_client("fast")
     for block in log.blocks:
         store.put(block)
@@ -93,7 +93,7 @@ def test_a_time_that_the_store_no_longer_has() -> None:
 
 def test_without_a_log_it_is_refused() -> None:
     store, _ = begun(3)
-    alone = EventStore(MemoryShelf(1 << 20), store.first)
+    alone = EventStore(MemoryStorage(1 << 20), store.first)
     with pytest.raises(PositionLostError, match=r"does not have .*:4 any more"):
         alone.add_client("late", Start.at(START))
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.meta import FileKeeper
-from penstock.store import BatchSize, EventStore, FileShelf, Start
+from penstock.meta import FileMetaBackend
+from penstock.store import BatchSize, EventStore, FileStorage, Start
 from tests.unit.store.crash_writer import CLIENTS, SEGMENT_BYTES, START, STEPS, transaction_at
 from tests.unit.store.test_store_machine import are_bytes_right
 
@@ -74,7 +74,7 @@ def killed(folder: Path, kind: str, seed: int) -> Run:
 
 def cursors_in(folder: Path) -> dict[int, int]:
     """Of a meta.dat that must be whole."""
-    found = {record.client_id: record.cursor for record in FileKeeper("d", folder).look()}
+    found = {record.client_id: record.cursor for record in FileMetaBackend("d", folder).look()}
     return {client: cursor.position.offset for client, cursor in found.items() if cursor is not None}
 
 
@@ -108,8 +108,8 @@ def test_nothing_is_lost(tmp_path: Path, kind: str) -> None:
 
 def check_store(folder: Path, kind: str, put: int, lowest: int) -> None:
     """All that clients need is there, once and in order, byte for byte."""
-    shelf = FileShelf(folder / "store", segment_bytes=SEGMENT_BYTES, sync="none")
-    store = EventStore(shelf, START)
+    storage = FileStorage(folder / "store", segment_bytes=SEGMENT_BYTES, sync="none")
+    store = EventStore(storage, START)
     if kind != "mixed":
         assert store.latest.offset >= put, "what was put is gone"
         assert store.first.offset <= lowest, "what a client has not acked is gone"
@@ -120,7 +120,7 @@ def check_store(folder: Path, kind: str, put: int, lowest: int) -> None:
             assert at is None or block.start.offset == at
             assert are_bytes_right(block)
             at = block.end.offset
-    shelf.close()
+    storage.close()
 
 
 def boundaries(count: int) -> set[int]:

@@ -15,13 +15,13 @@ from penstock.store import (
     ClientState,
     EventStore,
     EvictionPolicy,
-    FileShelf,
-    MemoryShelf,
+    FileStorage,
+    MemoryStorage,
     Retention,
 )
 from tests.twins.strategy import examples
 from tests.unit.store.test_catch_up import Log
-from tests.unit.store.test_giving_way import Clock, fill
+from tests.unit.store.test_idle_eviction import Clock, fill
 from tests.unit.store.test_store import ALL, START, blocks_of, got, transaction
 
 ABSENT_S = 5.0
@@ -43,7 +43,7 @@ def clock() -> Clock:
 def opened(blocks: list[Block], clock: Callable[[], float], *, evicts_slow: bool = False) -> EventStore:
     """With room for two blocks, and two clients."""
     policy = EvictionPolicy(ABSENT_S, evicts_slow)
-    store = EventStore(MemoryShelf(1 << 20, slots=8), START, source_log=Log(blocks), clock=clock, policy=policy)
+    store = EventStore(MemoryStorage(1 << 20, slots=8), START, source_log=Log(blocks), clock=clock, policy=policy)
     store.add_client("1")
     store.add_client("2")
     return store
@@ -136,8 +136,8 @@ def test_alone_a_slow_client_is_not_evicted(blocks: list[Block], clock: Clock) -
 def test_an_absent_client_beyond_the_limits_of_files_is_evicted_and_not_lost(
     blocks: list[Block], clock: Clock, tmp_path: Path
 ) -> None:
-    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none", retention=Retention(limit_bytes=1))
-    store = EventStore(shelf, START, source_log=Log(blocks), clock=clock)
+    storage = FileStorage(tmp_path, segment_bytes=1, sync="none", retention=Retention(limit_bytes=1))
+    store = EventStore(storage, START, source_log=Log(blocks), clock=clock)
     store.add_client("2")
     store.set_connected("2", is_connected=False)
     clock.now += 2 * ABSENT_S

@@ -16,9 +16,9 @@ from penstock.binlog.events.layout import CHECKSUM
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import StoreError
 from penstock.model import Position
-from penstock.store import BatchSize, ClientState, EventStore, FileShelf, Retention, Start
+from penstock.store import BatchSize, ClientState, EventStore, FileStorage, Retention, Start
+from penstock.store.block_info import BlockEntries, BlockInfo
 from penstock.store.frame import HEAD_BYTES, decode, encode, is_whole, read_head
-from penstock.store.held import Entries, Held
 from penstock.store.segment import Segment
 from tests.twins.feed import feed, read
 from tests.twins.log import LogWriter
@@ -26,9 +26,9 @@ from tests.twins.strategy import examples, logs
 from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
 
 
-def opened(folder: Path, **options: Any) -> tuple[EventStore, FileShelf]:
-    shelf = FileShelf(folder, **({"sync": "none"} | options))
-    return EventStore(shelf, START), shelf
+def opened(folder: Path, **options: Any) -> tuple[EventStore, FileStorage]:
+    storage = FileStorage(folder, **({"sync": "none"} | options))
+    return EventStore(storage, START), storage
 
 
 def files(folder: Path) -> list[Path]:
@@ -47,10 +47,10 @@ def same(one: Block, other: Block) -> bool:
 def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> None:
     for block in read(log):
         part = block.slice(min(first, len(block) - 1), max(min(first, len(block) - 1) + 1, len(block) - last))
-        entries = Entries.of(part)
+        entries = BlockEntries.of(part)
         if not len(entries):
             continue
-        held = Held.of(entries, 17, 23, Position("binlog.000000", 99), is_begin=bool(first % 2))
+        held = BlockInfo.of(entries, 17, 23, Position("binlog.000000", 99), is_begin=bool(first % 2))
         raw = b"".join(map(bytes, encode(held, entries)))
         array = np.frombuffer(raw, np.uint8)
         head = read_head(raw[:HEAD_BYTES])
@@ -61,14 +61,14 @@ def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> 
         if head.is_sealed:
             assert part.seal == seal_of(part.data, part.cells.bounds)
         assert same(decode(head, array), part)
-        assert head.held.__class__ is Held
+        assert head.info.__class__ is BlockInfo
         for name in ("first", "count", "base", "size", "after", "start", "end", "boundary", "is_begin"):
-            assert getattr(head.held, name) == getattr(held, name)
+            assert getattr(head.info, name) == getattr(held, name)
 
 
 def framed(block: Block) -> bytes:
-    entries = Entries.of(block)
-    return b"".join(map(bytes, encode(Held.of(entries, 0, 0), entries)))
+    entries = BlockEntries.of(block)
+    return b"".join(map(bytes, encode(BlockInfo.of(entries, 0, 0), entries)))
 
 
 def is_sound(raw: bytes) -> bool:
@@ -122,14 +122,14 @@ def test_events_that_nobody_verified_are_summed_anew() -> None:
 
 
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
-    store, shelf = opened(tmp_path, segment_bytes=400)
+    store, storage = opened(tmp_path, segment_bytes=400)
     pieces = blocks_of(*[transaction(3)] * 6)
     for piece in pieces[:4]:
         store.put(piece)
-    shelf.close()
+    storage.close()
     assert len(files(tmp_path)) > 1
-    store, shelf = opened(tmp_path, segment_bytes=400)
-    assert (store.first, store.latest, shelf.recovered) == (START, pieces[3].end, "")
+    store, storage = opened(tmp_path, segment_bytes=400)
+    assert (store.first, store.latest, storage.recovered) == (START, pieces[3].end, "")
     assert store.discard_incomplete() == pieces[3].end
     for piece in pieces[4:]:
         store.put(piece)
@@ -141,87 +141,87 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    _, shelf = opened(tmp_path)
+    _, storage = opened(tmp_path)
     with pytest.raises(StoreError, match="is in use by another process"):
-        FileShelf(tmp_path)
-    shelf.close()
-    FileShelf(tmp_path).close()
+        FileStorage(tmp_path)
+    storage.close()
+    FileStorage(tmp_path).close()
 
 
 def test_a_torn_tail_is_cut_off_wherever_it_tears(tmp_path: Path) -> None:
-    store, shelf = opened(tmp_path / "whole")
+    store, storage = opened(tmp_path / "whole")
     pieces = blocks_of(*[transaction(2)] * 3)
     ends = list[int]()
     for piece in pieces:
         store.put(piece)
-        ends.append(shelf.size_bytes)
-    shelf.close()
+        ends.append(storage.size_bytes)
+    storage.close()
     raw = files(tmp_path / "whole")[0].read_bytes()
     for size in range(0, len(raw), 7):
         folder = tmp_path / str(size)
         folder.mkdir()
         (folder / f"{0:020}.blocks").write_bytes(raw[:size])
-        store, shelf = opened(folder)
+        store, storage = opened(folder)
         whole = sum(end <= size for end in ends)
         assert store.latest == (pieces[whole - 1].end if whole else START)
-        assert shelf.size_bytes == ([0, *ends][whole])
-        assert bool(shelf.recovered) == (size not in {0, *ends})
+        assert storage.size_bytes == ([0, *ends][whole])
+        assert bool(storage.recovered) == (size not in {0, *ends})
         assert store.put(pieces[whole], timeout_s=0)
-        shelf.close()
-        store, shelf = opened(folder)
-        assert (store.latest, shelf.recovered) == (pieces[whole].end, "")
-        shelf.close()
+        storage.close()
+        store, storage = opened(folder)
+        assert (store.latest, storage.recovered) == (pieces[whole].end, "")
+        storage.close()
 
 
 @pytest.mark.parametrize("where", [0, 5, 30, 200, -1])
 def test_a_damaged_tail_is_cut_off_and_reported(tmp_path: Path, where: int) -> None:
-    store, shelf = opened(tmp_path)
+    store, storage = opened(tmp_path)
     pieces = blocks_of(*[transaction(2)] * 2)
     store.put(pieces[0])
-    first = shelf.size_bytes
+    first = storage.size_bytes
     store.put(pieces[1])
-    total = shelf.size_bytes
-    shelf.close()
+    total = storage.size_bytes
+    storage.close()
     (path,) = files(tmp_path)
     raw = bytearray(path.read_bytes())
     at = first + where if where >= 0 else total - 9
     raw[at] ^= 0x55
     path.write_bytes(raw)
-    store, shelf = opened(tmp_path)
+    store, storage = opened(tmp_path)
     assert store.latest == pieces[0].end
-    assert shelf.recovered.startswith(f"{total - first} bytes of 00000000000000000000.blocks were no whole block")
+    assert storage.recovered.startswith(f"{total - first} bytes of 00000000000000000000.blocks were no whole block")
 
 
 def test_damage_farther_back_is_found_when_it_is_read(tmp_path: Path) -> None:
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     for piece in blocks_of(*[transaction(2)] * 12):
         store.put(piece)
-    shelf.close()
+    storage.close()
     path = files(tmp_path)[1]
     raw = bytearray(path.read_bytes())
     raw[-20] ^= 1
     path.write_bytes(raw)
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     store.add_client("one")
     with pytest.raises(StoreError, match=rf"{path.name} is damaged at byte 0"):
         store.get("one", ALL)
 
 
 def test_a_file_that_is_missing_ends_what_is_kept(tmp_path: Path) -> None:
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     pieces = blocks_of(*[transaction()] * 4)
     for piece in pieces:
         store.put(piece)
-    shelf.close()
+    storage.close()
     files(tmp_path)[2].unlink()
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     assert store.latest == pieces[1].end
-    assert "00000000000000000009.blocks" in shelf.recovered
+    assert "00000000000000000009.blocks" in storage.recovered
     assert len(files(tmp_path)) == 2
 
 
 def test_files_go_when_all_have_acked(tmp_path: Path) -> None:
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     store.add_client("one")
     store.add_client("two")
     for piece in blocks_of(*[transaction()] * 4):
@@ -232,7 +232,7 @@ def test_files_go_when_all_have_acked(tmp_path: Path) -> None:
     assert len(files(tmp_path)) == 2
     store.forget_client("two")
     assert files(tmp_path) == []
-    assert shelf.size_bytes == 0
+    assert storage.size_bytes == 0
 
 
 def test_acked_files_are_kept_for_others(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_acked_files_are_kept_for_others(tmp_path: Path) -> None:
     pieces = blocks_of(*[transaction()] * 6)
     keep_bytes = 4 * len(framed(pieces[0]))
     kept = Retention(keep_bytes=keep_bytes, keep_s=60)
-    store, shelf = opened(tmp_path, segment_bytes=1, retention=kept, clock=lambda: now[0])
+    store, storage = opened(tmp_path, segment_bytes=1, retention=kept, clock=lambda: now[0])
     store.add_client("one")
     for piece in pieces:
         store.put(piece)
@@ -250,7 +250,7 @@ def test_acked_files_are_kept_for_others(tmp_path: Path) -> None:
     store.put(blocks_of(*[transaction()] * 7)[6])
     store.ack("one", got(store).end)
     assert 2 < len(files(tmp_path)) < 7
-    assert shelf.size_bytes >= keep_bytes
+    assert storage.size_bytes >= keep_bytes
     assert store.first == pieces[7 - len(files(tmp_path))].start
     store.add_client("new", Start.at(store.first))
     assert len(got(store, name="new").blocks) == len(files(tmp_path))
@@ -277,10 +277,10 @@ def test_beyond_the_limit_a_client_is_lost_by_name(tmp_path: Path, limit: Retent
 
 
 def test_a_full_disk_makes_puts_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, shelf = opened(tmp_path)
+    store, storage = opened(tmp_path)
     one, two = blocks_of(*[transaction()] * 2)
     store.put(one)
-    size = shelf.size_bytes
+    size = storage.size_bytes
     real = os.pwritev
     left = [40]
 
@@ -295,13 +295,13 @@ def test_a_full_disk_makes_puts_wait(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not store.put(two, timeout_s=0)
     assert not store.put(two, timeout_s=0.01)
     assert store.problem == f"{tmp_path} cannot be written to: No space left on device"
-    assert (shelf.size_bytes, store.latest) == (size, one.end)
+    assert (storage.size_bytes, store.latest) == (size, one.end)
     monkeypatch.setattr(os, "pwritev", real)
     assert store.put(two, timeout_s=0)
     assert store.problem == ""
-    shelf.close()
-    store, shelf = opened(tmp_path)
-    assert (store.latest, shelf.recovered) == (two.end, "")
+    storage.close()
+    store, storage = opened(tmp_path)
+    assert (store.latest, storage.recovered) == (two.end, "")
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("batch", 3), ("interval", 1), ("none", 0)])
@@ -316,16 +316,16 @@ def test_when_it_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, poli
 
 
 def test_an_incomplete_transaction_is_cut_off_the_file(tmp_path: Path) -> None:
-    store, shelf = opened(tmp_path)
+    store, storage = opened(tmp_path)
     one, two, three = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, END)])
     store.put([one, two])
-    shelf.close()
-    store, shelf = opened(tmp_path)
+    storage.close()
+    store, storage = opened(tmp_path)
     boundary = Position(START.file, 34)
     assert store.discard_incomplete() == boundary
-    shelf.close()
-    store, shelf = opened(tmp_path)
-    assert (store.latest, shelf.recovered) == (boundary, "")
+    storage.close()
+    store, storage = opened(tmp_path)
+    assert (store.latest, storage.recovered) == (boundary, "")
     store.add_client("one")
     assert got(store).end == boundary
     del three
@@ -333,12 +333,12 @@ def test_an_incomplete_transaction_is_cut_off_the_file(tmp_path: Path) -> None:
 
 def test_a_store_that_begins_inside_a_transaction(tmp_path: Path) -> None:
     """As one does that had to let go of the beginning: nobody reads from there."""
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     pieces = blocks_of([(10, BEGIN), (10, ROWS)], [(10, ROWS)], [(10, END)], transaction())
     store.put(pieces)
-    shelf.close()
+    storage.close()
     files(tmp_path)[0].unlink()
-    store, shelf = opened(tmp_path, segment_bytes=1)
+    store, storage = opened(tmp_path, segment_bytes=1)
     assert store.first == pieces[2].end
     store.add_client("one")
     assert got(store).start == pieces[2].end
@@ -365,7 +365,7 @@ def test_without_limits_and_clients_nothing_goes(tmp_path: Path) -> None:
 def test_what_a_refused_write_left_is_cut_before_the_next_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else everything after it would count as damaged."""
     pieces = blocks_of(*[transaction()] * 4)
-    store, shelf = opened(tmp_path, segment_bytes=len(framed(pieces[0])) + 1)
+    store, storage = opened(tmp_path, segment_bytes=len(framed(pieces[0])) + 1)
     store.put(pieces[0])
     real, written = os.pwritev, list[int]()
 
@@ -384,25 +384,25 @@ def test_what_a_refused_write_left_is_cut_before_the_next_file(tmp_path: Path, m
     monkeypatch.undo()
     for piece in pieces[1:]:
         store.put(piece)
-    shelf.close()
-    store, shelf = opened(tmp_path)
-    assert (store.latest, shelf.recovered) == (pieces[3].end, "")
-    shelf.close()
+    storage.close()
+    store, storage = opened(tmp_path)
+    assert (store.latest, storage.recovered) == (pieces[3].end, "")
+    storage.close()
 
 
 def test_it_can_be_closed_twice_and_opened_after_an_error(tmp_path: Path) -> None:
-    _, shelf = opened(tmp_path)
-    shelf.close()
+    _, storage = opened(tmp_path)
+    storage.close()
     other = os.open(os.devnull, os.O_RDONLY)
-    shelf.close()
+    storage.close()
     os.close(other)
     bad = tmp_path / f"{0:020}.blocks"
     bad.mkdir()
     for _ in range(2):
         with pytest.raises(StoreError, match="cannot be opened: Is a directory"):
-            FileShelf(tmp_path)
+            FileStorage(tmp_path)
     bad.rmdir()
-    FileShelf(tmp_path).close()
+    FileStorage(tmp_path).close()
 
 
 @pytest.mark.parametrize(("sync", "count"), [("batch", 4), ("none", 0)])
@@ -417,10 +417,10 @@ def test_files_are_synced_as_it_was_said(
         real(file)
 
     monkeypatch.setattr(os, "fdatasync", counted)
-    store, shelf = opened(tmp_path, sync=sync)
+    store, storage = opened(tmp_path, sync=sync)
     pieces = blocks_of(*[transaction()] * 3)
-    ends = [store.put(piece) and shelf.size_bytes for piece in pieces]
-    shelf.close()
+    ends = [store.put(piece) and storage.size_bytes for piece in pieces]
+    storage.close()
     assert synced == [*ends, ends[-1]][:count]
 
 
@@ -433,11 +433,11 @@ def test_a_file_is_synced_before_the_next_is_begun(tmp_path: Path, monkeypatch: 
         real(self)
 
     monkeypatch.setattr(Segment, "sync", noted)
-    store, shelf = opened(tmp_path, segment_bytes=1, sync="interval", interval_s=3600)
+    store, storage = opened(tmp_path, segment_bytes=1, sync="interval", interval_s=3600)
     for piece in blocks_of(*[transaction()] * 3):
         store.put(piece)
     assert synced == files(tmp_path)[:2]
-    shelf.close()
+    storage.close()
     assert synced[2:] == [tmp_path / f"{6:020}.blocks"]
 
 
@@ -453,8 +453,8 @@ def test_names_of_files_are_on_the_disk_too(
         real(file)
 
     monkeypatch.setattr(os, "fsync", noted)
-    store, shelf = opened(tmp_path, segment_bytes=1, sync=sync)
+    store, storage = opened(tmp_path, segment_bytes=1, sync=sync)
     for piece in blocks_of(*[transaction()] * 3):
         store.put(piece)
-    shelf.close()
+    storage.close()
     assert synced == [True] * count

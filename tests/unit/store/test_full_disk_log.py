@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-import penstock.meta.kept
-import penstock.store.mixed
+import penstock.meta.persistent_manager
+import penstock.store.tiered_storage
 from penstock.disk import WriteWarnings
 from penstock.errors import MetaError
-from penstock.meta import FileKeeper, KeptMeta
-from penstock.store import EventStore, FileShelf, MixedShelf
+from penstock.meta import FileMetaBackend, PersistentMetaManager
+from penstock.store import EventStore, FileStorage, TieredStorage
 from tests.unit.store.test_store import START, blocks_of, transaction
 
 _TRIES = 20
@@ -50,22 +50,26 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def test_a_mixed_store_that_has_room_in_memory_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
 ) -> None:
-    monkeypatch.setattr(penstock.store.mixed, "_LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(penstock.store.tiered_storage, "_LOOK_AGAIN_S", 0.001)
     disk = FullDisk(os.pwritev)
     monkeypatch.setattr(os, "pwritev", disk)
-    store = EventStore(MixedShelf(1 << 20, FileShelf(tmp_path, sync="none")), START)
+    store = EventStore(TieredStorage(1 << 20, FileStorage(tmp_path, destination="shop", sync="none")), START)
     store.add_client("slow")
     store.add_client("other")
     blocks = iter(blocks_of(*[transaction(3)] * 400))
     # Over the half of the memory, so that the oldest is to move, and every put still has room there.
-    while not disk.tries:
+    while store.size_bytes <= 1 << 19:
         assert store.put(next(blocks), 0)
+    assert poll(lambda: disk.tries > 0)
     for wanted in range(2, _TRIES):
         assert poll(lambda wanted=wanted: disk.tries >= wanted)
         assert store.put(next(blocks), 0)
     disk.is_full = False
     assert poll(lambda: len(lines()) > 1)
-    assert lines() == ["blocks stay in memory", "blocks move again"]
+    assert lines() == [
+        "blocks not moved to files destination=shop",
+        "blocks moved to files again destination=shop",
+    ]
     store.stop()
 
 
@@ -74,23 +78,23 @@ def test_a_file_that_cannot_be_synced(
 ) -> None:
     disk = FullDisk(os.fdatasync)
     monkeypatch.setattr(os, "fdatasync", disk)
-    shelf = FileShelf(tmp_path, sync="interval", interval_s=0.001)
-    shelf._synced_s = time.time() + 1000  # the thread is to sync, not the put
-    store = EventStore(shelf, START)
+    storage = FileStorage(tmp_path, destination="shop", sync="interval", interval_s=0.001)
+    storage._synced_s = time.time() + 1000  # the thread is to sync, not the put
+    store = EventStore(storage, START)
     store.add_client("one")
     store.put(blocks_of(transaction()))
     assert poll(lambda: disk.tries >= _TRIES)
     disk.is_full = False
     assert poll(lambda: len(lines()) > 1)
-    assert lines() == ["not synced", f"synced again folder={tmp_path}"]
+    assert lines() == ["store not synced destination=shop", "store synced again destination=shop"]
     store.stop()
 
 
 def test_cursors_that_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
 ) -> None:
-    monkeypatch.setattr(penstock.meta.kept, "_LOOK_AGAIN_S", 0.001)
-    meta = KeptMeta("shop", FileKeeper("shop", tmp_path), period_s=0.001)
+    monkeypatch.setattr(penstock.meta.persistent_manager, "_LOOK_AGAIN_S", 0.001)
+    meta = PersistentMetaManager("shop", FileMetaBackend("shop", tmp_path), period_s=0.001)
     meta.start()
     disk = FullDisk(os.fsync)
     monkeypatch.setattr(os, "fsync", disk)
@@ -99,7 +103,7 @@ def test_cursors_that_cannot_be_kept(
     assert poll(lambda: disk.tries >= _TRIES)
     disk.is_full = False
     assert poll(lambda: len(lines()) > 1)
-    assert lines() == ["cursors not kept destination=shop", "cursors kept again destination=shop"]
+    assert lines() == ["cursors not persisted destination=shop", "cursors persisted again destination=shop"]
     meta.stop()
 
 

@@ -10,21 +10,21 @@ import pytest
 
 from penstock.errors import PositionLostError
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
-from penstock.store.held import Entries, Held
+from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
+from penstock.store.block_info import BlockEntries, BlockInfo
 from penstock.store.segment import Segment
 from tests.unit.store.test_catch_up import Log, begun
 from tests.unit.store.test_store import ALL, BEGIN, END, ROWS, START, blocks_of, got, transaction
 
 
-class Interrupted(MemoryShelf):
+class Interrupted(MemoryStorage):
     """Something happens when a block is looked into for the first time."""
 
     def __init__(self) -> None:
         super().__init__(1 << 20)
         self.meanwhile: Callable[[], object] | None = None
 
-    def entries(self, held: Held) -> Entries:
+    def entries(self, held: BlockInfo) -> BlockEntries:
         found = super().entries(held)
         if self.meanwhile is not None:
             happen, self.meanwhile = self.meanwhile, None
@@ -33,14 +33,14 @@ class Interrupted(MemoryShelf):
 
 
 def test_a_transaction_goes_while_it_is_got() -> None:
-    shelf = Interrupted()
-    store = EventStore(shelf, START)
+    storage = Interrupted()
+    store = EventStore(storage, START)
     store.add_client("one")
     one, two = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
     store.put(one)
     store.ack("one", got(store).end)
     store.put(two)
-    shelf.meanwhile = store.discard_incomplete
+    storage.meanwhile = store.discard_incomplete
     assert store.get("one", ALL) is None
     assert store.sequences("one") == (2, 2, 2)
     again = blocks_of(transaction(), [(10, BEGIN), (10, ROWS), (10, END)])[1]
@@ -49,23 +49,23 @@ def test_a_transaction_goes_while_it_is_got() -> None:
 
 
 def test_blocks_go_while_a_client_comes_and_it_reads_them_from_the_log() -> None:
-    shelf, blocks = Interrupted(), blocks_of(*[transaction(2)] * 4)
-    store = EventStore(shelf, START, source_log=Log(blocks))
+    storage, blocks = Interrupted(), blocks_of(*[transaction(2)] * 4)
+    store = EventStore(storage, START, source_log=Log(blocks))
     store.add_client("one")
     store.put(blocks)
     end = got(store).end
-    shelf.meanwhile = lambda: store.ack("one", end)
+    storage.meanwhile = lambda: store.ack("one", end)
     assert store.add_client("late", Start.at_time(int(blocks[1].column("commit_us")[0]))) == blocks[1].start
     assert (got(store, name="late").start, store.size_bytes) == (blocks[1].start, 0)
 
 
 def test_blocks_go_while_a_client_comes_and_nobody_has_them() -> None:
-    shelf, blocks = Interrupted(), blocks_of(*[[*transaction(), *transaction()]] * 2)
-    store = EventStore(shelf, START)
+    storage, blocks = Interrupted(), blocks_of(*[[*transaction(), *transaction()]] * 2)
+    store = EventStore(storage, START)
     store.add_client("one")
     store.put(blocks)
     end = got(store).end
-    shelf.meanwhile = lambda: store.ack("one", end)
+    storage.meanwhile = lambda: store.ack("one", end)
     with pytest.raises(PositionLostError, match=f"the store begins at {end}"):
         store.add_client("late", Start.at(Position(START.file, START.offset + 30)))
 
@@ -95,10 +95,9 @@ def test_an_ack_comes_while_the_last_batch_from_the_log_is_cut(monkeypatch: pyte
     store, _ = begun(4)
     store.add_client("late", Start.at(START))
     one, two = (got(store, BatchSize(4), "late") for _ in range(2))
-    client: Any = store._roster.clients["late"]
-    origin = store._books.origin
-    client.move(get=origin, ack=origin)  # as when the store waits for it
-    client.is_far, client.safe = False, origin
+    client: Any = store._registry.clients["late"]
+    origin = store._index.origin
+    client.join(origin, origin)  # as when the store waits for it
     store.ack("late", one.end)
 
     class Noting(deque[Any]):
@@ -118,14 +117,14 @@ def test_others_come_under_the_numbers_of_a_block_that_is_looked_into() -> None:
     """In smaller blocks than before."""
 
     class Late(Interrupted):
-        def entries(self, held: Held) -> Entries:
+        def entries(self, held: BlockInfo) -> BlockEntries:
             if self.meanwhile is not None:
                 happen, self.meanwhile = self.meanwhile, None
                 happen()
             return super().entries(held)
 
-    shelf = Late()
-    store = EventStore(shelf, START)
+    storage = Late()
+    store = EventStore(storage, START)
     store.add_client("one")
     (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 3, (10, END)])
     store.put(whole.slice(0, 3))
@@ -136,23 +135,23 @@ def test_others_come_under_the_numbers_of_a_block_that_is_looked_into() -> None:
         store.discard_incomplete()
         store.put([whole.slice(3, 5), whole.slice(5, 8)])
 
-    shelf.meanwhile = again
+    storage.meanwhile = again
     batch = got(store)
     assert (batch.first_sequence, batch.end_sequence, sum(map(len, batch.blocks))) == (3, 7, 5)
 
 
 def test_a_slow_read_ends_when_others_are_there_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf: Any = FileShelf(tmp_path, sync="none")
-    store = EventStore(shelf, START)
+    storage: Any = FileStorage(tmp_path, sync="none")
+    store = EventStore(storage, START)
     store.add_client("one")
     (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 3, (10, END)])
     store.put(whole.slice(0, 3))
     store.ack("one", got(store).end)
     store.put(whole.slice(3, 5))
-    shelf._remembered.clear()  # as others' reads do
+    storage._remembered.clear()  # as others' reads do
     real = Segment.entries
 
-    def slow(self: Segment, at: int, length: int) -> Entries | None:
+    def slow(self: Segment, at: int, length: int) -> BlockEntries | None:
         found = real(self, at, length)
         monkeypatch.setattr(Segment, "entries", real)
         store.discard_incomplete()
@@ -168,83 +167,83 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.blocks"))
 
 
-class InterruptedFiles(FileShelf):
+class InterruptedFiles(FileStorage):
     """Something happens after a block was written and before it counts."""
 
     meanwhile: Callable[[], object] | None = None
 
-    def write(self, blocks: Sequence[tuple[Held, Entries]]) -> None:
+    def write(self, blocks: Sequence[tuple[BlockInfo, BlockEntries]]) -> None:
         super().write(blocks)
         happen, self.meanwhile = self.meanwhile, None
         if happen is not None:
             happen()
 
 
-def mixed(folder: Path) -> tuple[EventStore, InterruptedFiles, MixedShelf]:
+def mixed(folder: Path) -> tuple[EventStore, InterruptedFiles, TieredStorage]:
     """Nothing moves to files by itself."""
     files = InterruptedFiles(folder, sync="none")
-    shelf = MixedShelf(1 << 20, files)
-    store = EventStore(shelf, START)
+    storage = TieredStorage(1 << 20, files)
+    store = EventStore(storage, START)
     store.add_client("one")
-    return store, files, shelf
+    return store, files, storage
 
 
-def move_first(shelf: Any) -> None:
-    shelf._move(*next(iter(shelf._memory.values())))
+def move_first(storage: Any) -> None:
+    storage._move(*next(iter(storage._memory.values())))
 
 
 def test_a_block_that_all_ack_while_it_moves_leaves_nothing(tmp_path: Path) -> None:
-    store, files, shelf = mixed(tmp_path)
+    store, files, storage = mixed(tmp_path)
     blocks = blocks_of(*[transaction()] * 3)
     store.put(blocks)
     end = got(store).end
     files.meanwhile = lambda: store.ack("one", end)
-    move_first(shelf)
+    move_first(storage)
     assert (files_in(tmp_path), store.size_bytes, store.first) == ([], 0, blocks[-1].end)
     store.stop()
-    assert not len(FileShelf(tmp_path, sync="none").held)
+    assert not len(FileStorage(tmp_path, sync="none").blocks)
 
 
 def test_one_that_is_taken_away_while_it_moves_comes_again_from_the_source(tmp_path: Path) -> None:
-    store, files, shelf = mixed(tmp_path)
+    store, files, storage = mixed(tmp_path)
     whole, part = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
     store.put([whole, part])
-    move_first(shelf)
+    move_first(storage)
     files.meanwhile = store.discard_incomplete
-    move_first(shelf)
+    move_first(storage)
     again = blocks_of(transaction(), transaction())[1]
     store.put(again)
-    move_first(shelf)
+    move_first(storage)
     assert [(block.start, block.end) for block in got(store).blocks] == [
         (whole.start, whole.end),
         (again.start, again.end),
     ]
     store.stop()
-    assert [held.end for held in FileShelf(tmp_path, sync="none").held] == [whole.end, again.end]
+    assert [held.end for held in FileStorage(tmp_path, sync="none").blocks] == [whole.end, again.end]
 
 
 def test_what_is_in_memory_stays_while_files_before_it_do(tmp_path: Path) -> None:
     """A file that is being written to does not go; what moves next is always what comes after the files."""
-    store, files, shelf = mixed(tmp_path)
+    store, files, storage = mixed(tmp_path)
     blocks = blocks_of(*[transaction()] * 4)
     store.put(blocks[:3])
-    move_first(shelf)
+    move_first(storage)
     end, real = got(store).end, files.free
     files.free = lambda _: None  # as while a write goes on
     files.meanwhile = lambda: store.ack("one", end)
-    move_first(shelf)
-    assert [held.end for held in files.held] == [block.end for block in blocks[:2]]
+    move_first(storage)
+    assert [held.end for held in files.blocks] == [block.end for block in blocks[:2]]
     files.free = real
     store.put(blocks[3])
     assert (files_in(tmp_path), store.first) == ([], blocks[2].end)
-    move_first(shelf)
+    move_first(storage)
     store.stop()
-    again = EventStore(FileShelf(tmp_path, sync="none"), START)
+    again = EventStore(FileStorage(tmp_path, sync="none"), START)
     assert (again.first, again.latest) == (blocks[3].start, blocks[3].end)
 
 
 def test_one_that_acked_inside_a_transaction_that_goes_begins_before_it() -> None:
-    store = EventStore(MemoryShelf(1 << 20), START)
+    store = EventStore(MemoryStorage(1 << 20), START)
     store.add_client("one")
     whole, part = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)])
     for block in (whole, part):
@@ -287,7 +286,7 @@ def got_after(store: EventStore, name: str) -> Position:
 
 def test_one_that_joins_inside_a_transaction_gets_it_in_pieces_when_it_comes_again() -> None:
     """It has acked nothing of it; waiting for its end would be for ever, when it is larger than the ring."""
-    store = EventStore(MemoryShelf(1 << 20, slots=4), START)
+    store = EventStore(MemoryStorage(1 << 20, slots=4), START)
     store.add_client("one")
     whole, *pieces, end = blocks_of(transaction(), [(10, BEGIN), (10, ROWS)], *[[(10, ROWS)] * 2] * 9, [(10, END)])
     for block in (whole, *pieces[:4]):

@@ -12,26 +12,29 @@ from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.unit.store import memory_script
 
-_TABLE = TableSchema(TableName("shop", "orders"), (Column("id", WireType.LONG),), ("id",))
+_COLUMNS = (Column("id", WireType.LONG), Column("note", WireType.BLOB, size=4, charset="binary"))
+_TABLE = TableSchema(TableName("shop", "orders"), _COLUMNS, ("id",))
 
 
 @pytest.mark.parametrize(
-    ("rows_each", "per_piece", "pieces"),
+    ("rows_each", "note", "per_piece", "pieces"),
     [
-        pytest.param(0, 1, 15000, id="empty transactions, each a block"),
-        pytest.param(1, 1, 15000, id="small transactions, each a block"),
-        pytest.param(1, 20, 2000, id="blocks of some small transactions"),
-        pytest.param(200, 20, 800, id="large blocks"),
+        pytest.param(0, b"", 1, 15000, id="empty transactions, each a block"),
+        pytest.param(1, b"", 1, 15000, id="small transactions, each a block"),
+        pytest.param(1, b"", 20, 2000, id="blocks of some small transactions"),
+        pytest.param(4, b"x" * 250, 20, 800, id="large blocks"),
     ],
 )
-def test_the_count_agrees_with_the_process(tmp_path: Path, rows_each: int, per_piece: int, pieces: int) -> None:
+def test_the_count_agrees_with_the_process(
+    tmp_path: Path, rows_each: int, note: bytes, per_piece: int, pieces: int
+) -> None:
     log = LogWriter().open()
     cuts = [len(log.data)]
     for number in range(pieces * per_piece):
         log.begin()
         if rows_each:
             log.map(7, _TABLE)
-            log.rows(INSERT, 7, _TABLE, [[number]] * rows_each)
+            log.rows(INSERT, 7, _TABLE, [[number, note]] * rows_each)
         log.commit()
         if number % per_piece == per_piece - 1:
             cuts.append(len(log.data))

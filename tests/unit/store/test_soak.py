@@ -14,8 +14,8 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
-from penstock.store import Batch, BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
-from penstock.store.shelf import Shelf
+from penstock.store import Batch, BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
+from penstock.store.block_storage import BlockStorage
 from tests.twins.blocks import block_of
 from tests.unit.store.test_store import BEGIN, END, ROWS, START
 
@@ -46,7 +46,7 @@ class Source:
 
     epoch = 0
 
-    def translated(self, position: Position) -> Position:
+    def translate(self, position: Position) -> Position:
         return position
 
     def find(self, start: Start) -> Position:
@@ -148,14 +148,14 @@ def often() -> Iterator[None]:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("kind", ["memory", "file", "mixed"])
 def test_everybody_sees_the_whole_log(kind: str, seed: int, tmp_path: Path) -> None:
-    def files() -> FileShelf:
-        return FileShelf(tmp_path, segment_bytes=(1, 20000)[seed % 2], sync="interval", interval_s=0.01)
+    def files() -> FileStorage:
+        return FileStorage(tmp_path, segment_bytes=(1, 20000)[seed % 2], sync="interval", interval_s=0.01)
 
-    shelf: Shelf = MemoryShelf(60_000)
+    storage: BlockStorage = MemoryStorage(60_000)
     if kind != "memory":
-        shelf = files() if kind == "file" else MixedShelf(30_000, files())
+        storage = files() if kind == "file" else TieredStorage(30_000, files())
     source = Source(seed)
-    store = EventStore(shelf, START, source_log=source)
+    store = EventStore(storage, START, source_log=source)
     names = [f"client {number}" for number in range(4)]
     for name in names:
         store.add_client(name)

@@ -13,9 +13,9 @@ from penstock.binlog.events.cells import CELL_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
-from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryShelf, Start
-from penstock.store.held import Entries, Held, memory_bytes
-from penstock.store.roster import IDLE_S
+from penstock.store import Batch, BatchSize, ClientState, EventStore, MemoryStorage, Start
+from penstock.store.block_info import BlockEntries, BlockInfo, memory_bytes
+from penstock.store.client_registry import IDLE_S
 from tests.twins.blocks import block_of
 
 START = Position("binlog.000001", 4)
@@ -39,7 +39,7 @@ def transaction(rows: int = 1) -> list[tuple[int, int]]:
 
 
 def store_of(*contents: list[tuple[int, int]], limit_bytes: int = 1 << 20, slots: int | None = None) -> EventStore:
-    store = EventStore(MemoryShelf(limit_bytes, slots=slots), START)
+    store = EventStore(MemoryStorage(limit_bytes, slots=slots), START)
     store.add_client("one")
     for block in blocks_of(*contents):
         assert store.put(block, timeout_s=0)
@@ -54,7 +54,7 @@ def got(store: EventStore, size: BatchSize = ALL, name: str = "one", *, is_ddl_a
 
 def test_slots_are_a_power_of_two() -> None:
     with pytest.raises(StoreError, match="power of two of slots, not 3"):
-        MemoryShelf(1000, slots=3)
+        MemoryStorage(1000, slots=3)
 
 
 @pytest.mark.parametrize("count", [0, -1])
@@ -105,7 +105,7 @@ class TestPut:
 
     def test_it_grows_for_a_client_that_wants_whole_ones(self) -> None:
         pieces = blocks_of(transaction(), *[[(10, ROWS)]] * 9, [(10, END)], transaction())
-        store = EventStore(MemoryShelf(1, slots=1), START)
+        store = EventStore(MemoryStorage(1, slots=1), START)
         store.add_client("whole", wants_whole=True)
         assert store.put(pieces[0], timeout_s=0)
         assert not store.put(pieces[1], timeout_s=0)
@@ -177,7 +177,7 @@ class TestGet:
         name = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x01a\0\0\0"
         block = replace(block, tables={7: name, 8: name.replace(b"\x01a", b"\x01b")})
         block = block.with_columns(table_id=np.array([0, 7, 8, 0]))
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.add_client("a", table_filter=lambda table: table.table == "a")
         store.add_client("all")
         store.put(block)
@@ -298,7 +298,7 @@ class TestClients:
 
     def test_states(self) -> None:
         now = [0.0]
-        store = EventStore(MemoryShelf(1 << 20), START, clock=lambda: now[0])
+        store = EventStore(MemoryStorage(1 << 20), START, clock=lambda: now[0])
         store.add_client("one")
         store.add_client("two")
         now[0] = IDLE_S + 1
@@ -323,13 +323,13 @@ class TestPositions:
 
     def test_what_lies_before_the_start_does_not_count(self) -> None:
         one, two, three = blocks_of([*transaction(), *transaction()], transaction(), transaction())
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.put([one, two, three])
         assert store.end_after(Position(START.file, 34), 90) == three.end
 
     def test_the_next_boundary_may_be_blocks_away(self) -> None:
         pieces = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, ROWS)], [(10, END), (10, BEGIN)])
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.put(pieces)
         assert store.end_after(Position(START.file, 34), 1).offset == 34 + 40
 
@@ -379,7 +379,7 @@ def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> 
     """Real threads; some transactions are larger than the ring."""
     contents = [[(10, BEGIN), *[(20, ROWS)] * (number % 7), (10, END)] for number in range(300)]
     pieces = blocks_of(*(content[i : i + 2] for content in contents for i in range(0, len(content), 2)))
-    store = EventStore(MemoryShelf(memory_bytes(3 * 2 * (20 + CELL_BYTES), 6), slots=4), START)
+    store = EventStore(MemoryStorage(memory_bytes(3 * 2 * (20 + CELL_BYTES), 6), slots=4), START)
     names, seen = ("one", "two", "three"), dict[str, list[int]]()
     for name in names:
         store.add_client(name, wants_whole=whole)
@@ -413,7 +413,7 @@ class TestComingAgain:
 
     def test_it_does_not_get_again_what_it_has_acked(self) -> None:
         one, two, three = blocks_of(*[transaction()] * 3)
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         assert store.add_client("one", Start.cursor(two.end)) == START
         assert store.get("one", ALL) is None
         store.put(one)
@@ -425,14 +425,14 @@ class TestComingAgain:
 
     def test_it_may_come_back_inside_a_block(self) -> None:
         (block,) = blocks_of([*transaction(), *transaction()])
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.add_client("one", Start.cursor(Position(START.file, 34)))
         store.put(block)
         assert got(store).start == Position(START.file, 34)
 
     def test_a_cursor_inside_a_transaction_gets_all_of_it_again(self) -> None:
         one, two = blocks_of(*[transaction()] * 2)
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.add_client("one", Start.cursor(Position(START.file, two.start.offset + 10)))
         store.put([one, two])
         assert got(store).start == one.end
@@ -443,7 +443,7 @@ class TestComingAgain:
 
     def test_others_need_not_wait(self) -> None:
         one, two = blocks_of(*[transaction()] * 2)
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.add_client("ahead", Start.cursor(two.end))
         store.add_client("other")
         store.put(one)
@@ -467,13 +467,13 @@ class TestAcked:
 
     def test_nobody_needs_what_was_freed(self) -> None:
         assert store_of().acked == START
-        store = EventStore(MemoryShelf(1 << 20), START)
+        store = EventStore(MemoryStorage(1 << 20), START)
         store.put(blocks_of(transaction())[0])
         assert store.acked == START
 
 
 def test_a_store_can_begin_elsewhere() -> None:
-    store = EventStore(MemoryShelf(1 << 20), START)
+    store = EventStore(MemoryStorage(1 << 20), START)
     one, two = blocks_of(*[transaction()] * 2)
     store.put(one)
     store.restart_at(two.start)
@@ -489,7 +489,7 @@ def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> Non
     """It would have to have room in memory, however large it is."""
     one, *pieces, end = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)])
     limit = 3 * memory_bytes(8 * (10 + CELL_BYTES), 8)
-    store = EventStore(MemoryShelf(limit), START)
+    store = EventStore(MemoryStorage(limit), START)
     store.add_client("readers", wants_whole=True, reads_log=True)
     store.put(one)
     store.release("readers", one.end)
@@ -512,23 +512,23 @@ class TestMeanwhile:
 
     @staticmethod
     def store_that(happens: Callable[[EventStore], object]) -> EventStore:
-        class Slow(MemoryShelf):
+        class Slow(MemoryStorage):
             is_slow = True
 
-            def entries(self, held: Held) -> Entries:
+            def entries(self, held: BlockInfo) -> BlockEntries:
                 found = super().entries(held)
                 if self.is_slow:
                     self.is_slow = False
                     happens(store)
                 return found
 
-        shelf = Slow(1 << 20)
-        shelf.is_slow = False
-        store = EventStore(shelf, START)
+        storage = Slow(1 << 20)
+        storage.is_slow = False
+        store = EventStore(storage, START)
         store.add_client("one")
         store.put(blocks_of(*[transaction()] * 3))
         assert got(store, BatchSize(3)).start == START
-        shelf.is_slow = True
+        storage.is_slow = True
         return store
 
     def test_a_rollback(self) -> None:
@@ -556,7 +556,7 @@ class TestMeanwhile:
 
 
 def test_a_get_for_more_than_the_ring_holds_gets_what_there_is() -> None:
-    store = EventStore(MemoryShelf(1 << 20, slots=4), START)
+    store = EventStore(MemoryStorage(1 << 20, slots=4), START)
     store.add_client("one")
     one, two = blocks_of(*[transaction()] * 2)
     store.put(one)
@@ -581,7 +581,7 @@ def test_an_ack_of_several_entries_that_end_at_one_place_is_of_the_last() -> Non
     (block,) = blocks_of([(10, BEGIN), (10, ROWS), (10, ROWS), (10, END)])
     position, span = block.column("position").copy(), block.column("span").copy()
     position[2], span[1], span[2] = position[1], 20, 20
-    store = EventStore(MemoryShelf(1 << 20), START)
+    store = EventStore(MemoryStorage(1 << 20), START)
     store.add_client("one")
     store.put(block.with_columns(position=position, span=span))
     got(store)
@@ -590,18 +590,18 @@ def test_an_ack_of_several_entries_that_end_at_one_place_is_of_the_last() -> Non
 
 
 def test_one_that_comes_again_has_not_kept_more() -> None:
-    class Outliving(MemoryShelf):
+    class Outliving(MemoryStorage):
         def __init__(self) -> None:
             super().__init__(1 << 20)
-            self.outlives = True
+            self.is_persistent = True
 
     store = EventStore(Outliving(), START)
-    store.add_client("one", is_kept_later=True)
+    store.add_client("one", persists_later=True)
     blocks = blocks_of(transaction(), transaction())
     store.put(blocks)
     store.ack("one", got(store).end)
-    store.add_client("one", is_kept_later=True)
+    store.add_client("one", persists_later=True)
     store.put(blocks_of(*[transaction()] * 3)[2])
     assert store.first == START
-    store.keep("one", blocks[0].end)
+    store.confirm_persisted("one", blocks[0].end)
     assert store.first == blocks[0].end

@@ -17,10 +17,10 @@ from penstock.binlog.events.cells import CELL_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import StoreError
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
-from penstock.store.shelf import Shelf
+from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
+from penstock.store.block_storage import BlockStorage
 from tests.twins.blocks import block_of
-from tests.unit.store.model import Held, Item, Model
+from tests.unit.store.model import Item, Model, ModelBlock
 
 NAMES = ("one", "two", "three")
 EVENTS = st.lists(st.tuples(st.integers(1, 60), st.sampled_from(list(Entry))), min_size=1, max_size=6)
@@ -37,30 +37,30 @@ class StoreMachine(RuleBasedStateMachine):
     def start(self, slots: int, limit: int) -> None:
         self.at = Position("binlog.000001", 4)
         self.model = self.made(slots, limit)
-        self.store = EventStore(self.shelf, self.at)
+        self.store = EventStore(self.storage, self.at)
 
     def made(self, slots: int, limit: int) -> Model:
-        self.shelf: Shelf = MemoryShelf(limit, slots=slots)
+        self.storage: BlockStorage = MemoryStorage(limit, slots=slots)
         return Model(self.at, slots, limit)
 
     @rule(groups=st.lists(EVENTS, min_size=1, max_size=3), rotates=st.booleans())
     def put(self, groups: list[list[tuple[int, int]]], rotates: bool) -> None:
         at = Position(f"binlog.{self.at.file_number + 1:06}", 4) if rotates else self.at
-        blocks, items, held = list[Block](), list[Item](), list[Held]()
+        blocks, items, expected_blocks = list[Block](), list[Item](), list[ModelBlock]()
         for events in groups:
             block, raw = block_of(events, file=at.file, start=at.offset)
             own = items_of(events, at)
             if own:
                 items += own
-                held.append(Held(self.model.put + len(items), own, weakref.ref(raw)))
+                expected_blocks.append(ModelBlock(self.model.put + len(items), own, weakref.ref(raw)))
             blocks.append(block)
             at = block.end
-        expected = not items or self.model.has_room(held)
+        expected = not items or self.model.has_room(expected_blocks)
         assert self.store.put(blocks, timeout_s=self.put_timeout_s) == expected
         if expected:
             self.model.log += items
-            self.model.held += held
-            self.model.pass_by()
+            self.model.blocks += expected_blocks
+            self.model.skip_acked()
             self.model.free()
             self.at = at
 
@@ -150,7 +150,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.check_size()
 
     def check_size(self) -> None:
-        assert self.store.size_bytes == sum(block.size for block in self.model.held)
+        assert self.store.size_bytes == sum(block.size for block in self.model.blocks)
 
 
 class FileStoreMachine(StoreMachine):
@@ -161,14 +161,14 @@ class FileStoreMachine(StoreMachine):
     def made(self, slots: int, limit: int) -> Model:
         del slots
         self.folder, self.limit = TemporaryDirectory(), limit
-        self.shelf = self.opened()
+        self.storage = self.opened()
         return self.model_at(self.at)
 
     def model_at(self, start: Position) -> Model:
         return Model(start, 1 << 40, 1 << 40, by_transactions=True)
 
-    def opened(self) -> Shelf:
-        return FileShelf(Path(self.folder.name), segment_bytes=1, sync="none")
+    def opened(self) -> BlockStorage:
+        return FileStorage(Path(self.folder.name), segment_bytes=1, sync="none")
 
     @rule(is_clean=st.booleans())
     def restart(self, is_clean: bool) -> None:
@@ -179,20 +179,20 @@ class FileStoreMachine(StoreMachine):
         if is_clean:
             self.store.stop()
         else:
-            crash(self.shelf)
-        self.shelf = self.opened()
-        last = self.shelf.held[self.shelf.held.tail - 1].last if len(self.shelf.held) else -1
-        if is_clean or isinstance(self.shelf, FileShelf):
-            assert last == (model.held[-1].last if model.held else -1)
-        self.store = EventStore(self.shelf, lowest or model.place(model.boundary))
+            crash(self.storage)
+        self.storage = self.opened()
+        last = self.storage.blocks[self.storage.blocks.tail - 1].last if len(self.storage.blocks) else -1
+        if is_clean or isinstance(self.storage, FileStorage):
+            assert last == (model.blocks[-1].last if model.blocks else -1)
+        self.store = EventStore(self.storage, lowest or model.place(model.boundary))
         is_behind = lowest is not None and self.store.latest < lowest
         if lowest is not None and is_behind:
             self.store.restart_at(lowest)
         if is_behind or last < 0:
             self.model = self.model_at(self.store.first)
         else:
-            held = [block for block in model.held if block.last <= last]
-            self.model = replace(self.model_at(model.start), log=model.log[: last + 1], held=held, left=model.left)
+            blocks = [block for block in model.blocks if block.last <= last]
+            self.model = replace(self.model_at(model.start), log=model.log[: last + 1], blocks=blocks, left=model.left)
         self.model.discard_incomplete()
         self.at = self.store.discard_incomplete()
         assert self.at == self.model.place(self.model.boundary)
@@ -212,13 +212,13 @@ class FileStoreMachine(StoreMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
-            self.shelf.close()
+            self.storage.close()
             self.folder.cleanup()
 
     def check_size(self) -> None:
         files = sorted(Path(self.folder.name).glob("*.blocks"))
         assert self.store.size_bytes == sum(path.stat().st_size for path in files)
-        assert len(files) == len(self.model.held)
+        assert len(files) == len(self.model.blocks)
 
 
 class MixedStoreMachine(FileStoreMachine):
@@ -226,18 +226,18 @@ class MixedStoreMachine(FileStoreMachine):
 
     put_timeout_s = 20.0
 
-    def opened(self) -> Shelf:
-        return MixedShelf(self.limit, FileShelf(Path(self.folder.name), segment_bytes=1, sync="none"))
+    def opened(self) -> BlockStorage:
+        return TieredStorage(self.limit, FileStorage(Path(self.folder.name), segment_bytes=1, sync="none"))
 
     def check_size(self) -> None:
-        assert self.store.size_bytes <= sum(block.size for block in self.model.held)
+        assert self.store.size_bytes <= sum(block.size for block in self.model.blocks)
 
 
-def crash(shelf: Shelf) -> None:
+def crash(storage: BlockStorage) -> None:
     """What a kill does: nothing more is written, and the system takes back what was open."""
-    files: Any = shelf
-    if isinstance(shelf, MixedShelf):
-        mixed: Any = shelf
+    files: Any = storage
+    if isinstance(storage, TieredStorage):
+        mixed: Any = storage
         with mixed._lock:
             mixed._is_closing = True
             mixed._filled.notify_all()

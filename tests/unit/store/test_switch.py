@@ -12,7 +12,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, MemoryShelf, Start
+from penstock.store import BatchSize, EventStore, MemoryStorage, Start
 from tests.twins.blocks import block_of
 from tests.twins.strategy import examples
 
@@ -41,7 +41,7 @@ class Log:
     epoch: int = 0
     reads: list[tuple[Position, Position]] = field(default_factory=list[tuple[Position, Position]])
 
-    def translated(self, position: Position) -> Position:
+    def translate(self, position: Position) -> Position:
         if position.epoch == self.epoch:
             return position
         done = sum(block.end <= position for block in A)
@@ -94,7 +94,7 @@ class Run:
 
     def __init__(self, freed: int) -> None:
         self.log = Log()
-        self.store = EventStore(MemoryShelf(1 << 20), OLD, source_log=self.log)
+        self.store = EventStore(MemoryStorage(1 << 20), OLD, source_log=self.log)
         self.store.add_client("freeing")
         self.consumers: list[Consumer] = []
         self.at = 0
@@ -116,7 +116,7 @@ class Run:
     def switch(self) -> None:
         self.rise()
         if not self.store.latest.epoch:
-            self.store.go_on_at(self.log.translated(self.store.latest), self.log.translated)
+            self.store.continue_at(self.log.translate(self.store.latest), self.log.translate)
 
     def join(self, start: int) -> None:
         place = A[min(start, self.at)].start if min(start, self.at) < COUNT else A[-1].end
@@ -153,12 +153,12 @@ def test_nothing_twice_and_nothing_never_over_a_switch(steps: list[tuple[Any, ..
 
 def test_a_reader_by_position_reads_over_it() -> None:
     log = Log()
-    store = EventStore(MemoryShelf(1 << 20), OLD, source_log=log)
+    store = EventStore(MemoryStorage(1 << 20), OLD, source_log=log)
     store.add_client("readers", wants_whole=True)
     for block in A[:5]:
         store.put(block)
     log.epoch = 1
-    store.go_on_at(B[4].end, log.translated)
+    store.continue_at(B[4].end, log.translate)
     assert store.latest == B[4].end
     assert store.end_after(A[4].end, 1 << 20) == B[4].end, "the same place, in the new log"
     for block in B[5:]:
@@ -174,13 +174,13 @@ def test_a_reader_by_position_reads_over_it() -> None:
 
 
 def test_it_goes_on_only_after_a_whole_transaction_and_never_back() -> None:
-    store = EventStore(MemoryShelf(1 << 20), OLD)
+    store = EventStore(MemoryStorage(1 << 20), OLD)
     store.put(A[0].slice(0, 2))
     with pytest.raises(StoreError, match=r"cannot go on at .*epoch 1"):
-        store.go_on_at(B[0].start)
+        store.continue_at(B[0].start)
     store.discard_incomplete()
-    store.go_on_at(B[0].start)
+    store.continue_at(B[0].start)
     with pytest.raises(StoreError, match="cannot go on at"):
-        store.go_on_at(OLD)
+        store.continue_at(OLD)
     with pytest.raises(PositionLostError):
         store.add_client("late", Start.at(Position("binlog.000001", 4, epoch=2)))

@@ -11,26 +11,26 @@ import pytest
 
 from penstock.errors import StoreError, StoreFullError
 from penstock.instance.clients import Clients
-from penstock.meta import MemoryMeta
+from penstock.meta import MetaManager
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileShelf, MemoryShelf, MixedShelf, Start
-from penstock.store.held import Entries, Held
+from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
+from penstock.store.block_info import BlockEntries, BlockInfo
+from penstock.store.block_storage import BlockGoneError, BlockStorage
 from penstock.store.segment import Segment
-from penstock.store.shelf import BlockGoneError, Shelf
 from tests.unit.store.test_catch_up import Log
 from tests.unit.store.test_store import BEGIN, END, ROWS, START, blocks_of, got, transaction
 
 _DEADLINE_S = 20.0
 
 
-def shelf_of(kind: str, folder: Path) -> Shelf:
+def shelf_of(kind: str, folder: Path) -> BlockStorage:
     match kind:
         case "memory":
-            return MemoryShelf(1 << 20)
+            return MemoryStorage(1 << 20)
         case "file":
-            return FileShelf(folder, sync="none")
+            return FileStorage(folder, sync="none")
         case _:
-            return MixedShelf(1 << 20, FileShelf(folder, sync="none"))
+            return TieredStorage(1 << 20, FileStorage(folder, sync="none"))
 
 
 def full(*_: Any, **__: Any) -> int:
@@ -38,8 +38,8 @@ def full(*_: Any, **__: Any) -> int:
 
 
 def test_a_block_that_goes_while_it_is_read_comes_from_the_log() -> None:
-    class Going(MemoryShelf):
-        def entries(self, held: Held) -> Entries:
+    class Going(MemoryStorage):
+        def entries(self, held: BlockInfo) -> BlockEntries:
             raise BlockGoneError.of(held)
 
     store = EventStore(Going(1 << 20), START)
@@ -49,8 +49,8 @@ def test_a_block_that_goes_while_it_is_read_comes_from_the_log() -> None:
 
 
 def test_what_is_always_gone_is_an_error_and_no_endless_loop() -> None:
-    class Going(MemoryShelf):
-        def entries(self, held: Held) -> Entries:
+    class Going(MemoryStorage):
+        def entries(self, held: BlockInfo) -> BlockEntries:
             if is_going:
                 raise BlockGoneError.of(held)
             return super().entries(held)
@@ -70,19 +70,19 @@ def test_what_is_always_gone_is_an_error_and_no_endless_loop() -> None:
 
 def test_memory_and_files_say_when_a_block_is_gone(tmp_path: Path) -> None:
     for kind in ("memory", "file", "mixed"):
-        shelf = shelf_of(kind, tmp_path / kind)
-        store = EventStore(shelf, START)
+        storage = shelf_of(kind, tmp_path / kind)
+        store = EventStore(storage, START)
         store.add_client("one")
         store.put(blocks_of(transaction())[0])
-        (held,) = shelf.held
+        (held,) = storage.blocks
         store.ack("one", got(store).end)
         with pytest.raises(BlockGoneError, match=r"entries 0 to 2, up to binlog\.000001:34, are no longer"):
-            shelf.entries(held)
-        shelf.close()
+            storage.entries(held)
+        storage.close()
 
 
 def test_forgetting_a_client_ends_its_waiting() -> None:
-    store = EventStore(MemoryShelf(1 << 20), START)
+    store = EventStore(MemoryStorage(1 << 20), START)
     store.add_client("one")
     said = list[str]()
 
@@ -123,7 +123,7 @@ def test_others_do_not_wait_while_the_log_is_looked_through() -> None:
             assert store.latest == blocks[-1].end  # would wait for ever
             return super().find(start)
 
-    store = EventStore(MemoryShelf(1 << 20), START, source_log=Slow(blocks))
+    store = EventStore(MemoryStorage(1 << 20), START, source_log=Slow(blocks))
     store.add_client("fast")
     store.put(blocks)
     store.ack("fast", got(store, name="fast").end)
@@ -131,8 +131,8 @@ def test_others_do_not_wait_while_the_log_is_looked_through() -> None:
 
 
 def test_a_mover_that_dies_is_the_error_of_the_next_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = FileShelf(tmp_path, sync="none")
-    store = EventStore(MixedShelf(1000, files), START)
+    files = FileStorage(tmp_path, sync="none")
+    store = EventStore(TieredStorage(1000, files), START)
     store.add_client("slow")
 
     def broken(_: object) -> None:
@@ -154,7 +154,7 @@ def test_a_full_disk_of_the_mixed_store_says_so_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    store = EventStore(MixedShelf(1000, FileShelf(tmp_path, sync="none")), START)
+    store = EventStore(TieredStorage(1000, FileStorage(tmp_path, sync="none")), START)
     store.add_client("slow")
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", full)
@@ -171,21 +171,21 @@ def test_a_full_disk_of_the_mixed_store_says_so_and_goes_on(
         assert store.put(block, _DEADLINE_S)
     assert got(store, name="slow").end == blocks[-1].end
     assert [record.message.split(" reason")[0] for record in caplog.records] == [
-        "blocks stay in memory",
-        "blocks move again",
+        "blocks not moved to files destination=",
+        "blocks moved to files again destination=",
     ]
 
 
 @pytest.mark.parametrize("acked", [4, 6])
 def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acked: int) -> None:
     """Its block cannot be written back without it: capture begins one boundary earlier, and nobody misses anything."""
-    store = EventStore(FileShelf(tmp_path, segment_bytes=1, sync="none"), START)
-    store.add_client("one", is_kept_later=True)
+    store = EventStore(FileStorage(tmp_path, segment_bytes=1, sync="none"), START)
+    store.add_client("one", persists_later=True)
     one, two = blocks_of(transaction(), [*transaction(), (10, BEGIN)])
     store.put([one, two])
     seen = got(store, BatchSize(acked))
     store.ack("one", seen.end)
-    store.keep("one", seen.end)
+    store.confirm_persisted("one", seen.end)
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", full)
     assert store.discard_incomplete() == one.end
@@ -198,30 +198,30 @@ def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: p
     assert (batch.start, batch.end) == (done, again[-1].end)
     store.ack("one", batch.end)
     assert store.first == done  # that it acked more is not kept yet
-    store.keep("one", batch.end)
+    store.confirm_persisted("one", batch.end)
     assert store.first == batch.end
 
 
 def test_without_the_beginning_it_stops_with_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none")
-    store = EventStore(shelf, START)
+    storage = FileStorage(tmp_path, segment_bytes=1, sync="none")
+    store = EventStore(storage, START)
     store.put(blocks_of([(10, BEGIN)], [(10, END), (10, BEGIN)]))
-    shelf.close()
+    storage.close()
     min(tmp_path.glob("*.blocks")).unlink()
-    store = EventStore(FileShelf(tmp_path, segment_bytes=1, sync="none"), START)
+    store = EventStore(FileStorage(tmp_path, segment_bytes=1, sync="none"), START)
     monkeypatch.setattr(os, "pwritev", full)
     with pytest.raises(StoreError, match=r"lost the transaction that ends at .*:24 .*No space left.*make room"):
         store.discard_incomplete()
 
 
 def test_what_is_being_written_does_not_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none")
-    store = EventStore(shelf, START)
+    storage = FileStorage(tmp_path, segment_bytes=1, sync="none")
+    store = EventStore(storage, START)
     real = Segment.append
 
     def append(self: Segment, parts: Any) -> int:
         at = real(self, parts)
-        shelf.free(1 << 40)
+        storage.free(1 << 40)
         return at
 
     monkeypatch.setattr(Segment, "append", append)
@@ -234,29 +234,29 @@ def test_what_is_being_written_does_not_go(tmp_path: Path, monkeypatch: pytest.M
 def test_what_was_written_last_is_synced_without_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced = threading.Event()
     monkeypatch.setattr(Segment, "sync", lambda _: synced.set())
-    shelf = FileShelf(tmp_path, sync="interval", interval_s=0.05)
-    store = EventStore(shelf, START)
+    storage = FileStorage(tmp_path, sync="interval", interval_s=0.05)
+    store = EventStore(storage, START)
     store.put(blocks_of(transaction())[0])
     synced.clear()
     store.put(blocks_of(transaction(), transaction())[1])
     assert synced.wait(_DEADLINE_S)
-    shelf.close()
+    storage.close()
 
 
 def test_what_was_cut_off_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    shelf = FileShelf(tmp_path, sync="none")
-    EventStore(shelf, START).put(blocks_of(transaction())[0])
-    shelf.close()
+    storage = FileStorage(tmp_path, sync="none")
+    EventStore(storage, START).put(blocks_of(transaction())[0])
+    storage.close()
     (path,) = tmp_path.glob("*.blocks")
     os.truncate(path, path.stat().st_size - 5)
-    FileShelf(tmp_path, sync="none").close()
+    FileStorage(tmp_path, sync="none").close()
     (record,) = caplog.records
-    assert "were no whole block and are cut off; it comes from the source's log again" in record.message
+    assert "were no whole block and are cut off; it is read from the source's log again" in record.message
 
 
 def test_a_full_disk_ends_the_waiting_for_a_full_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else capture would wait for an ack, and the client for more."""
-    store = EventStore(FileShelf(tmp_path, segment_bytes=1, sync="none"), START)
+    store = EventStore(FileStorage(tmp_path, segment_bytes=1, sync="none"), START)
     store.add_client("one")
     one, two = blocks_of(transaction(), transaction())
     store.put(one)
@@ -274,8 +274,8 @@ def test_a_full_disk_ends_the_waiting_for_a_full_batch(tmp_path: Path, monkeypat
 
 def test_acks_are_taken_again_after_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was acked before does not come again in other pieces, whose acks would go back."""
-    store = EventStore(FileShelf(tmp_path, sync="none"), START)
-    clients = Clients(store, MemoryMeta("d"))
+    store = EventStore(FileStorage(tmp_path, sync="none"), START)
+    clients = Clients(store, MetaManager("d"))
     clients.subscribe(1)
     first, second = blocks_of([*[*transaction()] * 3, (10, BEGIN), (10, ROWS)], [(10, ROWS), (10, END)])
     store.put(first)
@@ -295,22 +295,22 @@ def test_acks_are_taken_again_after_a_full_disk(tmp_path: Path, monkeypatch: pyt
 
 def test_what_cannot_be_removed_now_is_removed_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a mixed store: what comes after it has the same number, and another place."""
-    files = FileShelf(tmp_path, segment_bytes=1, sync="none")
-    shelf = MixedShelf(1, files)
-    store = EventStore(shelf, START)
+    files = FileStorage(tmp_path, segment_bytes=1, sync="none")
+    storage = TieredStorage(1, files)
+    store = EventStore(storage, START)
     store.add_client("one")
     (whole,) = blocks_of([*transaction(), (10, BEGIN), *[(10, ROWS)] * 9, (10, END), *transaction()])
     for first, stop in ((0, 3), (3, 5)):
         assert store.put(whole.slice(first, stop), _DEADLINE_S)
     deadline = time.monotonic() + _DEADLINE_S
-    while len(files.held) < 2 and time.monotonic() < deadline:
+    while len(files.blocks) < 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     with monkeypatch.context() as broken:
         broken.setattr(Path, "unlink", full)
         with pytest.raises(StoreFullError):
             store.discard_incomplete()
     assert store.discard_incomplete() == Position(START.file, 34)
-    assert [held.first for held in shelf.held] == [held.first for held in files.held] == [0]
+    assert [held.first for held in storage.blocks] == [held.first for held in files.blocks] == [0]
     assert store.put(whole.slice(3, len(whole)), _DEADLINE_S)
     batch = got(store, BatchSize(14))
     store.ack("one", batch.end)
@@ -321,35 +321,35 @@ def test_what_cannot_be_removed_now_is_removed_later(tmp_path: Path, monkeypatch
 
 def test_damage_before_the_last_file_is_kept_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What follows is whole, and the source may not have it any more."""
-    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none")
-    store = EventStore(shelf, START)
+    storage = FileStorage(tmp_path, segment_bytes=1, sync="none")
+    store = EventStore(storage, START)
     blocks = blocks_of(*[transaction()] * 4)
     store.put(blocks)
-    shelf.close()
+    storage.close()
     paths = sorted(tmp_path.glob("*.blocks"))
     raw = bytearray(paths[1].read_bytes())
     raw[0] ^= 1
     paths[1].write_bytes(raw)
-    again = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    again = FileStorage(tmp_path, segment_bytes=1, sync="none")
     assert EventStore(again, START).latest == blocks[0].end
     assert "is damaged at byte 0; what follows is kept aside" in caplog.text
     assert [path.name for path in sorted(tmp_path.glob("*.damaged"))] == [f"{path.name}.damaged" for path in paths[1:]]
     assert (tmp_path / f"{paths[1].name}.damaged").read_bytes() == raw
     again.close()
-    assert not FileShelf(tmp_path, segment_bytes=1, sync="none").recovered
+    assert not FileStorage(tmp_path, segment_bytes=1, sync="none").recovered
 
 
 def test_a_file_that_does_not_follow_is_kept_aside(tmp_path: Path) -> None:
     """As when one before it was removed, or a start was killed while it put others aside."""
-    shelf = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    storage = FileStorage(tmp_path, segment_bytes=1, sync="none")
     blocks = blocks_of(*[transaction()] * 3)
-    EventStore(shelf, START).put(blocks)
-    shelf.close()
+    EventStore(storage, START).put(blocks)
+    storage.close()
     _, gone, last = sorted(tmp_path.glob("*.blocks"))
     raw = last.read_bytes()
     gone.unlink()
     (tmp_path / "notes.blocks").write_text("not ours")
-    again = FileShelf(tmp_path, segment_bytes=1, sync="none")
+    again = FileStorage(tmp_path, segment_bytes=1, sync="none")
     assert EventStore(again, START).latest == blocks[0].end
     assert "kept aside" in again.recovered
     assert (tmp_path / f"{last.name}.damaged").read_bytes() == raw

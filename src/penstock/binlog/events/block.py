@@ -2,9 +2,9 @@
 
 The raw bytes of the events lie one after the other in one buffer, what is known of each in another (see cells). As
 Arrow it is a record batch with one line per event, over the very same memory: so Arrow Flight carries blocks as they
-are. `tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a
-block can be decoded alone, later, elsewhere. `problems` says of which of them the shape is not known: only who decodes
-such a table meets its problem.
+are. `tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a block
+can be decoded alone, later, elsewhere. `problems` says of which of them the schema is not known: the error is raised
+only when such a table is decoded.
 """
 
 import base64
@@ -24,6 +24,7 @@ from penstock.binlog.events.executed import executed_after
 from penstock.binlog.events.layout import Entry, event_name
 from penstock.binlog.events.state import GTID_BYTES
 from penstock.binlog.events.table_map import parse_table_map, table_name
+from penstock.binlog.gather import gather_bytes
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import GtidSet, Position, TableName, TableSchema
 
@@ -69,7 +70,7 @@ class Block:
 
     @property
     def size_bytes(self) -> int:
-        """Of the events and what is known of them."""
+        """Return the bytes of the events and of their index."""
         bounds = self.cells.bounds
         return int(bounds[-1]) - int(bounds[0]) + Cells.size_of(len(self))
 
@@ -85,12 +86,12 @@ class Block:
 
     @property
     def gtids(self) -> NDArray[np.uint8]:
-        """One line of GTID_BYTES per event, as a view."""
+        """Return GTID_BYTES bytes per event, one line each, as a view."""
         return self.cells.gtids
 
     @property
     def events(self) -> pa.RecordBatch:
-        """As Arrow, over the same memory."""
+        """Return the block as Arrow, over the same memory."""
         columns = {name: numbers(self.column(name)) for name in _NUMBERS}
         columns["event"] = self.event_array
         buffers = [None, pa.py_buffer(self.gtids)]
@@ -104,12 +105,12 @@ class Block:
 
     @property
     def start(self) -> Position:
-        """Where the first event begins."""
+        """Return the position at which the first event begins."""
         return Position(self.file, int(self.column("position")[0]), epoch=self.epoch)
 
     @property
     def end(self) -> Position:
-        """Where the last event ends."""
+        """Return the position at which the last event ends."""
         return self.end_of(len(self) - 1)
 
     def end_of(self, i: int) -> Position:
@@ -117,7 +118,8 @@ class Block:
         return Position(self.file, offset, int(self.column("timestamp")[i]), self.epoch)
 
     def boundary_after(self, i: int) -> Position:
-        """After an event that ends a transaction, with the GTIDs of all transactions up to there."""
+        """Return the position after an event that ends a transaction, with the GTIDs of all transactions up to
+        there."""
         return replace(self.end_of(i), gtids=self.executed_before(i + 1))
 
     def executed_before(self, i: int) -> GtidSet | None:
@@ -144,7 +146,7 @@ class Block:
         return replace(self, cells=self.cells.slice(first, stop), seal=None)
 
     def parted(self, size: int) -> "Iterator[Block]":
-        """Whole transactions of about so many bytes each, as slices."""
+        """Yield slices of whole transactions with about `size` bytes each."""
         ends = self.boundaries + 1
         if self.size_bytes <= 2 * size or not ends.size:
             yield self
@@ -157,16 +159,18 @@ class Block:
             first = stop
 
     def take(self, events: NDArray[np.int64]) -> "Block":
-        """These events, as a copy."""
-        raw = self.event_array.take(numbers(events))
-        return self._with(raw, {name: self.column(name)[events] for name in _NUMBERS}, self.gtids[events])
+        """Return a copy with these events only."""
+        data, bounds = gather_bytes(self.data, self.cells.bounds, np.ascontiguousarray(events, np.int64))
+        columns = {name: self.column(name)[events] for name in _NUMBERS}
+        cells = Cells.of(columns, bounds, self.gtids[events])
+        return replace(self, data=data, cells=cells, seal=None, executed=None)
 
     def filter(self, mask: NDArray[np.bool_]) -> "Block":
         """The events for which it is true; without copying when it is for all."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def after(self, before: "Block") -> "Block":
-        """With the events of another block before its own, as a copy."""
+        """Return a copy with the events of another block before its own."""
         raw = pa.concat_arrays([before.event_array, self.event_array])
         columns = {name: np.concatenate([before.column(name), self.column(name)]) for name in _NUMBERS}
         return self._with(raw, columns, np.concatenate([before.gtids, self.gtids]))
@@ -188,7 +192,7 @@ class Block:
         return replace(first, data=data, cells=cells, seal=None, **about)
 
     def with_columns(self, **columns: NDArray[Any]) -> "Block":
-        """These numbers instead; the events themselves are not copied."""
+        """Return the block with other values in these columns; the events themselves are not copied."""
         known = {name: columns.get(name, self.column(name)) for name in _NUMBERS}
         cells = Cells.of(known, self.cells.bounds, self.gtids)
         return replace(self, cells=cells, executed=self.executed_before(0))
@@ -209,17 +213,17 @@ class Block:
         return self.slice(first, max(first, stop))
 
     def rows_of(self, tables: set[TableName]) -> "Block":
-        """Only the rows events of these tables."""
+        """Return a block with only the rows events of these tables."""
         return self.rows_where(tables.__contains__)
 
     def rows_where(self, wanted: Callable[[TableName], bool]) -> "Block":
-        """Only the rows events of tables that are wanted."""
+        """Return a block with only the rows events of tables that are wanted."""
         ids = [number for number, body in self.tables.items() if wanted(table_name(body))]
         mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
         return self.filter(mask).with_tables({number: self.tables[number] for number in ids})
 
     def with_tables(self, tables: Mapping[int, bytes]) -> "Block":
-        """With these table maps, and the problems of these tables."""
+        """Return the block with these table maps, and the problems of these tables."""
         problems = self.problems
         if problems:
             problems = {number: problem for number, problem in problems.items() if number in tables}
@@ -234,7 +238,7 @@ class Block:
             raise type(error)(f"{self._first_rows(table_id)}: {error}") from None
 
     def _first_rows(self, table_id: int) -> str:
-        """Where they are, for complaints."""
+        """Return where the first rows of a table are, for error messages."""
         rows = np.flatnonzero((self.column("table_id") == table_id) & (self.column("entry") == Entry.ROWS))
         if not rows.size:
             return f"{self.start if len(self) else self.file} table id {table_id}"
@@ -242,7 +246,7 @@ class Block:
         return f"{where} {event_name(int(self.column('kind')[rows[0]]))} of table id {table_id}"
 
     def describe(self, **more: Any) -> bytes:
-        """What the record batch does not say, for the wire, and what others add to it."""
+        """Return what the record batch does not say, as bytes for the wire."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
         about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
         executed = self.executed_before(0)
@@ -253,7 +257,7 @@ class Block:
 
     @classmethod
     def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
-        """The events are not copied."""
+        """Return a block of a record batch that came over Arrow Flight; its events are not copied."""
         data, bounds = _bytes_of(events.column("event"))
         columns = {name: view(events.column(name)) for name in _NUMBERS}
         return cls.described(description, data, Cells.of(columns, bounds, _gtids_of(events.column("gtid"))))

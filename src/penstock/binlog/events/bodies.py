@@ -33,7 +33,7 @@ _EXPLICIT_TIMESTAMPS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class QueryBody:
     """A QUERY event."""
 
     database: str
@@ -97,11 +97,12 @@ class _Bytes:
         return self.at >= len(self.data)
 
 
-Body = Statement | Variable | Note | Gtids | None
+Body = QueryBody | Variable | Note | Gtids | None
 
 
 def parse_body(kind: int, body: bytes) -> Body:
-    """Of the events above; None for others. `body` is without header and checksum. Errors do not know the place."""
+    """Parse the body of one of the events above, without header and checksum; return None for other events. Errors do
+    not name the position."""
     data = _Bytes(kind, body)
     match kind:
         case EventType.QUERY | EventType.EXECUTE_LOAD_QUERY:
@@ -135,7 +136,7 @@ def parse_body(kind: int, body: bytes) -> Body:
             return None
 
 
-def _statement(data: _Bytes) -> Statement:
+def _statement(data: _Bytes) -> QueryBody:
     thread, seconds, length, error, size = struct.unpack("<IIBHH", data.take(_STATEMENT_AT))
     if data.kind == EventType.EXECUTE_LOAD_QUERY:
         data.take(LOAD_HEAD)
@@ -151,7 +152,7 @@ def _statement(data: _Bytes) -> Statement:
     def number(code: int) -> int | None:
         return int.from_bytes(variables[code], "little") if code in variables else None
 
-    return Statement(
+    return QueryBody(
         database,
         _text(charset, data.data[data.at :]),
         thread,
@@ -172,7 +173,7 @@ def _statement(data: _Bytes) -> Statement:
 
 
 def _text(charset: str, raw: bytes) -> str:
-    """In a charset that nobody knows, what is UTF-8 of it: it is for people to look at."""
+    """Return text in an unknown charset as UTF-8 with replacements: it is for people to read."""
     try:
         return decode_text(charset, raw)
     except ValueProblemError:
@@ -200,7 +201,7 @@ def _variables(data: _Bytes) -> dict[int, bytes]:
 
 
 def _names(data: _Bytes) -> bytes:
-    """Of databases, each ended by 0; more than 16 are written as none."""
+    """Return the names of databases, each ended by 0; more than 16 are written as none."""
     count, first = data.number(1), data.at
     for _ in range(count if count < 254 else 0):
         end = data.data.find(b"\0", data.at)

@@ -40,7 +40,7 @@ class Cells:
 
     @classmethod
     def of(cls, columns: Mapping[str, NDArray[Any]], bounds: NDArray[Any], gtids: NDArray[np.uint8]) -> "Cells":
-        """These columns, as a copy; `bounds` has one number more than they."""
+        """Return cells with a copy of these columns; `bounds` has one number more than they."""
         count = bounds.size - 1
         made = cls.over(np.empty(cls.size_of(count), np.uint8))
         for name in _PLACES:
@@ -52,7 +52,7 @@ class Cells:
 
     @classmethod
     def over(cls, raw: NDArray[np.uint8]) -> "Cells":
-        """Of the whole buffer."""
+        """Return cells that use a whole buffer as their memory, without copying it."""
         count = (raw.size - _BOUND_BYTES) // CELL_BYTES
         return cls(raw, count, 0, count)
 
@@ -71,7 +71,7 @@ class Cells:
 
     @property
     def gtids(self) -> NDArray[np.uint8]:
-        """One line of GTID_BYTES per event."""
+        """Return GTID_BYTES bytes per event, one line each."""
         at = _GTIDS_AT * self.room + _BOUND_BYTES + GTID_BYTES * self.first
         return np.frombuffer(self.raw, _BYTE, GTID_BYTES * self.count, at).reshape(-1, GTID_BYTES)
 
@@ -79,7 +79,7 @@ class Cells:
         return Cells(self.raw, self.room, self.first + first, stop - first)
 
     def from_first(self, stop: int) -> "Cells":
-        """With all that lies before it in the buffer, up to the cell `stop` of its own."""
+        """Return the cells with all that lies before them in the buffer, up to the cell `stop`."""
         return Cells(self.raw, self.room, 0, self.first + stop)
 
     def packed(self) -> NDArray[np.uint8]:

@@ -10,7 +10,7 @@ from penstock.binlog.events.state import GTID_BYTES
 
 @dataclass(slots=True)
 class EventArrays:
-    """One cell per event; how many are filled is the reader's to know."""
+    """Arrays with one cell per event; the reader knows how many are filled."""
 
     start: NDArray[np.int64]  # in the block
     size: NDArray[np.int64]
@@ -55,14 +55,14 @@ class EventArrays:
         )
 
     def bounds(self, first: int, stop: int) -> NDArray[np.int32]:
-        """Where events begin, and where the last one ends, counted from the first."""
+        """Return where the events begin, and where the last one ends, counted from the first."""
         found = np.empty(stop - first + 1, np.int32)
         found[:-1] = self.start[first:stop] - self.start[first]
         found[-1] = self.start[stop - 1] + self.size[stop - 1] - self.start[first]
         return found
 
     def drop(self, first: int, count: int) -> None:
-        """Those before `first`, of so many; the others begin a block."""
+        """Remove the events before `first`, of `count` events; the others begin the next block."""
         if first == count:
             return
         begin = int(self.start[first])

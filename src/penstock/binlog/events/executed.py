@@ -1,4 +1,4 @@
-"""The set of transactions that a log has had up to a place: a set before it, and the GTIDs since."""
+"""The set of transactions that a log has had up to a position: a set before it, and the GTIDs since."""
 
 import struct
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ _MYSQL = struct.Struct("<B16sq")
 def executed_after(
     known: GtidSet, gtids: NDArray[np.uint8], boundary: NDArray[np.uint8], tags: Sequence[str]
 ) -> GtidSet:
-    """With one more line of GTID_BYTES for each event that ends a transaction, in the order of the log."""
+    """Return the set with the GTIDs of all events that end a transaction, given one line of GTID_BYTES for each, in log
+    order."""
     first, last = _run(gtids.reshape(-1), boundary)
     if last < 0:
         return known
@@ -82,7 +83,7 @@ def _source(uuid: bytes, tag: str) -> str:
 
 
 def _with_mariadb(known: GtidSet, gtids: NDArray[np.uint8]) -> GtidSet:
-    """In each domain the last one counts."""
+    """Return the set with MariaDB's GTIDs: in each domain the last one counts."""
     if not gtids.size:
         return known
     domains = _number(gtids, DOMAIN_AT, "<u4")

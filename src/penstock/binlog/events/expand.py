@@ -72,7 +72,8 @@ def plain_event(event: Bytes) -> bytearray:
 
 
 def _compressed_part(event: Bytes) -> int:
-    """Where it begins: after the database's name of a statement, after the bitmaps of a rows event."""
+    """Return where the compressed part of an event begins: after the database's name of a statement, after the bitmaps
+    of a rows event."""
     if len(event) < HEADER + 13:
         raise EventProblemError("it ends early")
     kind = event[TYPE_AT]

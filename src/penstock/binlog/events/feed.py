@@ -18,12 +18,13 @@ class Feed:
 
     @property
     def rest(self) -> int:
-        """Bytes that are no whole event yet."""
+        """Return the number of bytes that are not a whole event yet."""
         return self.fill - self.at
 
     @property
     def event_size(self) -> int:
-        """Of the next event, as far as its bytes are there; 0 when that is not known, or not a size."""
+        """Return the size of the next event, as far as its bytes are there; 0 when it is not known, or is not a
+        size."""
         if self.rest < HEADER:
             return 0
         size = int.from_bytes(self.data[self.at + SIZE_AT : self.at + SIZE_AT + 4].tobytes(), "little")
@@ -31,17 +32,18 @@ class Feed:
 
     @property
     def event(self) -> memoryview:
-        """The next one, which is whole; a view."""
+        """Return the next event as a view of its bytes; all of them must be there."""
         return self.data[self.at : self.at + self.event_size].data.toreadonly()
 
     def take(self, rest: int = 0) -> NDArray[np.uint8]:
-        """What is indexed and in no piece yet, but for the last bytes."""
+        """Return what is indexed and in no piece yet, except the last bytes."""
         piece = self.data[self.run : self.at - rest]
         self.run = self.at - rest
         return piece
 
     def move(self, size: int, more: int = 0) -> None:
-        """Into a new buffer of this size, or for the next event and `more` bytes after it, whatever is larger."""
+        """Move to a new buffer of this size, or of the size of the next event and `more` bytes after it, if that is
+        larger."""
         kept = self.data[self.run : self.fill]
         data = np.empty(max(size, self.at - self.run + self.event_size + more), np.uint8)
         data[: kept.size] = kept

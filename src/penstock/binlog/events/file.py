@@ -11,15 +11,18 @@ from penstock.errors import BinlogError
 from penstock.model import Position
 from penstock.model.position import numbered
 
-_PIECE_BYTES = 8 << 20
+_BLOCK_BYTES = 8 << 20
+_PIECES = 4  # reads that fill a block: by one read it could grow to twice its size, and memory with it
 _INNODB_MAGIC = bytes.fromhex("fefe0d01")
 
 
 class LogFile:
-    """Iterate for its blocks, whose positions have `name` as their file, or else the name that the server gave it.
+    """Yields the blocks of a log file, whose positions have `name` as their file, or else the name that the server gave
+    it. Afterwards `rest` is the number of bytes at the end that are not a whole event, and `end` the position where the
+    whole events end: a file that is being written, or was cut off, ends like that.
 
-    Afterwards `rest` says how many bytes at the end are no whole event, and `end` where the whole ones end: a file that
-    is being written, or was cut off, ends like that.
+        for block in LogFile(Path("binlog.000007")):
+            ...
     """
 
     def __init__(
@@ -29,7 +32,7 @@ class LogFile:
         name: str | None = None,
         verify: bool = True,
         lenient: bool = True,
-        block_bytes: int = _PIECE_BYTES,
+        block_bytes: int = _BLOCK_BYTES,
     ) -> None:
         self.path = path
         self.rest = 0
@@ -46,9 +49,14 @@ class LogFile:
         )
         with open_log(self.path) as file:
             check_magic(_first_bytes(file, len(MAGIC)), str(self.path))
-            while size := file.readinto(reader.room(self._block_bytes)[: self._block_bytes].data):
+            piece, pending = max(self._block_bytes // _PIECES, 1), 0
+            # Room for the rest of the block and one piece more: a block that does not fit would be copied.
+            while size := file.readinto(reader.room(max(self._block_bytes - pending, 0) + piece)[:piece].data):
                 reader.filled(size)
-                yield from reader.blocks(flush=False)
+                pending += size
+                for block in reader.blocks(flush=False):
+                    pending = 0
+                    yield block
         yield from reader.blocks(flush=True)
         self.rest, self.end = reader.rest, reader.position
 

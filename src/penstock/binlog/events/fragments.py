@@ -24,12 +24,12 @@ class Fragments:
         return self._number > 0
 
     def forget(self) -> None:
-        """A server that stops between two of them does not go on with them."""
+        """Drop the fragments: a server that stops between two of them does not resume with them."""
         self._whole = bytearray()
         self._number = self._count = 0
 
     def missing(self) -> EventProblemError:
-        """For the event that came in the place of the next."""
+        """Return the error for an event that came instead of the next fragment."""
         return EventProblemError(
             f"fragment {self._number + 1} of {self._count} of the event at {self.start} belongs here, and is missing"
         )

@@ -80,7 +80,7 @@ def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
 
 
 def render_gtids(gtids: NDArray[np.uint8], tags: Sequence[str] = ()) -> pa.Array:
-    """One line of GTID_BYTES per event."""
+    """Return GTIDs as text, given one line of GTID_BYTES per event."""
     count = gtids.shape[0]
     raw = np.zeros((len(tags), TAG_BYTES), np.uint8)
     for i, tag in enumerate(tags):

@@ -185,7 +185,7 @@ class KnownTables:
 
     @property
     def room(self) -> tuple[int, int, int]:
-        """How many ids, maps and bytes of maps fit before `learn` has to make room."""
+        """Return how many ids, maps and bytes of maps fit before `learn` has to make room."""
         return self._tables.shape[0] // 2, self._maps.shape[0] // 2, self._bytes.size
 
     @property

@@ -78,11 +78,11 @@ class EventType(IntEnum):
 
 
 class Entry(IntEnum):
-    """What an event is in its transaction.
+    """The role of an event in its transaction.
 
     An XA transaction is XA START, its rows, XA END and XA_PREPARE. It ends there in the log, decided or not: the first
     byte of the XA_PREPARE is 1 where it was committed at once (ONE PHASE). Otherwise XA COMMIT or XA ROLLBACK comes
-    later, as a transaction of its own that names the same id.
+    later, as another transaction that names the same id.
     """
 
     OTHER = 0  # all that is none of these: MySQL's GTID, table maps, notes, variables, statements inside (SAVEPOINT)

@@ -38,7 +38,8 @@ def types_with_sign(server_version: str) -> frozenset[WireType]:
 
 
 def types_with_charset(server_version: str) -> frozenset[WireType]:
-    """To MariaDB a GEOMETRY is a kind of BLOB, to MySQL a VECTOR is, each with a charset in the list."""
+    """Return the types that have a charset in the list: for MariaDB a GEOMETRY is a kind of BLOB, for MySQL a VECTOR
+    is."""
     return _TEXT | {WireType.GEOMETRY if "MariaDB" in server_version else WireType.VECTOR}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.bodies import LOAD_HEAD, Statement, parse_body
+from penstock.binlog.events.bodies import LOAD_HEAD, QueryBody, parse_body
 from penstock.binlog.events.layout import HEADER, Entry, EventType
 from penstock.errors import BinlogError
 
@@ -17,16 +17,16 @@ _TEXT_AT = 13  # the variables, the database and the text
 _XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
 
 
-def query_at(block: Block, event: int) -> Statement:
-    """What a QUERY event of the block holds."""
+def query_at(block: Block, event: int) -> QueryBody:
+    """Return the body of a QUERY event of the block."""
     try:
-        return cast("Statement", parse_body(int(block.column("kind")[event]), body_at(block, event)))
+        return cast("QueryBody", parse_body(int(block.column("kind")[event]), body_at(block, event)))
     except BinlogError as error:
         raise BinlogError(f"{block.file}:{block.column('position')[event]} {error}") from None
 
 
 def body_at(block: Block, event: int) -> bytes:
-    """Without header and checksum."""
+    """Return the body of an event, without header and checksum."""
     data, starts, sizes = block.raw
     return data[starts[event] + HEADER : starts[event] + sizes[event] - block.column("checksum")[event]].tobytes()
 
@@ -52,7 +52,7 @@ def are_queries(block: Block) -> NDArray[np.bool_]:
 
 
 def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
-    """Which of these QUERY events have a text that begins with a word, in any case."""
+    """Return which of these QUERY events have a text that begins with a word, in any case."""
     data, starts, sizes = block.raw
     found = np.zeros(len(block), np.bool_)
     which = np.flatnonzero(queries)
@@ -67,7 +67,8 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
 
 
 def are_statements(block: Block) -> NDArray[np.bool_]:
-    """Statements that mean something by themselves, XA's apart."""
+    """Return which events are statements that mean something by themselves; XA statements, savepoints and comments are
+    not."""
     entry, boundary = block.column("entry"), block.column("boundary")
     found = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
     if found.any():

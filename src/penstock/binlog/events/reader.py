@@ -53,7 +53,7 @@ from penstock.binlog.events.state import (
 from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.events.table_map import check_names, table_map_body
 from penstock.errors import BinlogError, ConfigurationError
-from penstock.model import FileMark, GtidSet, Position
+from penstock.model import FileIdentity, GtidSet, Position
 from penstock.model.position import numbered
 
 BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
@@ -96,7 +96,7 @@ class BlockReader:
         self._feed = Feed(np.empty(2 * block_bytes, np.uint8))
         self._fragments = Fragments()
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
-        self.mark: FileMark | None = None  # of the file that is read, known with it
+        self.file_identity: FileIdentity | None = None  # of the file that is read, known with it
         self.is_continued = True  # the file before it says that it goes on there
         self._has_rotated = True
 
@@ -111,15 +111,15 @@ class BlockReader:
 
     @property
     def rest(self) -> int:
-        """Bytes that were filled in and are no whole event yet."""
+        """Return the number of bytes that were filled in and are not a whole event yet."""
         return self._feed.rest
 
     def expect_checksum(self, *, is_on: bool) -> None:
-        """Whether events before the first FORMAT_DESCRIPTION carry one."""
+        """Say whether events before the first FORMAT_DESCRIPTION carry a checksum."""
         self._state.slots[CHECKSUM_BYTES] = CHECKSUM if is_on else 0
 
     def room(self, size: int) -> NDArray[np.uint8]:
-        """At least `size` writable bytes."""
+        """Return at least `size` writable bytes."""
         feed = self._feed
         is_too_large = feed.run == feed.fill and feed.data.size > 4 * self._block_bytes  # grown for one large event
         if is_too_large or feed.data.size - feed.fill < size:
@@ -141,7 +141,7 @@ class BlockReader:
 
     @property
     def _loose(self) -> int:
-        """How many of the last events are to wait."""
+        """Return how many of the last events have to wait for the next block."""
         if not self._keeps_loose:
             return 0
         entry, boundary, first = self._arrays.entry, self._arrays.boundary, self._count
@@ -175,14 +175,14 @@ class BlockReader:
                         self._learn_table(feed)
                     except EventProblemError as problem:
                         yield from self._cut_any(feed)
-                        raise self._broken(problem, feed.event, *self._place(feed, depth)) from None
+                        raise self._broken(problem, feed.event, *self._locate(feed, depth)) from None
                 case Stop.ATTENTION:
                     yield from self._attend(feed, depth)
                 case _:
                     yield from self._cut_any(feed)
                     event = feed.data[feed.at : feed.fill].data
                     table = int.from_bytes(event[HEADER : HEADER + TABLE_ID_BYTES], "little")
-                    raise broken(event[TYPE_AT], PROBLEMS[why].format(table=table), event, place=self.position)
+                    raise broken(event[TYPE_AT], PROBLEMS[why].format(table=table), event, position=self.position)
 
     def _seal(self, feed: Feed, rest: int = 0) -> None:
         """Take what is indexed, but for the last bytes, out of the feed, as a piece of the block to come."""
@@ -192,7 +192,8 @@ class BlockReader:
             self._sealed += piece.size
 
     def _cut(self, feed: Feed) -> Block:
-        """A block of what is indexed, but for loose events at its end; of all when there are no others."""
+        """Return a block of what is indexed, except trailing events that have to wait; of everything when there are no
+        others."""
         loose = self._loose
         arrays, count = self._arrays, self._count if loose == self._count else self._count - loose
         rest = self._taken(feed, int(arrays.size[count : self._count].sum()))
@@ -245,7 +246,7 @@ class BlockReader:
             return None  # the events themselves can be read all the same
 
     def _cut_any(self, feed: Feed) -> Iterator[Block]:
-        """If there is something to cut."""
+        """Yield a block if anything is indexed."""
         if self._count:
             yield self._cut(feed)
 
@@ -270,7 +271,7 @@ class BlockReader:
     def _attend(self, feed: Feed, depth: int) -> Iterator[Block]:
         """Handle the event that the kernel left to us, and step over it."""
         event = feed.event
-        start, span = self._place(feed, depth)
+        start, span = self._locate(feed, depth)
         try:
             if event[TYPE_AT] in _OPENING and not depth:
                 yield from self._cut_all(feed)
@@ -291,8 +292,8 @@ class BlockReader:
         feed.run = feed.at
 
     def _broken(self, problem: EventProblemError, event: memoryview, start: int, span: int) -> BinlogError:
-        place = Position(self._file, start + problem.byte * span // len(event), epoch=self._epoch)
-        return broken(event[TYPE_AT], problem.what, event[problem.byte :], place=place)
+        position = Position(self._file, start + problem.byte * span // len(event), epoch=self._epoch)
+        return broken(event[TYPE_AT], problem.what, event[problem.byte :], position=position)
 
     def _open(self, event: memoryview) -> None:
         """A file, or its next one."""
@@ -301,9 +302,9 @@ class BlockReader:
             self._state.slots[CHECKSUM_BYTES] = found.checksum
             self._verify(event)
             self.server_version = found.server_version
-            mark = FileMark(self._file, found.began, found.server_id)
-            if mark != self.mark:
-                self.mark, self.is_continued, self._has_rotated = mark, self._has_rotated, False
+            identity = FileIdentity(self._file, found.began, found.server_id)
+            if identity != self.file_identity:
+                self.file_identity, self.is_continued, self._has_rotated = identity, self._has_rotated, False
             if self._is_whole_file and event[FLAGS_AT] & RELAYED:
                 self._state.slots[BY_BYTES] = 1
             offset = int.from_bytes(event[END_AT : END_AT + 4], "little")
@@ -373,9 +374,9 @@ class BlockReader:
             first = self._fragments.start
             yield from self._unfold_event(whole, first, start + span - first, depth)
 
-    def _place(self, feed: Feed, depth: int) -> tuple[int, int]:
-        """Where the next event begins in the file, and how many bytes of it are its own: if it was inside another, a
-        share of that."""
+    def _locate(self, feed: Feed, depth: int) -> tuple[int, int]:
+        """Return where the next event begins in the file, and how many bytes of the file are its own: an event that was
+        inside another has a share of that."""
         slots, size = self._state.slots, feed.event_size
         if depth:
             at, span, total = (int(slots[slot]) for slot in (FRAME_AT, FRAME_SPAN, FRAME_TOTAL))
@@ -440,8 +441,8 @@ class BlockReader:
 
 
 def _is_made_up(event: memoryview) -> bool:
-    """By the server for the stream: its bytes are in no file. MariaDB's list of GTIDs nevertheless has an end position,
-    that of the events that were left out before it."""
+    """Return whether the server made an event up for the stream: its bytes are in no file. MariaDB's list of GTIDs
+    nevertheless has an end position, that of the events that were left out before it."""
     flags = int.from_bytes(event[FLAGS_AT : FLAGS_AT + 2], "little")
     has_end = any(event[END_AT : END_AT + 4])
     return bool(flags & ARTIFICIAL) and (not has_end or event[TYPE_AT] == EventType.MARIADB_GTID_LIST)

@@ -29,7 +29,7 @@ _ROLES = {
         *range(EventType.WRITE_ROWS_V2, EventType.DELETE_ROWS_V2 + 1),
         EventType.PARTIAL_UPDATE_ROWS,
     ),
-    # They open or close a file, or lie between two transactions: a place to go on from, even in a quiet log.
+    # They open or close a file, or lie between two transactions: a position to resume from, even in a quiet log.
     BETWEEN: (
         EventType.STOP,
         EventType.PREVIOUS_GTIDS,

@@ -25,7 +25,7 @@ FRAME_TOTAL = 12  # bytes of the expanded events; 0 outside
 FRAME_SHIFT = 13
 SEAL = 14  # a checksum over those of the events in the block to come; -1 once one had none, or was not verified
 ENTRY_SEAL = 15  # the same, up to the last entry or boundary
-BY_BYTES = 16  # events lie where their bytes are; what their headers say is a place in another log
+BY_BYTES = 16  # events lie where their bytes are; what their headers say is a position in another log
 _SLOTS = 17
 _NO_SEAL = 0xFFFFFFFF
 
@@ -65,13 +65,13 @@ class IndexState:
         self.gtid[:] = 0
 
     def take_seal(self, *, up_to_entry: bool = False) -> int | None:
-        """That of the events since the last time, as `seal_of` gives it."""
+        """Return the checksum over the events since the last call, as `seal_of` gives it."""
         seal = int(self.slots[ENTRY_SEAL if up_to_entry else SEAL])
         self.slots[SEAL] = self.slots[ENTRY_SEAL] = _NO_SEAL
         return seal ^ _NO_SEAL if seal >= 0 else None
 
     def give_seal(self, seal: int | None) -> None:
-        """Of events that count among the next; None when they have none."""
+        """Set the checksum of events that count among the next; None when they have none."""
         self.slots[SEAL] = -1 if seal is None else seal ^ _NO_SEAL
 
     @property

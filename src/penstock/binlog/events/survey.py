@@ -17,7 +17,7 @@ _OTHER, _DDL = int(Entry.OTHER), int(Entry.DDL)
 
 
 def survey(block: Block) -> int:
-    """What there is, as a sum. A block remembers it."""
+    """Return which kinds of events a block has, as a sum of flags. A block remembers it."""
     if block.signs is None:
         tables, column = np.fromiter(sorted(block.tables), np.int64, len(block.tables)), block.column
         signs = int(_survey(column("kind"), column("entry"), column("boundary"), column("table_id"), tables))

@@ -5,7 +5,7 @@
 
 The optional fields carry signedness, charsets and kinds of geometry always (MySQL 8.0, MariaDB with MINIMAL), names,
 labels, the key and visibility only with `binlog_row_metadata=FULL`; MySQL 5.7 has none. A column without a name is
-called @1, @2 … by its place, as the servers' own tools do.
+called @1, @2 … by its number, as the servers' own tools do.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ _NAMES_AT = 8
 _DECLARED_SIZES = {"uuid": 16, "inet6": 16, "inet4": 4}
 
 
-class _Reader:
+class _MapReader:
     """A window of the body; problems name the byte of the body that they are at."""
 
     def __init__(self, body: bytes, at: int = 0, stop: int | None = None) -> None:
@@ -50,10 +50,10 @@ class _Reader:
     def rest(self) -> bytes:
         return self.take(self.stop - self.at)
 
-    def window(self, size: int) -> "_Reader":
+    def window(self, size: int) -> "_MapReader":
         """The next bytes, to be read apart."""
         self.take(size)
-        return _Reader(self.body, self.at - size, self.at)
+        return _MapReader(self.body, self.at - size, self.at)
 
     def packed(self) -> int:
         """Length-encoded integer."""
@@ -76,29 +76,29 @@ class _Reader:
             yield self.packed()
 
 
-_Fields = dict[int, _Reader]
-_NOTHING = _Reader(b"")
+_Fields = dict[int, _MapReader]
+_NOTHING = _MapReader(b"")
 _NAMELESS = TableName("", "")
 
 
 @lru_cache(maxsize=1 << 16)
 def table_name(body: bytes) -> TableName:
-    """Of a TABLE_MAP body, without parsing the rest."""
+    """Return the name in a TABLE_MAP body, without parsing the rest."""
     try:
-        return _table_name(_Reader(body, _NAMES_AT))
+        return _table_name(_MapReader(body, _NAMES_AT))
     except EventProblemError as problem:
         raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :]) from None
 
 
 def check_names(body: bytes) -> None:
-    """For a reader, which knows the place: a problem's byte is one of the event."""
+    """Raise EventProblemError for names that cannot be read, at a byte of the event; the reader adds the position."""
     try:
-        _table_name(_Reader(body, _NAMES_AT))
+        _table_name(_MapReader(body, _NAMES_AT))
     except EventProblemError as problem:
         raise EventProblemError(problem.what, HEADER + problem.byte) from None
 
 
-def _table_name(reader: _Reader) -> TableName:
+def _table_name(reader: _MapReader) -> TableName:
     at = reader.at
     schema, table = (reader.take(reader.take(1)[0] + 1)[:-1] for _ in range(2))
     try:
@@ -111,27 +111,27 @@ def _table_name(reader: _Reader) -> TableName:
 def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     """The event's bytes without the common header and checksum, table id first."""
     name = table_name(body)
-    reader = _Reader(body, _NAMES_AT)
+    reader = _MapReader(body, _NAMES_AT)
     _table_name(reader)
     try:
         return replace(_parse_shape(reader.rest(), server_version), name=name)
     except (EventProblemError, SchemaError):
         pass  # once more, to say where in this table's map it is
     try:
-        return _schema(name, _Reader(body, _NAMES_AT), server_version)
+        return _schema(name, _MapReader(body, _NAMES_AT), server_version)
     except EventProblemError as problem:
         raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :], table=name) from None
 
 
 @lru_cache(maxsize=12_000)
 def _parse_shape(raw: bytes, server_version: str) -> TableSchema:
-    """What comes after the names: tables that differ in nothing else are parsed once, and share their columns."""
-    return _schema(_NAMELESS, _Reader(b"\0\0\0\0" + raw), server_version)
+    """Parse what comes after the names: tables that differ in nothing else are parsed once, and share their columns."""
+    return _schema(_NAMELESS, _MapReader(b"\0\0\0\0" + raw), server_version)
 
 
 def fields_of(body: bytes) -> frozenset[int]:
     """The optional fields that a body has, of one that can be parsed."""
-    reader = _Reader(body, _NAMES_AT)
+    reader = _MapReader(body, _NAMES_AT)
     _table_name(reader)
     count = reader.packed()
     reader.take(count)
@@ -139,7 +139,7 @@ def fields_of(body: bytes) -> frozenset[int]:
     return frozenset(_fields(reader))
 
 
-def _fields(reader: _Reader) -> _Fields:
+def _fields(reader: _MapReader) -> _Fields:
     """The rest of a body."""
     fields: _Fields = {}
     while not reader.is_done:
@@ -148,7 +148,7 @@ def _fields(reader: _Reader) -> _Fields:
     return fields
 
 
-def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchema:
+def _schema(name: TableName, reader: _MapReader, server_version: str) -> TableSchema:
     _table_name(reader)
     types = reader.take(reader.packed())
     if not types:
@@ -169,11 +169,18 @@ def _schema(name: TableName, reader: _Reader, server_version: str) -> TableSchem
 def _names(count: int, fields: _Fields) -> list[str]:
     if MapField.NAMES not in fields:
         return [f"@{i}" for i in range(1, count + 1)]
-    return [fields[MapField.NAMES].text() for _ in range(count)]
+    field = fields[MapField.NAMES]
+    names = dict[str, None]()
+    for _ in range(count):
+        at, name = field.at, field.text()
+        if name in names:
+            raise EventProblemError(f"two of its columns are named {name}", at)
+        names[name] = None
+    return list(names)
 
 
-def _column(code: int, metadata: _Reader, name: str, table: TableName) -> Column:
-    """One column from its type byte and its share of the metadata block."""
+def _column(code: int, metadata: _MapReader, name: str, table: TableName) -> Column:
+    """Return a column from its type byte and its share of the metadata block."""
     if code == _TYPED_ARRAY:
         return _typed_array(metadata, name, table)
     code = {_VAR_STRING: WireType.VARCHAR, _NEWDATE: WireType.DATE}.get(code, code)
@@ -191,7 +198,7 @@ def _column(code: int, metadata: _Reader, name: str, table: TableName) -> Column
     return replace(column, name=name)
 
 
-def _typed_array(metadata: _Reader, name: str, table: TableName) -> Column:
+def _typed_array(metadata: _MapReader, name: str, table: TableName) -> Column:
     """The hidden column of an index over the values of an array: type of the elements 1 | their metadata.
 
     Early releases of MySQL 8.0 list it in the table map, behind all others; its values are JSON.
@@ -285,7 +292,8 @@ def _with_declared(column: Column, declared: str) -> Column:
 
 
 def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
-    """Early MySQL 8.0 does not say in which charset they are: those that are no plain UTF-8 then stay numbers."""
+    """Return the labels of an ENUM or SET. Early MySQL 8.0 does not say their charset: labels that are not plain UTF-8
+    then stay numbers."""
     try:
         if charset:
             return tuple(decode_text(charset, label) for label in raw)
@@ -301,15 +309,15 @@ def _marked(columns: list[Column], types: frozenset[WireType], bits: bytes) -> l
     return [i for k, i in enumerate(indexes) if k >> 3 < len(bits) and bits[k >> 3] << (k & 7) & 0x80]
 
 
-def _set_numbers(columns: list[Column], wire: WireType, name: str, numbers: _Reader) -> None:
-    """One number per column of that type."""
+def _set_numbers(columns: list[Column], wire: WireType, name: str, numbers: _MapReader) -> None:
+    """Set one number for each column of that type."""
     indexes = [i for i, column in enumerate(columns) if column.type is wire]
     for i, number in zip(indexes, numbers.numbers(), strict=False):
         columns[i] = replace(columns[i], **{name: number})
 
 
 def _set_charsets(
-    columns: list[Column], types: frozenset[WireType], default: _Reader | None, each: _Reader | None
+    columns: list[Column], types: frozenset[WireType], default: _MapReader | None, each: _MapReader | None
 ) -> None:
     """Either one default with exceptions (index, collation)*, or one collation per column of these types."""
     indexes = [i for i, column in enumerate(columns) if column.type in types]

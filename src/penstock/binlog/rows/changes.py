@@ -73,8 +73,8 @@ def changes_at(
     choice: Decoding,
     whole: pa.Schema | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Of the rows events at these indexes of the block, which are all of this version of the table. `whole` is how the
-    batches are to look, with names of the change fields that may differ."""
+    """Yield the changes of the rows events at these indexes of the block, which are all of this version of the table.
+    `whole` is the schema of the batches, in which names of the change fields may differ."""
     there = {column.name for column in schema.columns}
     names = [name for name in fields.names if name in there]
     whole = whole or pa.schema([*fields, *CHANGE_FIELDS])
@@ -173,7 +173,7 @@ def _many(text: str) -> pa.Array:
 
 
 def _offsets(block: Block, images: Images) -> NDArray[np.int64]:
-    """File offset of each image. What was compressed has a share of the file, not a place."""
+    """Return the file offset of each image. Images that were compressed have a share of the file instead."""
     _, starts, sizes = block.raw
     position, span = block.column("position")[images.events], block.column("span")[images.events]
     starts, sizes = starts[images.events], sizes[images.events]

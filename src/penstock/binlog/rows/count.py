@@ -27,9 +27,14 @@ _NO_WIRES = np.empty((0, 3), np.int64)
 
 def count_rows(block: Block) -> int:
     """Return the number of rows in the rows events of a block."""
-    events = np.flatnonzero(block.column("entry") == _ROWS)
+    return int(count_by_event(block, np.flatnonzero(block.column("entry") == _ROWS)).sum())
+
+
+def count_by_event(block: Block, events: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the number of rows in each of these rows events of a block."""
+    rows = np.zeros(events.size, np.int64)
     if not events.size or not block.tables:
-        return 0
+        return rows
     ids, inverse = np.unique(block.column("table_id")[events], return_inverse=True)
     # Tables that differ in their names only are counted by the same lines.
     numbers, wires = dict[int, int](), list[NDArray[np.int64]]()
@@ -47,12 +52,14 @@ def count_rows(block: Block) -> int:
     flat = np.concatenate(wires) if len(wires) != 1 else wires[0]
     widest = int(np.diff(firsts).max(initial=1))
     room = np.empty(2 * max(widest, 1), np.int64)
-    return int(_count(data, starts[events], ends, which[inverse], firsts, flat, room))
+    _count(data, starts[events], ends, which[inverse], firsts, flat, room, rows)
+    return rows
 
 
 @lru_cache(_REMEMBERED)
 def _wires(table_map: bytes, server_version: str) -> NDArray[np.int64]:
-    """Per column: length bytes, width, whether it is JSON; none where the table map is not understood."""
+    """Return for each column its length bytes, its width and whether it is JSON; nothing where the table map is not
+    understood."""
     try:
         return _wires_of(parse_table_map(table_map, server_version).columns)
     except (BinlogError, SchemaError):
@@ -65,13 +72,17 @@ def _wires_of(columns: tuple[Column, ...]) -> NDArray[np.int64]:
     return np.array([(wire.length_bytes, wire.width, is_json) for wire, is_json in found], np.int64).reshape(-1, 3)
 
 
-@kernel(I64(BYTES, I64S_IN, I64S_IN, I64S_IN, I64S_IN, I64S_2D_IN, I64S))
-def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: Any, present: Any) -> Any:
-    """`which` is the table of each event, whose columns are wires[firsts[t]:firsts[t + 1]]; -1 for none. `present` is
-    room for the numbers of columns that both images of an update carry."""
-    rows = np.int64(0)
+@kernel(I64(BYTES, I64S_IN, I64S_IN, I64S_IN, I64S_IN, I64S_2D_IN, I64S, I64S))
+def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: Any, present: Any, rows: Any) -> Any:
+    """Write the number of rows of each event, and return their sum.
+
+    `which` is the table of each event, whose columns are wires[firsts[t]:firsts[t + 1]]; -1 for none. `present` is room
+    for the numbers of columns that both images of an update carry.
+    """
+    total = np.int64(0)
     half = present.size // 2
     for e in range(starts.size):
+        rows[e] = 0
         table = which[e]
         if table < 0:
             continue
@@ -103,7 +114,8 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
         images, side = np.int64(0), 0
         # A row that carries nothing has no bytes. Of an event without any, it is the only one.
         if counts_before == 0 and not is_update and at == end:
-            rows += 1
+            rows[e] = 1
+            total += 1
             continue
         is_sound = True
         while is_sound and (at < end or (side and counts_after == 0 and kind != PARTIAL_UPDATE)):
@@ -149,5 +161,6 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
             if is_update:
                 side ^= 1
         if is_sound and not side:
-            rows += images // sides
-    return rows
+            rows[e] = images // sides
+            total += images // sides
+    return total

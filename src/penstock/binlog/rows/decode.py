@@ -13,7 +13,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.problem import broken
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
 from penstock.binlog.rows.locate import RowsProblemError, locate
-from penstock.binlog.rows.located import UNKNOWN, Layout, Located
+from penstock.binlog.rows.located import UNKNOWN, Located, RowLayout
 from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
@@ -38,9 +38,9 @@ class Rows:
 
 
 @lru_cache(maxsize=12_000)
-def _layout(schema: TableSchema, names: frozenset[str]) -> Layout:
+def _layout(schema: TableSchema, names: frozenset[str]) -> RowLayout:
     wires = [wire_of(column) for column in schema.columns]
-    return Layout.of(
+    return RowLayout.of(
         np.array([(wire.length_bytes, wire.width) for wire in wires], np.int64).reshape(-1, 2),
         np.array([column.name in names for column in schema.columns], np.bool_),
         np.array([column.type is WireType.JSON for column in schema.columns], np.bool_),
@@ -53,7 +53,8 @@ def choice_for(block: Block, choice: Decoding) -> Decoding:
 
 
 def has_old_times(schema: TableSchema, server_version: str) -> bool:
-    """Whether rows may be cut at wrong places: MariaDB does not log the width of times in the format before 5.6."""
+    """Return whether rows may be cut at wrong offsets: MariaDB does not log the width of times in the format before
+    5.6."""
     return "MariaDB" in server_version and bool(_OLD & {column.type for column in schema.columns})
 
 
@@ -83,7 +84,7 @@ def decode_rows(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Source:
-    """What all pieces share."""
+    """What all pieces of one decoding share."""
 
     block: Block
     events: NDArray[np.int64]
@@ -123,10 +124,10 @@ def _operations(source: _Source, found: Located) -> "dict[str, JsonOperations]":
         is_unknown = offsets <= UNKNOWN
         if not is_unknown.any():
             continue
-        places = np.where(is_unknown, UNKNOWN - offsets, 0)
+        diff_offsets = np.where(is_unknown, UNKNOWN - offsets, 0)
         lengths = np.where(is_unknown, found.lengths(line), 0).astype(np.int64)
         try:
-            result[column.name] = read_operations(source.data, places, lengths)
+            result[column.name] = read_operations(source.data, diff_offsets, lengths)
         except JsonError as error:
             if error.fault is JsonFault.TOO_LARGE:
                 problem: ValueProblemError = TooLongError(error.row)
@@ -163,10 +164,8 @@ def _value_error(source: _Source, found: Located, problem: ValueProblemError) ->
 
 
 def _check_old_rows(block: Block, schema: TableSchema, found: Located) -> None:
-    """The log does not say how wide a time in an old format with a fraction is.
-
-    MariaDB sets the bits that fill up a null bitmap: where they are not set, rows were cut at wrong places.
-    """
+    """Raise an error if rows were cut at wrong offsets. The log does not say how wide a time in an old format with a
+    fraction is. MariaDB sets the bits that fill up a null bitmap: where they are not set, the cut was wrong."""
     data, columns = block.raw[0], len(schema.columns)
     filling = 0xFF << columns % 8 & 0xFF if columns % 8 else 0
     last = data[found.start + (columns - 1) // 8]
@@ -197,5 +196,7 @@ def _error(block: Block, schema: TableSchema, event: int, byte: int, what: str) 
     start, size = int(starts[event]), int(sizes[event])
     inside = byte - start
     offset = int(block.column("position")[event]) + inside * int(block.column("span")[event]) // size
-    place = Position(block.file, offset, epoch=block.epoch)
-    return broken(block.column("kind")[event], what, data[byte : start + size].data, table=schema.name, place=place)
+    position = Position(block.file, offset, epoch=block.epoch)
+    return broken(
+        block.column("kind")[event], what, data[byte : start + size].data, table=schema.name, position=position
+    )

@@ -80,7 +80,7 @@ def _list_lines(differ: Any, ends: Any, lines: Any) -> Any:
 
 
 def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Array:
-    """On a postimage: names of the columns (those that were located) that differ."""
+    """Return for each postimage the names of the located columns that differ from the preimage."""
     is_post = found.kind == ChangeKind.UPDATE_POSTIMAGE
     posts = np.flatnonzero(is_post)
     if not posts.size:
@@ -100,7 +100,8 @@ def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Ar
 
 
 def absent_names(found: Located, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
-    """Of the columns that were located, those that an image does not carry; and those that the table does not have."""
+    """Return for each image the names of the columns that it does not carry, and of those that the table does not
+    have."""
     if (found.is_whole or not names) and not unknown:
         return pa.nulls(found.rows, _NAMES)
     absent = np.ones((found.rows, len(names) + len(unknown)), np.bool_)

@@ -58,13 +58,13 @@ def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choic
 
 
 def _field(column: Column, choice: Decoding) -> pa.Field:
-    """What the log does not say of a column travels with its field."""
+    """Return the Arrow field of a column, with what the log does not say of the column as metadata."""
     metadata = {_DECLARED: column.declared} if column.declared else None
     return pa.field(column.name, arrow_type(column, choice), metadata=metadata)
 
 
 def with_declared(table: TableSchema, fields: pa.Schema) -> TableSchema:
-    """The table as its log has it, with the declared types that the fields carry."""
+    """Return a table of the log with the declared SQL types that the metadata of these Arrow fields has."""
     declared = {
         field.name: field.metadata[_DECLARED.encode()].decode()
         for field in fields
@@ -90,7 +90,7 @@ def describe_table(table: TableSchema) -> pa.Schema:
 
 
 def refused_columns(described: pa.Schema) -> dict[str, str]:
-    """And why."""
+    """Return the columns that cannot be decoded, and why."""
     metadata: dict[bytes, bytes] = described.metadata or {}
     return json.loads(metadata.get(b"refused", b"{}"))
 

@@ -1,14 +1,14 @@
 """What both walks over rows events share: the layout of an event, and how a walk stops.
 
-ROWS event after the header:
-  table id 6 | flags 2 | v2: extra length 2 (counts itself), extra | columns n (packed)
-  | present bitmap | UPDATE: present bitmap of the after image | row images
-row image: null bitmap over the present columns, then each present, non-null value
-PARTIAL_UPDATE_ROWS: as UPDATE v2; an after image begins with options (packed; 1: some JSON values are partial) and then
-  a bitmap over all JSON columns of the table that says which are; the partial ones are lists of differences
+    ROWS event after the header:
+      table id 6 | flags 2 | v2: extra length 2 (counts itself), extra | columns n (packed)
+      | present bitmap | UPDATE: present bitmap of the after image | row images
+    row image: null bitmap over the present columns, then each present, non-null value
+    PARTIAL_UPDATE_ROWS: as UPDATE v2; an after image begins with options (packed; 1: some JSON values are partial) and
+      then a bitmap over all JSON columns of the table that says which are; the partial ones are lists of differences
 
-A walk goes on where its cursor stands and leaves it where it stopped: at an event's head (BYTE is 0), or before a row
-image in it that begins a change.
+A walk resumes at its cursor and leaves it where it stopped: at an event's head (BYTE is 0), or before a row image in it
+that begins a change.
 """
 
 from typing import Any

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.rows.dense import walk_dense
 from penstock.binlog.rows.heads import BYTE, EVENT, NO_ROOM, NOT_DENSE, PARTIAL_UPDATE, ROW
-from penstock.binlog.rows.located import Layout, Located
+from penstock.binlog.rows.located import Located, RowLayout
 from penstock.binlog.rows.sparse import walk_sparse
 
 MOST_CELLS = 1 << 22  # values in one piece, if it has more than one change
@@ -28,16 +28,17 @@ def locate(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    layout: Layout,
+    layout: RowLayout,
     most_cells: int = MOST_CELLS,
 ) -> Iterator[Located]:
-    """Of the rows events that lie at data[starts[i]:ends[i]], checksums left out; usually all in one piece."""
+    """Locate the fields of the rows events that lie at data[starts[i]:ends[i]], without checksums; usually all in one
+    piece."""
     most_rows = max(2, most_cells // max(1, layout.wanted, layout.steps.shape[0]))
-    place, seen, is_dense = np.zeros(3, np.int64), 0, True
-    while place[EVENT] < starts.size:
-        cursor = place.copy()
+    begin, seen, is_dense = np.zeros(3, np.int64), 0, True
+    while begin[EVENT] < starts.size:
+        cursor = begin.copy()
         walk: _Walk = (_Dense if is_dense else _Sparse)(data, starts, ends, layout)
-        first = int(place[EVENT])
+        first = int(begin[EVENT])
         try:
             located, first_rows = _piece(walk, cursor, seen, most_rows)
         except RowsProblemError as problem:
@@ -48,14 +49,14 @@ def locate(
         yield located
         seen = int(cursor[ROW] - first_rows[cursor[EVENT] - first]) if cursor[BYTE] else 0
         cursor[ROW] = 0
-        place = cursor
+        begin = cursor
 
 
 class _Walk(Protocol):
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
-    layout: Layout
+    layout: RowLayout
 
     def room(self, rows: int) -> list[NDArray[Any]]: ...
 
@@ -67,10 +68,8 @@ class _Walk(Protocol):
 
 
 def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) -> tuple[Located, NDArray[np.int64]]:
-    """As many rows as may be; `seen` rows of the first event were in a piece before.
-
-    The first event is walked alone, which tells how many rows to expect of the others.
-    """
+    """Return as many rows as may be; `seen` rows of the first event were in an earlier piece. The first event is walked
+    alone, which tells how many rows to expect of the others."""
     starts, ends = walk.starts, walk.ends
     first, count = int(cursor[EVENT]), starts.size
     first_rows = np.zeros(count, np.int64)
@@ -111,7 +110,7 @@ def _cells(offsets: int, lengths: int, rows: int) -> list[NDArray[Any]]:
 
 class _Dense(_Walk):
     def __init__(
-        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], layout: Layout
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], layout: RowLayout
     ) -> None:
         self.data, self.starts, self.ends, self.layout = data, starts, ends, layout
         self._null_count = np.zeros(1, np.int64)
@@ -138,7 +137,7 @@ class _Dense(_Walk):
 
 class _Sparse(_Walk):
     def __init__(
-        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], layout: Layout
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64], layout: RowLayout
     ) -> None:
         self.data, self.starts, self.ends, self.layout = data, starts, ends, layout
         self._missing = np.zeros(layout.wanted, np.int64)

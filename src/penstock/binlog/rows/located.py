@@ -23,7 +23,7 @@ class Located:
     """
 
     def __init__(
-        self, layout: "Layout", rows: int, first: int, first_rows: NDArray[np.int64], event_kinds: NDArray[np.uint8]
+        self, layout: "RowLayout", rows: int, first: int, first_rows: NDArray[np.int64], event_kinds: NDArray[np.uint8]
     ) -> None:
         """`first` is the index of the first event; of that some rows may be in a piece before, and `first_rows` then
         begins below zero."""
@@ -66,15 +66,15 @@ class Located:
             if unknown.any():
                 sized = self._lengths[np.maximum(self._layout.length_lines, 0), : self.rows]
                 # No differences to what nobody knows: it has not changed, and the image does not carry it.
-                places = offsets[:, 1:][unknown]
-                offsets[:, 1:][unknown] = np.where(sized[:, 1:][unknown] == 0, ABSENT, UNKNOWN - places)
+                diff_offsets = offsets[:, 1:][unknown]
+                offsets[:, 1:][unknown] = np.where(sized[:, 1:][unknown] == 0, ABSENT, UNKNOWN - diff_offsets)
                 self.partial[:, 1:][unknown] = 0
                 self.missing += np.count_nonzero(unknown, axis=1)
                 self.is_whole = False
                 self.has_unknown = True
 
     def offsets(self, line: int) -> NDArray[np.int32]:
-        """Of the values of a wanted column."""
+        """Return the offsets of the values of a wanted column."""
         if not self._is_dense:
             return self._offsets[line, : self.rows]
         if not self._all.size:
@@ -98,7 +98,7 @@ class Located:
                 found[self._nulls[1, self._nulls[0] == anchor]] = NULL
 
     def lengths(self, line: int) -> NDArray[np.int32]:
-        """Of a wanted column of variable length; nothing for others."""
+        """Return the lengths of a wanted column of variable length; nothing for others."""
         sized = self._length_line(line)
         return self._lengths[sized, : self.rows] if sized >= 0 else self.start[:0]
 
@@ -141,7 +141,7 @@ class Located:
 
     @cached_property
     def number(self) -> NDArray[np.int64]:
-        """Of each image in its event, from 0."""
+        """Return the number of each image in its event, from 0."""
         return np.arange(self.rows) - self._first_rows[self.event - self._first]
 
     @cached_property
@@ -154,7 +154,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class RowLayout:
     """How the columns of a table lie in a row image, and which of them are wanted."""
 
     wires: NDArray[np.int64]  # per column: length bytes, width, line in `offsets`, line in `lengths`, is it JSON
@@ -167,7 +167,7 @@ class Layout:
     anchors: NDArray[np.int64]
 
     @classmethod
-    def of(cls, wires: NDArray[np.int64], wanted: NDArray[np.bool_], are_json: NDArray[np.bool_]) -> "Layout":
+    def of(cls, wires: NDArray[np.int64], wanted: NDArray[np.bool_], are_json: NDArray[np.bool_]) -> "RowLayout":
         """`wires[c]` is (length bytes, width) of column c."""
         table = np.full((wanted.size, 5), -1, np.int64)
         table[:, :2], table[:, 4] = wires, are_json

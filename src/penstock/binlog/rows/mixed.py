@@ -153,7 +153,7 @@ class MixedRows:
 
     @property
     def number(self) -> NDArray[np.int64]:
-        """Of each image in its event, from 0."""
+        """Return the number of each image in its event, from 0."""
         first = np.searchsorted(self.event, np.arange(self.program.size))
         return np.arange(len(self)) - first[self.event]
 
@@ -183,8 +183,8 @@ def walk_rows(
     programs: TablePrograms,
     program: NDArray[np.int64],
 ) -> MixedRows | None:
-    """The rows of the events that lie at data[starts[i]:ends[i]], checksums left out, each by its program. None where
-    that cannot be: events are broken, or too much; who decodes each table alone then meets the problem."""
+    """Return the rows of the events that lie at data[starts[i]:ends[i]], without checksums, each by its program; None
+    where events are broken or too large: decoding each table alone then raises the error."""
     cursors, nothing = np.zeros(len(programs.kinds), np.int64), np.empty(0, np.int32)
     how = data, starts, ends, program, programs.bounds, programs.columns
     code, images, cells = walk_mixed(*how, 0, cursors, *[nothing] * 6)
@@ -201,8 +201,9 @@ def walk_rows(
 
 
 def are_alone(block: Block, events: NDArray[np.int64], table: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
-    """Which of `count` tables are better decoded each by itself: those with many rows in the block, for which the walk
-    over one table is faster, and those with partial updates. `table[i]` is the table of the rows event events[i]."""
+    """Return which of `count` tables are better decoded each by itself: those with many rows in the block, for which
+    the walk over one table is faster, and those with partial updates. `table[i]` is the table of the rows event
+    events[i]."""
     alone = np.bincount(table, block.raw[2][events], count) >= MANY_BYTES
     alone[table[block.column("kind")[events] == PARTIAL_UPDATE]] = True
     return alone if count - np.count_nonzero(alone) >= _LEAST_TABLES else np.ones(count, np.bool_)

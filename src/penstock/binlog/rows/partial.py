@@ -46,9 +46,9 @@ def refuse_operations(block: Block, rows: Rows, schema: TableSchema) -> None:
     for name, operations in rows.operations.items():
         row = int(np.argmax(operations.counts > 0))
         event = int(rows.events[rows.located.event[row]])
-        place = int(block.column("position")[event])
+        at = int(block.column("position")[event])
         raise BinlogError(
-            f"{block.file}:{place} the update in {schema.name} changes parts of the JSON document in column {name}, and"
+            f"{block.file}:{at} the update in {schema.name} changes parts of the JSON document in column {name}, and"
             " the log has neither the document before nor the one after it (binlog_row_value_options=PARTIAL_JSON with"
             " binlog_row_image=MINIMAL or NOBLOB): read other columns, or the operations instead of the document"
             " (read_binlog: partial_json='operations'; Spark: the option partialJson; Flight: rows as JSON). For later"

@@ -56,7 +56,7 @@ class Growing:
 
     @property
     def view(self) -> NDArray[Any]:
-        """Views that were taken before stay as they are."""
+        """Return the values so far as a view; later appends do not change it."""
         return self._data[: self._size]
 
     def append(self, values: NDArray[Any]) -> None:

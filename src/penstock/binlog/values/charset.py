@@ -2,7 +2,7 @@
 
 The numbers are in collations.txt, made by tools/make_charsets.py from MySQL and MariaDB, which number alike where both
 have a collation. Collations that a server's administrator added are not among them; MySQL proposes 1024–2047 for such,
-where MariaDB has collations of its own.
+where MariaDB has other collations.
 """
 
 from functools import cache

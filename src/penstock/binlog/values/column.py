@@ -15,7 +15,7 @@ _BY_NAME = {each.name.split("(")[0].split(" ")[0]: each for each in TYPES if eac
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """What the reader of a column may choose."""
+    """The choices of a reader: how dates, labels and partial JSON are decoded."""
 
     dates: Literal["null", "text", "error"] = "null"  # dates that no calendar has; `text` makes the whole column text
     labels: Literal["text", "number"] = "text"  # ENUM and SET
@@ -52,7 +52,7 @@ _PLAIN_ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How far a field reaches: `width` bytes, or as many as its first `length_bytes` bytes say."""
+    """The size of a field: `width` bytes, or as many as its first `length_bytes` bytes say."""
 
     length_bytes: int
     width: int
@@ -91,7 +91,7 @@ def decimal_width(precision: int, scale: int) -> int:
 
 
 def type_of(column: Column) -> ColumnType:
-    """Its line of the table."""
+    """Return the line of the table of types for a column."""
     if column.declared:
         return _BY_NAME[column.declared.upper()]
     if column.type in _TEXTS:

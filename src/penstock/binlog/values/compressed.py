@@ -22,17 +22,17 @@ def expand_values(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
     """A buffer of the plain values, their offsets and lengths. One call of zlib, and so one object, per value."""
     pieces: list[bytes] = []
-    places, sizes = offsets.copy(), lengths.copy()
+    value_offsets, sizes = offsets.copy(), lengths.copy()
     total = 0
     for row in np.flatnonzero(offsets >= 0).tolist():
         at = int(offsets[row])
         value = _plain(data[at : at + int(lengths[row])].tobytes(), row)
-        places[row], sizes[row] = total, len(value)
+        value_offsets[row], sizes[row] = total, len(value)
         total += len(value)
         if total > (_MOST_BYTES if len(pieces) < _FEW else _MANY_BYTES):
             raise TooLongError(row)
         pieces.append(value)
-    return np.frombuffer(b"".join(pieces), np.uint8), places, sizes
+    return np.frombuffer(b"".join(pieces), np.uint8), value_offsets, sizes
 
 
 def _plain(raw: bytes, row: int) -> bytes:

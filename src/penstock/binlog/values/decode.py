@@ -27,7 +27,7 @@ _NO_DAY = np.int32(-(1 << 31))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fields:
-    """Where the values of one column lie: a negative offset is a value that is not there."""
+    """The offsets and lengths of the values of one column; a negative offset is a missing value."""
 
     data: NDArray[np.uint8]
     offsets: NDArray[np.int32]

@@ -1,12 +1,12 @@
 """MySQL's binary JSON: the layout, and what can be wrong with it.
 
-  document   type 1 | value; no byte at all (a NOT NULL column that was filled with nothing) is the JSON null
-  container  count | size | objects: a key entry each | a value entry each | keys | values
-  key entry  offset | length 2
-  value entry  type 1 | offset, or the value itself
+    document   type 1 | value; no byte at all (a NOT NULL column that was filled with nothing) is the JSON null
+    container  count | size | objects: a key entry each | a value entry each | keys | values
+    key entry  offset | length 2
+    value entry  type 1 | offset, or the value itself
 
-count, size and offsets have 2 bytes in small containers and 4 in large ones; offsets count from `count`, and `size`
-is that of the whole container. Little-endian throughout.
+count, size and offsets have 2 bytes in small containers and 4 in large ones; offsets count from `count`, and `size` is
+that of the whole container. Little-endian throughout.
 
 | type      | value                                                                          | in a value entry |
 |-----------|--------------------------------------------------------------------------------|------------------|
@@ -20,8 +20,8 @@ is that of the whole container. Little-endian throughout.
 | 15        | column type 1, length, bytes: DECIMAL as precision, scale, digits as in a row; |                  |
 |           | DATE, TIME, DATETIME, TIMESTAMP as a packed 64-bit number; others as they are  |                  |
 
-A length has seven bits a byte, lowest first, the top bit says that more follow. Since 8.0 the server updates values
-in place, which leaves gaps after entries, keys and values, but never lets two of them share bytes.
+A length has seven bits a byte, lowest first, the top bit says that more follow. Since 8.0 the server updates values in
+situ, which leaves gaps after entries, keys and values, but never lets two of them share bytes.
 """
 
 from enum import IntEnum

@@ -174,11 +174,11 @@ def patch_json(
     *,
     point_zero: bool = True,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """As `render_json`, of documents to which diffs are applied.
+    """Return the text of documents to which diffs are applied, as `render_json` does without diffs.
 
-    A row without diffs has a negative `diff_length`: it is the document at `offsets`, or none. A row with diffs has
-    the document before them there; that there is none (as with `binlog_row_image=MINIMAL`) is an error, unless the
-    caller takes the diffs away. So one call does a column in which whole documents and diffs are mixed.
+    A row without diffs has a negative `diff_length`: it is the document at `offsets`, or none. A row with diffs has the
+    document before them there; that there is none (as with `binlog_row_image=MINIMAL`) is an error, unless the caller
+    takes the diffs away. So one call handles a column in which whole documents and diffs are mixed.
     """
     expected = lengths.sum(where=lengths > 0) + diff_lengths.sum(where=diff_lengths > 0)
     buffers = TextBuffers(lengths.size, int(expected * 3 // 2))

@@ -279,7 +279,7 @@ def _render(
 
 
 class TextBuffers:
-    """What writing kernels fill: `bounds` and `out`, the latter grown on demand."""
+    """The buffers that kernels write text to: `bounds` and `out`, the latter grown on demand."""
 
     def __init__(self, rows: int, expected_bytes: int) -> None:
         self.bounds = np.zeros(rows + 1, np.int32)

@@ -1,4 +1,5 @@
-"""What a kernel or decoder found wrong with one value; whoever knows the names and places raises the real error."""
+"""What a kernel or decoder found wrong with one value; its caller, which knows table and position, raises the real
+error."""
 
 
 class ValueProblemError(Exception):

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S, NONE, U8S, big, kernel, little, shared
+from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S, NONE, U8S, big, inlined, kernel, little, shared
 
 INVALID = np.int64(-(1 << 63))  # out cell of a date that no calendar has
 BROKEN = INVALID + 1  # out cell of a number that is no time at all, which only the old formats can hold
 DATE, TIME, DATETIME, TIMESTAMP, OLD_TIME, OLD_DATETIME, OLD_TIMESTAMP = range(7)
 _DAY_US = np.int64(86_400_000_000)
+_2, _3, _4, _5, _6, _7, _8 = (np.uint64(number) for number in range(2, 9))
 
 
 @shared
@@ -144,33 +145,52 @@ def _digits(value: Any, count: Any, out: Any, at: Any) -> Any:
     return at + count
 
 
-@shared
-def _date_text(year: Any, month: Any, day: Any, out: Any, at: Any) -> Any:
-    at = _digits(year, 4, out, at)
-    out[at] = 45
-    at = _digits(month, 2, out, at + 1)
-    out[at] = 45
-    return _digits(day, 2, out, at + 1)
+@inlined
+def _two_digits(value: Any, out: Any, at: Any) -> None:
+    """Write a number below 100."""
+    tens = value * 103 >> 10  # value // 10 up to 178
+    out[at] = 48 + tens
+    out[at + 1] = 48 + value - 10 * tens
 
 
-@shared
-def _clock_text(seconds: Any, micros: Any, digits: Any, out: Any, at: Any) -> Any:
-    hours = seconds // 3600
-    at = _digits(hours, 3 if hours > 99 else 2, out, at)
-    out[at] = 58
-    at = _digits(seconds // 60 % 60, 2, out, at + 1)
-    out[at] = 58
-    at = _digits(seconds % 60, 2, out, at + 1)
+@inlined
+def write_date(year: Any, month: Any, day: Any, out: Any, at: Any) -> Any:
+    place = np.uint64(at)
+    _two_digits(year // 100 % 100, out, place)
+    _two_digits(year % 100, out, place + _2)
+    out[place + _4] = 45
+    _two_digits(month, out, place + _5)
+    out[place + _7] = 45
+    _two_digits(day, out, place + _8)
+    return at + 10
+
+
+@inlined
+def write_clock(seconds: Any, micros: Any, digits: Any, out: Any, at: Any) -> Any:
+    minutes = seconds // 60
+    hours = minutes // 60
+    if hours > 99:
+        at = _digits(hours // 100, 1, out, at)
+        hours %= 100
+    place = np.uint64(at)
+    _two_digits(hours, out, place)
+    out[place + _2] = 58
+    _two_digits(minutes % 60, out, place + _3)
+    out[place + _5] = 58
+    _two_digits(seconds % 60, out, place + _6)
+    at += 8
     if digits:
         out[at] = 46
-        for _ in range(6 - digits):
+        if digits <= 3:
+            micros //= 1000
+        for _ in range((3 if digits <= 3 else 6) - digits):
             micros //= 10
         at = _digits(micros, digits, out, at + 1)
     return at
 
 
 @shared
-def _civil(days: Any) -> Any:
+def civil_date(days: Any) -> Any:
     """Year, month and day of a number of days since 1970."""
     days += 719468
     era = days // 146097
@@ -190,8 +210,10 @@ def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, 
     """Text of any form as the server prints it (TIMESTAMP in UTC), `digits` of a fraction; `out` has LONGEST_TEXT bytes
     per value. Gives how many were used."""
     width = (digits + 1) // 2
-    place = 0
+    place = np.int64(0)
     bounds[0] = 0
+    known = np.int64(-1)  # the last day of a TIMESTAMP, and its date: most values of a batch lie on few days
+    known_year, known_month, known_day = np.int64(0), np.int64(0), np.int64(0)
     for i in range(offsets.size):
         at = np.int64(offsets[i])
         if at < 0:
@@ -199,7 +221,7 @@ def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, 
             continue
         if form == DATE:
             value = little(data, at, 3)
-            place = _date_text(value >> 9, value >> 5 & 15, value & 31, out, place)
+            place = write_date(value >> 9, value >> 5 & 15, value & 31, out, place)
         elif form in (TIME, OLD_TIME):
             if form == TIME:
                 micros = _clock_micros(data, at, width)
@@ -212,7 +234,7 @@ def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, 
                 out[place] = 45
                 place += 1
                 micros = -micros
-            place = _clock_text(micros // 1_000_000, micros % 1_000_000, digits, out, place)
+            place = write_clock(micros // 1_000_000, micros % 1_000_000, digits, out, place)
         else:
             micros = np.int64(0)
             if form == DATETIME:
@@ -232,9 +254,12 @@ def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, 
                     micros = _micros(data, at + 4, width)
                 year, month, day, seconds = np.int64(0), np.int64(0), np.int64(0), total % 86400
                 if total or micros:
-                    year, month, day = _civil(total // 86400)
-            place = _date_text(year, month, day, out, place)
+                    if total // 86400 != known:
+                        known = total // 86400
+                        known_year, known_month, known_day = civil_date(known)
+                    year, month, day = known_year, known_month, known_day
+            place = write_date(year, month, day, out, place)
             out[place] = 32
-            place = _clock_text(seconds, micros, digits, out, place + 1)
+            place = write_clock(seconds, micros, digits, out, place + 1)
         bounds[i + 1] = place
     return place

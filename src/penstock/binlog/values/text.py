@@ -29,7 +29,8 @@ class UnknownCharsetError(ValueProblemError):
 def to_utf8(
     charset: str, data: NDArray[np.uint8], offsets: NDArray[np.int32], lengths: NDArray[np.int32]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Arrow's offsets and bytes of the values at these places; a negative offset or length is null, an empty span."""
+    """Return Arrow's offsets and bytes of the values at these offsets; a negative offset or length is null, an empty
+    span."""
     offsets, lengths = offsets.astype(np.int32, copy=False), lengths.astype(np.int32, copy=False)
     bounds = np.empty(lengths.size + 1, np.int32)
     if charset not in UTF8:
@@ -42,14 +43,14 @@ def to_utf8(
 
 
 def decode_text(charset: str, raw: bytes) -> str:
-    """One value, such as the label of an ENUM; without a charset, or in none (`binary`), it is taken for UTF-8. In one
-    that is not known, only ASCII is certain."""
+    """Return one value as text, such as the label of an ENUM; without a charset, or in `binary`, it is taken for UTF-8.
+    In an unknown charset only ASCII is certain."""
     if charset in UTF8 or charset in {"", "binary"}:
         return raw.decode("utf-8", "replace")
     if charset not in TEXT:
         return raw.decode("ascii", "replace")
-    places, sizes = np.zeros(1, np.int32), np.array([len(raw)], np.int32)
-    return to_utf8(charset, np.frombuffer(raw, np.uint8), places, sizes)[1].tobytes().decode()
+    offsets, sizes = np.zeros(1, np.int32), np.array([len(raw)], np.int32)
+    return to_utf8(charset, np.frombuffer(raw, np.uint8), offsets, sizes)[1].tobytes().decode()
 
 
 def _transcode(
@@ -74,7 +75,7 @@ def _transcode(
 
 
 def _room(offsets: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """For the longest possible result; memory that is not written to is not used."""
+    """Return a buffer for the longest possible result; memory that is not written to is not used."""
     total = lengths[(offsets >= 0) & (lengths > 0)].sum(dtype=np.int64)
     return np.empty(_MOST_PER_BYTE * (int(total) + 1), np.uint8)
 

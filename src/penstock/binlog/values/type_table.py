@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 
 class Family(Enum):
-    """Which kernel decodes the column."""
+    """Names the kernel that decodes a column."""
 
     INTEGER = auto()
     REAL = auto()
@@ -30,7 +30,7 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """One line of the table. The last two are what canal's protocol says of such a column."""
+    """One line of the table of types. The last two fields are what canal's protocol says of such a column."""
 
     name: str
     wire: str

@@ -1,10 +1,10 @@
 """Delivers the rows of XA transactions when they are committed, and never when they are rolled back.
 
 The log has the rows of an XA transaction where it was prepared. The resolver takes them out of the stream of blocks
-there and leaves the place, between two transactions; at the XA COMMIT it puts them in again, as a part of that one:
+there and leaves a boundary; at the XA COMMIT it puts them in again, as a part of that transaction:
 
     log        GTID 1, XA START, rows, XA END, XA_PREPARE | … | GTID 2, XA COMMIT
-    delivered  GTID 1, (place)                            | … | GTID 2, XA START, rows, XA END, XA COMMIT
+    delivered  GTID 1, (boundary)                         | … | GTID 2, XA START, rows, XA END, XA COMMIT
 
 An XA transaction that is committed in one phase stays where it is. Which events are delivered where follows from the
 log alone, whatever position a reader began at and wherever blocks were cut.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.xa.marks import xa_marks
-from penstock.binlog.xa.placing import CommitPlace, join_blocks
+from penstock.binlog.xa.placement import CommitPlacement, join_blocks
 from penstock.binlog.xa.transaction import PreparedRegistry, PreparedTransaction, TakenEvents
 from penstock.binlog.xa.xid import has_prepared_flag, parse_prepare, parse_statement
 from penstock.model import GtidSet, Position
@@ -28,7 +28,7 @@ _STARTS = {"START", "BEGIN"}
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenXa:
     """An XA transaction whose end was not read yet."""
 
     begin: Position
@@ -53,11 +53,11 @@ class XaResolver:
 
     def __init__(self, registry: PreparedRegistry) -> None:
         self._registry = registry
-        self._open: _Open | None = None
+        self._open: _OpenXa | None = None
 
     @property
     def is_inside(self) -> bool:
-        """Whether events of an XA transaction were taken whose end was not read yet."""
+        """Return whether events of an XA transaction were taken whose end was not read yet."""
         return self._open is not None
 
     def resolve(self, block: Block) -> Iterator[Block]:
@@ -96,7 +96,7 @@ class XaResolver:
         word, xid = ("START", "") if has_prepared_flag(block, event) else parse_statement(block, event)
         if word in _STARTS:
             begin, first = _begin_of(block, event), block.slice(event, event + 1).start
-            self._open = _Open(begin, first, block.executed_before(event), self._registry.collect(begin))
+            self._open = _OpenXa(begin, first, block.executed_before(event), self._registry.collect(begin))
             return 0
         if word == "COMMIT" and not xid.endswith(" one phase"):
             yield from self._commit(block, event, xid)
@@ -115,33 +115,33 @@ class XaResolver:
             xid, is_one_phase = parse_prepare(block, event)
             if not is_one_phase:
                 end, since = block.end_of(event), int(block.column("timestamp")[event])
-                places = transaction.begin, transaction.first, end
+                positions = transaction.begin, transaction.first, end
                 counted = transaction.row_bytes, blocks, transaction.events.rows
-                self._registry.add(PreparedTransaction(xid, *places, since, *counted))
-                place = block.slice(event, event + 1)
-                yield place.with_columns(entry=np.array([Entry.OTHER], np.uint8))
+                self._registry.add(PreparedTransaction(xid, *positions, since, *counted))
+                boundary = block.slice(event, event + 1)
+                yield boundary.with_columns(entry=np.array([Entry.OTHER], np.uint8))
                 return
         transaction.events.discard()
         for piece in blocks if blocks is not None else self._read_again(transaction, block.end_of(event)):
             yield replace(piece, executed=transaction.executed)
 
-    def _read_again(self, transaction: _Open, end: Position) -> Iterator[Block]:
+    def _read_again(self, transaction: _OpenXa, end: Position) -> Iterator[Block]:
         for block in self._registry.read_log(transaction.begin, end):
             yield copy_events(block.between(transaction.first, end))
 
     def _commit(self, block: Block, event: int, xid: str) -> Iterator[Block]:
         outcome = block.end_of(event)
         transaction = self._registry.find(xid, outcome)
-        place = CommitPlace(block, event, transaction.row_bytes if transaction is not None else 0)
+        placement = CommitPlacement(block, event, transaction.row_bytes if transaction is not None else 0)
         if transaction is not None:
             for piece in self._registry.read_events(transaction):
-                yield place.put(piece)
-        yield place.statement()
+                yield placement.put(piece)
+        yield placement.statement()
         self._registry.close(xid, outcome)
 
 
 def copy_events(block: Block) -> Block:
-    """Return the block with memory of its own, and only the table maps that it uses."""
+    """Return a copy of the block that owns its memory, with only the table maps that it uses."""
     used = set(block.column("table_id")[block.column("entry") == Entry.ROWS].tolist())
     tables = {number: body for number, body in block.tables.items() if number in used}
     return block.take(np.arange(len(block))).with_tables(tables)

@@ -1,4 +1,4 @@
-"""A prepared XA transaction, and who remembers it until its outcome is known."""
+"""A prepared XA transaction, and the registry that remembers it until its outcome is known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from penstock.model import Position
 
 @dataclass(slots=True, eq=False)
 class PreparedTransaction:
-    """What the log has of an XA transaction up to its XA_PREPARE."""
+    """The events of an XA transaction up to its XA_PREPARE, and what is known of it."""
 
     xid: str
     begin: Position  # of its first event: the log can be read again from there
@@ -34,7 +34,7 @@ class TakenEvents(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """How many rows were counted on the way, if they were."""
+        """Return how many rows were counted on the way, if they were."""
         ...
 
     def discard(self) -> None:

@@ -66,8 +66,10 @@ def has_prepared_flag(block: Block, event: int) -> bool:
 
 
 def _cut_short(block: Block, event: int, body: bytes) -> BinlogError:
-    place = Position(block.file, int(block.column("position")[event]))
-    return broken(int(block.column("kind")[event]), "it ends inside the id of its XA transaction", body, place=place)
+    position = Position(block.file, int(block.column("position")[event]))
+    return broken(
+        int(block.column("kind")[event]), "it ends inside the id of its XA transaction", body, position=position
+    )
 
 
 def _xid(number: bytes, whole: bytes, branch: bytes) -> str:

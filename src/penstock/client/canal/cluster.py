@@ -20,14 +20,14 @@ from typing import Any, Protocol, Self, TypeVar
 
 from penstock.client.canal.connector import DEFAULT_CLIENT, CanalConnector
 from penstock.client.canal.message import Message
-from penstock.coordinate import ClientLock, Servers, Session
+from penstock.coordinate import ClientLock, ServerLookup, SessionManager
 from penstock.errors import (
     AuthenticationError,
     CoordinationError,
     NotRunningError,
     PenstockError,
     ProtocolError,
-    SourceConnectionError,
+    ServerUnavailableError,
 )
 
 log = logging.getLogger(__name__)
@@ -75,8 +75,8 @@ class ZooKeeperFinder:
     """The running server; and while there is none, any of those that could be."""
 
     def __init__(self, hosts: str, destination: str, client_id: int) -> None:
-        self._session = Session(hosts)
-        self._servers = Servers(self._session, destination)
+        self._session = SessionManager(hosts)
+        self._servers = ServerLookup(self._session, destination)
         name = f"{socket.gethostname()}:{os.getpid()}"
         self._lock = ClientLock(self._session, destination, client_id, name)
         self._session.start()
@@ -163,12 +163,12 @@ class CanalCluster:
 
     def ack(self, batch_id: int) -> None:
         """Where the batch came from. If that server is gone, it comes again from the next."""
-        with suppress(SourceConnectionError):
+        with suppress(ServerUnavailableError):
             if self._connector is not None:
                 self._connector.ack(batch_id)
 
     def rollback(self, batch_id: int = 0) -> None:
-        with suppress(SourceConnectionError):
+        with suppress(ServerUnavailableError):
             if self._connector is not None:
                 self._connector.rollback(batch_id)
 
@@ -179,11 +179,11 @@ class CanalCluster:
             connector = self._connected(deadline)
             try:
                 return action(connector)
-            except (SourceConnectionError, ProtocolError, NotRunningError) as error:
+            except (ServerUnavailableError, ProtocolError, NotRunningError) as error:
                 self.disconnect()
                 if time.monotonic() > deadline:
                     raise
-                log.info("looking for another server than %s: %s", connector.address, error)
+                log.info("canal server lookup restarted address=%s reason=%s", connector.address, error)
                 self._finder.wait(_PAUSE_S)
 
     def _connected(self, deadline: float | None = None) -> CanalConnector:
@@ -198,7 +198,7 @@ class CanalCluster:
                 for address in self._finder.addresses():
                     try:
                         self._connector = self._opened(address)
-                    except (SourceConnectionError, ProtocolError, NotRunningError) as error:
+                    except (ServerUnavailableError, ProtocolError, NotRunningError) as error:
                         problem = error
                     else:
                         return self._connector
@@ -207,7 +207,7 @@ class CanalCluster:
             if time.monotonic() > deadline and attempt:
                 break
             self._finder.wait(_PAUSE_S)
-        raise SourceConnectionError(f"no server runs '{self._destination}': {problem or 'none is known'}")
+        raise ServerUnavailableError(f"no server runs '{self._destination}': {problem or 'none is known'}")
 
     def _opened(self, address: str) -> CanalConnector:
         host, _, port = address.rpartition(":")

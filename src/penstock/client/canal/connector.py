@@ -20,8 +20,8 @@ from typing import Any, Self
 
 from penstock.canal import messages, scramble
 from penstock.canal.packet import PacketType
-from penstock.client.canal.message import NOTHING, Answer, Message, message_of
-from penstock.errors import AuthenticationError, ProtocolError, SourceConnectionError, StartingError
+from penstock.client.canal.message import NOTHING, CanalPacket, Message, message_of
+from penstock.errors import AuthenticationError, ProtocolError, ServerUnavailableError, StartingError
 
 _LENGTH = struct.Struct(">i")
 _LARGEST = 1 << 30
@@ -75,7 +75,7 @@ class CanalConnector:
         try:
             self._socket = socket.create_connection((self.host, self.port), timeout=self._timeout_s)
         except OSError as error:
-            raise SourceConnectionError(f"{self.address} cannot be reached: {error}") from None
+            raise ServerUnavailableError(f"{self.address} cannot be reached: {error}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         first = self._receive(self._timeout_s)
         if first.type != PacketType.HANDSHAKE or first.version != 1:
@@ -156,18 +156,18 @@ class CanalConnector:
             self._connected.sendall(_LENGTH.pack(len(raw)) + raw)
         except OSError as error:
             self.disconnect()
-            raise SourceConnectionError(f"{self.address} has gone: {error}") from None
+            raise ServerUnavailableError(f"{self.address} has gone: {error}") from None
 
-    def _receive(self, timeout_s: float) -> "Answer":
+    def _receive(self, timeout_s: float) -> "CanalPacket":
         """Good until the next one comes."""
         connection = self._connected
         try:
             connection.settimeout(timeout_s)
             (size,) = _LENGTH.unpack(self._read(connection, _LENGTH.size))
-            return Answer.of(self._read(connection, size))
+            return CanalPacket.of(self._read(connection, size))
         except OSError as error:
             self.disconnect()
-            raise SourceConnectionError(f"{self.address} has gone: {error}") from None
+            raise ServerUnavailableError(f"{self.address} has gone: {error}") from None
         except BaseException:
             self.disconnect()
             raise
@@ -192,7 +192,7 @@ class CanalConnector:
     @property
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            raise SourceConnectionError(f"not connected to {self.address}: connect() first")
+            raise ServerUnavailableError(f"not connected to {self.address}: connect() first")
         return self._socket
 
     def _expect_ok(self, cls: type[Exception] = ProtocolError) -> None:
@@ -200,7 +200,7 @@ class CanalConnector:
         if answer.type != PacketType.ACK or messages.Ack.FromString(bytes(answer.body)).error_code:
             self._fail(answer, cls)
 
-    def _fail(self, answer: "Answer", cls: type[Exception] = ProtocolError) -> None:
+    def _fail(self, answer: "CanalPacket", cls: type[Exception] = ProtocolError) -> None:
         self.disconnect()
         if answer.type == PacketType.ACK:
             told = messages.Ack.FromString(bytes(answer.body))

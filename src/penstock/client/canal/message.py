@@ -14,7 +14,7 @@ NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CanalPacket:
     """A packet; its body is a view."""
 
     type: int
@@ -22,7 +22,7 @@ class Answer:
     body: memoryview
 
     @classmethod
-    def of(cls, raw: memoryview) -> "Answer":
+    def of(cls, raw: memoryview) -> "CanalPacket":
         found = dict(fields_of(raw))
         kind, version, body = found.get(3, 0), found.get(2, 1), found.get(5, memoryview(b""))
         if not isinstance(kind, int) or not isinstance(version, int) or not isinstance(body, memoryview):

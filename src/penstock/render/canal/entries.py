@@ -18,6 +18,7 @@ from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry
 from penstock.binlog.events.layout import EventType as LogEvent
+from penstock.binlog.events.note import note_texts
 from penstock.binlog.events.query import begin_with
 from penstock.binlog.rows.decode import has_old_times
 from penstock.binlog.rows.mixed import are_alone
@@ -25,7 +26,6 @@ from penstock.binlog.rows.programs import MOST_TABLES, TablePrograms
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.filter import ColumnRules
-from penstock.inspect.note import note_texts
 from penstock.model import Column, TableSchema
 from penstock.render.canal import entry_kernels as kernels
 from penstock.render.canal.gtids import Clocks
@@ -102,7 +102,7 @@ class Entries:
         return self._programs
 
     def plans(self, block: Block, numbers: Sequence[int]) -> list[TablePlan]:
-        """Of the tables with these ids in the block."""
+        """Return how to decode and write rows of each table with one of these ids in the block."""
         if self._programs.is_full or len(self._plans) >= MOST_TABLES:
             self._plans, self._shapes, self._programs = {}, {}, self._no_programs()
         declared_of, version = self._rendering.declared(block), block.server_version

@@ -21,7 +21,10 @@ _PROPS, _GTID = 12, 13  # fields of a header
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GtidTexts:
-    """Transaction which[i] is that of event i; what is said of it lies between bounds."""
+    """The GTIDs of the transactions in a block, as the texts that canal's entries have.
+
+    Event i belongs to transaction t = which[i]; its texts lie between bounds[t] and bounds[t + 1] of each array.
+    """
 
     which: NDArray[np.int64]
     abouts: NDArray[np.int64]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.inspect.note import are_notes
+from penstock.binlog.events.note import are_notes
 
 _REMEMBERED = 1024  # blocks that ended inside of a transaction
 _ROWS_KINDS = np.zeros(256, np.bool_)

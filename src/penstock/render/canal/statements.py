@@ -25,7 +25,7 @@ from penstock.schema.ddl.data_tables import data_verb
 from penstock.schema.ddl.secret import masked_statement
 from penstock.schema.ddl.statement import RenameTables
 from penstock.schema.ddl.subject import subject_of
-from penstock.schema.dialect import Dialect, Server, Session, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _DDL = {
     StatementKind.CREATE_TABLE: EventType.CREATE, StatementKind.ALTER_TABLE: EventType.ALTER,
@@ -61,7 +61,7 @@ def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = 
     for word, entry_type in _XA_ENTRIES.items():
         if query.text[: len(word)].upper() == word:
             return _said_of_xa(query.text, word, entry_type, query.thread)
-    dialect = Dialect(Server.of(block.server_version), Session(SqlMode(query.sql_mode or 0)))
+    dialect = SqlDialect(ServerProfile.of(block.server_version), SqlSession(SqlMode(query.sql_mode or 0)))
     kind = kind_of(query.text, dialect)
     if kind is StatementKind.TRANSACTION or kind in _VIEWS or query.text.startswith("#"):
         return None
@@ -81,7 +81,7 @@ def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = 
 
 
 def _first_change(
-    text: str, kind: StatementKind, dialect: Dialect, database: str
+    text: str, kind: StatementKind, dialect: SqlDialect, database: str
 ) -> tuple[EventType, TableName] | None:
     """Of an ALTER TABLE or a RENAME TABLE: the type and the name of the first thing that it does; None where that is
     nothing more special, or is not understood."""

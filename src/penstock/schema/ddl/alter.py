@@ -10,12 +10,12 @@ from penstock.schema.ddl.clause import (
     AlterTable,
     ChangeColumn,
     Clause,
+    ColumnPosition,
     ConvertCharset,
     DropColumn,
     DropKey,
     DropPeriod,
     PartitionToTable,
-    Place,
     Remake,
     RenameColumn,
     RenameKey,
@@ -45,7 +45,7 @@ from penstock.schema.ddl.key import (
     read_parts,
 )
 from penstock.schema.ddl.option import read_options
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.tokens import TokenKind
 
 _PARTITION_WORK = {"TRUNCATE", "COALESCE", "REORGANIZE", "ANALYZE", "CHECK", "OPTIMIZE", "REPAIR", "REBUILD",
@@ -55,8 +55,8 @@ _ENDS = ("PARTITION", "REMOVE")
 _REMAKE = Remake()
 
 
-def read_alter_table(reader: Reader) -> AlterTable:
-    """`ALTER [ONLINE] [IGNORE] TABLE [IF EXISTS] name [WAIT n] clause, …`."""
+def read_alter_table(reader: TokenReader) -> AlterTable:
+    """Read `ALTER [ONLINE] [IGNORE] TABLE [IF EXISTS] name [WAIT n] clause, …`."""
     reader.expect("ALTER")
     while reader.accept_any("ONLINE", "OFFLINE", "IGNORE"):
         pass
@@ -77,8 +77,8 @@ def read_alter_table(reader: Reader) -> AlterTable:
     return AlterTable(name, tuple(clauses), if_exists)
 
 
-def skip_wait(reader: Reader) -> None:
-    """MariaDB's `WAIT n` and `NOWAIT`."""
+def skip_wait(reader: TokenReader) -> None:
+    """Skip MariaDB's `WAIT n` and `NOWAIT`."""
     if reader.sees("WAIT") and reader.ahead(1).kind is TokenKind.NUMBER:
         reader.next()
         reader.next()
@@ -86,8 +86,8 @@ def skip_wait(reader: Reader) -> None:
         reader.accept("NOWAIT")
 
 
-def read_create_index(reader: Reader) -> AlterTable:
-    """`CREATE [OR REPLACE] [UNIQUE …] INDEX [IF NOT EXISTS] name [USING x] ON table (parts) …`."""
+def read_create_index(reader: TokenReader) -> AlterTable:
+    """Read `CREATE [OR REPLACE] [UNIQUE …] INDEX [IF NOT EXISTS] name [USING x] ON table (parts) …`."""
     reader.expect("CREATE")
     replaces = reader.accept("OR", "REPLACE")
     reader.accept_any("ONLINE", "OFFLINE")
@@ -103,7 +103,7 @@ def read_create_index(reader: Reader) -> AlterTable:
     return AlterTable(table, (AddKey(KeySpec(kind, name, parts, if_not_exists, is_hash=method == "HASH"), replaces),))
 
 
-def read_drop_index(reader: Reader) -> AlterTable:
+def read_drop_index(reader: TokenReader) -> AlterTable:
     reader.expect("DROP")
     reader.accept_any("ONLINE", "OFFLINE")
     reader.expect("INDEX")
@@ -116,7 +116,7 @@ def read_drop_index(reader: Reader) -> AlterTable:
     return AlterTable(table, (DropKey(name, if_exists),))
 
 
-def _read_clause(reader: Reader) -> list[Clause]:  # noqa: PLR0911 - one per verb
+def _read_clause(reader: TokenReader) -> list[Clause]:  # noqa: PLR0911 - one per verb
     match reader.word:
         case "ADD":
             return _read_add(reader)
@@ -137,7 +137,7 @@ def _read_clause(reader: Reader) -> list[Clause]:  # noqa: PLR0911 - one per ver
             return _read_other(reader)
 
 
-def _read_add(reader: Reader) -> list[Clause]:
+def _read_add(reader: TokenReader) -> list[Clause]:
     reader.expect("ADD")
     if reader.word == "PARTITION":
         reader.skip_rest()
@@ -151,23 +151,23 @@ def _read_add(reader: Reader) -> list[Clause]:
     reader.accept("COLUMN")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     if reader.word != "(":
-        return list(_columns(read_column(reader), _read_place(reader), if_not_exists))
+        return list(_columns(read_column(reader), _read_position(reader), if_not_exists))
     return list(_read_group(reader, if_not_exists))
 
 
-def _keys(reader: Reader) -> Iterator[Clause]:
+def _keys(reader: TokenReader) -> Iterator[Clause]:
     key = read_key(reader)
     yield _REMAKE if key is None else AddKey(key)
 
 
-def _columns(column: ColumnSpec, place: Place | None, if_not_exists: bool) -> Iterator[Clause]:
-    yield AddColumn(column, place, if_not_exists)
+def _columns(column: ColumnSpec, position: ColumnPosition | None, if_not_exists: bool) -> Iterator[Clause]:
+    yield AddColumn(column, position, if_not_exists)
     for key in keys_of(column):
         yield AddKey(replace(key, if_not_exists=if_not_exists))
 
 
-def _read_group(reader: Reader, if_not_exists: bool) -> Iterator[Clause]:
-    """`ADD (a INT, b INT, KEY (a))`."""
+def _read_group(reader: TokenReader, if_not_exists: bool) -> Iterator[Clause]:
+    """Read `ADD (a INT, b INT, KEY (a))`."""
     reader.expect("(")
     while True:
         if is_key(reader):
@@ -183,15 +183,15 @@ def _read_group(reader: Reader, if_not_exists: bool) -> Iterator[Clause]:
     reader.next()
 
 
-def _read_place(reader: Reader) -> Place | None:
+def _read_position(reader: TokenReader) -> ColumnPosition | None:
     if reader.accept("FIRST"):
-        return Place("")
+        return ColumnPosition("")
     if reader.accept("AFTER"):
-        return Place(reader.column())
+        return ColumnPosition(reader.column())
     return None
 
 
-def _read_drop(reader: Reader) -> list[Clause]:  # noqa: PLR0911 - one per thing to drop
+def _read_drop(reader: TokenReader) -> list[Clause]:  # noqa: PLR0911 - one per thing to drop
     reader.expect("DROP")
     if reader.word == "PARTITION":
         reader.skip_rest()
@@ -219,18 +219,18 @@ def _read_drop(reader: Reader) -> list[Clause]:  # noqa: PLR0911 - one per thing
     return [DropColumn(name, if_exists)]
 
 
-def _read_change(reader: Reader) -> Iterator[Clause]:
+def _read_change(reader: TokenReader) -> Iterator[Clause]:
     is_modify = reader.next().word == "MODIFY"
     reader.accept("COLUMN")
     if_exists = reader.accept("IF", "EXISTS")
     old = reader.column()
     column = read_definition(reader, old if is_modify else reader.column())
-    yield ChangeColumn(old, column, _read_place(reader), if_exists)
+    yield ChangeColumn(old, column, _read_position(reader), if_exists)
     for key in keys_of(column):
         yield AddKey(replace(key, if_not_exists=if_exists))
 
 
-def _read_rename(reader: Reader) -> Clause:
+def _read_rename(reader: TokenReader) -> Clause:
     reader.expect("RENAME")
     if what := reader.accept_any("COLUMN", "INDEX", "KEY"):
         if_exists = reader.accept("IF", "EXISTS")
@@ -241,7 +241,7 @@ def _read_rename(reader: Reader) -> Clause:
     return RenameTo(reader.table())
 
 
-def _read_alter(reader: Reader) -> list[Clause]:
+def _read_alter(reader: TokenReader) -> list[Clause]:
     reader.expect("ALTER")
     if reader.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
         reader.accept("IF", "EXISTS")
@@ -263,7 +263,7 @@ def _read_alter(reader: Reader) -> list[Clause]:
     return [_REMAKE]
 
 
-def _read_convert(reader: Reader) -> Clause:
+def _read_convert(reader: TokenReader) -> Clause:
     reader.expect("CONVERT")
     if reader.accept("PARTITION"):
         reader.name()
@@ -287,8 +287,8 @@ def _read_convert(reader: Reader) -> Clause:
     return ConvertCharset(CharsetSpec(charset, collation))
 
 
-def _skip_order(reader: Reader) -> None:
-    """The list of columns has commas of its own: a name is one of it when a comma or the end follows."""
+def _skip_order(reader: TokenReader) -> None:
+    """Skip ORDER BY. Its list of columns has commas too: a name belongs to it when a comma or the end follows."""
     reader.expect("ORDER", "BY")
     while True:
         reader.column()
@@ -300,8 +300,8 @@ def _skip_order(reader: Reader) -> None:
         reader.next()
 
 
-def _read_other(reader: Reader) -> list[Clause]:
-    """Options, and what changes neither columns nor keys nor names."""
+def _read_other(reader: TokenReader) -> list[Clause]:
+    """Read options, and clauses that change neither columns nor keys nor names."""
     first, word, second = reader.token, reader.word, reader.ahead(1).word
     if word in ("ENABLE", "DISABLE") and second == "KEYS":
         reader.expect(word, "KEYS")

@@ -10,7 +10,7 @@ from penstock.schema.ddl.option import TableOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ColumnPosition:
     """`after` is empty for FIRST."""
 
     after: str
@@ -19,7 +19,7 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class AddColumn:
     column: ColumnSpec
-    place: Place | None = None
+    position: ColumnPosition | None = None
     if_not_exists: bool = False
 
 
@@ -29,7 +29,7 @@ class ChangeColumn:
 
     old: str
     column: ColumnSpec
-    place: Place | None = None
+    position: ColumnPosition | None = None
     if_exists: bool = False
 
 
@@ -88,7 +88,7 @@ class SetOptions:
 
 @dataclass(frozen=True, slots=True)
 class Remake:
-    """Changes nothing that the model has, but the server makes the table's definition anew."""
+    """A clause that changes nothing in the model, but makes the server rebuild the table's definition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from penstock.schema.ddl.data_type import DataType, read_type, shown_width
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.tokens import TokenKind
 
 _NOTHING_TO_US = {"COLUMN_FORMAT", "STORAGE", "SRID", "REF_SYSTEM_ID", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"}
@@ -13,7 +13,7 @@ _LITERALS = (TokenKind.STRING, TokenKind.NUMBER, TokenKind.HEX, TokenKind.BITS)
 
 @dataclass(frozen=True, slots=True)
 class CharsetSpec:
-    """What is said of charset and collation; empty where nothing is."""
+    """The charset and collation of a definition; empty where it does not name them."""
 
     charset: str = ""
     collation: str = ""
@@ -44,12 +44,12 @@ class ColumnSpec:
     is_versioned: bool | None = None
 
 
-def read_column(reader: Reader) -> ColumnSpec:
+def read_column(reader: TokenReader) -> ColumnSpec:
     name = reader.column()
     return read_definition(reader, name)
 
 
-def read_definition(reader: Reader, name: str) -> ColumnSpec:
+def read_definition(reader: TokenReader, name: str) -> ColumnSpec:
     found = read_type(reader)
     spec = ColumnSpec(name, found.type, CharsetSpec(found.charset) if found.charset else NO_CHARSET)
     if found.is_serial:
@@ -64,12 +64,12 @@ def _make_serial(spec: ColumnSpec) -> None:
     spec.is_nullable, spec.is_auto, spec.is_unique = False, True, True
 
 
-def read_charset_name(reader: Reader) -> str:
+def read_charset_name(reader: TokenReader) -> str:
     return reader.name_or_text("a charset's name").lower()
 
 
-def skip_value(reader: Reader) -> None:
-    """One expression that needs no brackets: a literal, a call, a name, or what is in brackets."""
+def skip_value(reader: TokenReader) -> None:
+    """Skip one expression that needs no brackets: a literal, a call, a name, or what is in brackets."""
     reader.accept_any("+", "-")
     if reader.word in ("(", "{"):
         reader.skip_group()
@@ -86,8 +86,8 @@ def skip_value(reader: Reader) -> None:
         _skip_name(reader)
 
 
-def _skip_name(reader: Reader) -> None:
-    """A name, a call, or a literal with a word before it (DATE '2020-01-01', _utf8mb4'x')."""
+def _skip_name(reader: TokenReader) -> None:
+    """Skip a name, a call, or a literal with a word before it (DATE '2020-01-01', _utf8mb4'x')."""
     introduces = reader.word in ("DATE", "TIME", "TIMESTAMP", "BINARY") or reader.word.startswith("_")
     reader.name("a value")
     while reader.accept("."):
@@ -98,7 +98,7 @@ def _skip_name(reader: Reader) -> None:
         reader.skip_group()
 
 
-def _skip_case(reader: Reader) -> None:
+def _skip_case(reader: TokenReader) -> None:
     reader.expect("CASE")
     while not reader.accept("END"):
         if reader.is_done:
@@ -109,8 +109,8 @@ def _skip_case(reader: Reader) -> None:
             reader.next()
 
 
-def _read_of_type(reader: Reader, spec: ColumnSpec) -> bool:
-    """What belongs to the type."""
+def _read_of_type(reader: TokenReader, spec: ColumnSpec) -> bool:
+    """Read an attribute that belongs to the type; return whether there was one."""
     match reader.word:
         case "UNSIGNED" | "ZEROFILL":
             is_zerofill = spec.type.is_zerofill or reader.word == "ZEROFILL"
@@ -141,8 +141,8 @@ def _read_of_type(reader: Reader, spec: ColumnSpec) -> bool:
     return True
 
 
-def _read_flag(reader: Reader, spec: ColumnSpec) -> bool:
-    """What the model keeps of the column itself."""
+def _read_flag(reader: TokenReader, spec: ColumnSpec) -> bool:
+    """Read an attribute of the column that the model has; return whether there was one."""
     match reader.word:
         case "NOT" if reader.ahead(1).word == "NULL":
             reader.next()
@@ -172,8 +172,9 @@ def _read_flag(reader: Reader, spec: ColumnSpec) -> bool:
     return True
 
 
-def _read_rest(reader: Reader, spec: ColumnSpec) -> bool:
-    """What changes nothing in the model, generated columns and references."""
+def _read_rest(reader: TokenReader, spec: ColumnSpec) -> bool:
+    """Read an attribute that changes nothing in the model, generated columns and references; return whether there was
+    one."""
     word = reader.word
     if reader.accept("DEFAULT") or reader.accept("ON", "UPDATE"):
         skip_value(reader)
@@ -200,12 +201,12 @@ def _read_rest(reader: Reader, spec: ColumnSpec) -> bool:
     return True
 
 
-def _has_references(reader: Reader) -> bool:
-    """Whether a column's own REFERENCES is a foreign key; older servers pass over it."""
+def _has_references(reader: TokenReader) -> bool:
+    """Return whether REFERENCES in a column definition is a foreign key; older servers ignore it."""
     return reader.dialect.server.version >= (100500 if reader.is_mariadb else 90000)
 
 
-def _read_generated(reader: Reader, spec: ColumnSpec) -> None:
+def _read_generated(reader: TokenReader, spec: ColumnSpec) -> None:
     if reader.accept("GENERATED"):
         reader.expect("ALWAYS")
     reader.expect("AS")
@@ -216,8 +217,8 @@ def _read_generated(reader: Reader, spec: ColumnSpec) -> None:
     spec.is_generated = True
 
 
-def skip_reference(reader: Reader) -> None:
-    """What comes after REFERENCES."""
+def skip_reference(reader: TokenReader) -> None:
+    """Skip what comes after REFERENCES."""
     reader.table()
     if reader.word == "(":
         reader.skip_group()

@@ -11,7 +11,7 @@ from penstock.schema.ddl.column import ColumnSpec, read_column
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeySpec, is_key, keys_of, read_key
 from penstock.schema.ddl.option import NO_OPTIONS, TableOptions, read_options
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 
 _SELECTS = ("AS", "SELECT", "WITH", "VALUES", "TABLE", "IGNORE", "REPLACE")
 _SEQUENCE_WIDTH = 21
@@ -39,15 +39,15 @@ class CreateTable:
     if_not_exists: bool = False
 
 
-def read_create_table(reader: Reader) -> CreateTable:
-    """`CREATE [OR REPLACE] [TEMPORARY] TABLE …`."""
+def read_create_table(reader: TokenReader) -> CreateTable:
+    """Read `CREATE [OR REPLACE] [TEMPORARY] TABLE …`."""
     reader.expect("CREATE")
     replaces = reader.accept("OR", "REPLACE")
     is_temporary = reader.accept("TEMPORARY")
     reader.expect("TABLE")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.table()
-    parts = _Parts()
+    parts = _Definitions()
     like = _read_like(reader)
     if like is None:
         if reader.word == "(" and reader.ahead(1).word not in ("SELECT", "WITH", "VALUES", "("):
@@ -66,8 +66,8 @@ def read_create_table(reader: Reader) -> CreateTable:
     )  # fmt: skip
 
 
-class _Parts:
-    """What is between the brackets, as it comes."""
+class _Definitions:
+    """The columns, keys and periods between the brackets, in their order."""
 
     def __init__(self) -> None:
         self.columns: list[ColumnSpec] = []
@@ -75,7 +75,7 @@ class _Parts:
         self.periods: list[Period] = []
 
 
-def _read_like(reader: Reader) -> TableName | None:
+def _read_like(reader: TokenReader) -> TableName | None:
     if reader.accept("LIKE"):
         return reader.table()
     if reader.accept("(", "LIKE"):
@@ -85,7 +85,7 @@ def _read_like(reader: Reader) -> TableName | None:
     return None
 
 
-def _read_elements(reader: Reader, parts: _Parts) -> None:
+def _read_elements(reader: TokenReader, parts: _Definitions) -> None:
     reader.expect("(")
     while True:
         if is_key(reader):
@@ -105,7 +105,7 @@ def _read_elements(reader: Reader, parts: _Parts) -> None:
     reader.next()
 
 
-def read_period(reader: Reader) -> Period:
+def read_period(reader: TokenReader) -> Period:
     reader.expect("PERIOD", "FOR")
     name = reader.name()
     reader.expect("(")
@@ -116,7 +116,7 @@ def read_period(reader: Reader) -> Period:
     return Period(name, start, end)
 
 
-def _skip_partitions(reader: Reader) -> None:
+def _skip_partitions(reader: TokenReader) -> None:
     while not reader.is_done and reader.word not in (*_SELECTS, ";"):
         if reader.word == "(":
             reader.skip_group()
@@ -125,7 +125,7 @@ def _skip_partitions(reader: Reader) -> None:
 
 
 def _sequence_columns(kind: str, is_unsigned: bool) -> tuple[ColumnSpec, ...]:
-    """They are shown one wider than others."""
+    """Return the columns of a sequence, which are shown one wider than others."""
     value = DataType(kind, is_unsigned=is_unsigned, width=_SEQUENCE_WIDTH if kind == "bigint" else 0)
     step = DataType("bigint", width=_SEQUENCE_WIDTH)
     types = {
@@ -136,8 +136,8 @@ def _sequence_columns(kind: str, is_unsigned: bool) -> tuple[ColumnSpec, ...]:
     return tuple(ColumnSpec(name, type_, is_nullable=False) for name, type_ in types.items())
 
 
-def read_create_sequence(reader: Reader) -> CreateTable:
-    """MariaDB's sequences are tables of one row, whose changes are in the log as rows."""
+def read_create_sequence(reader: TokenReader) -> CreateTable:
+    """Read CREATE SEQUENCE: MariaDB's sequences are tables of one row, whose changes are in the log as rows."""
     reader.expect("CREATE")
     replaces = reader.accept("OR", "REPLACE")
     is_temporary = reader.accept("TEMPORARY")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from penstock.model import TableName
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.tokens import Token, TokenKind, scan
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 
 _MODIFIERS = {"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"}
 _VERBS = {"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD"}
@@ -23,26 +23,26 @@ _NAMES = {TokenKind.WORD, TokenKind.NAME}
 _OPEN, _CLOSE = "(", ")"
 
 
-def data_tables(text: str, dialect: Dialect, database: str = "") -> tuple[TableName, ...]:
+def data_tables(text: str, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
     """Return the tables that a statement of kind DATA changes, in its order; empty where they cannot be told."""
     try:
-        return tuple(dict.fromkeys(_Statement(text, dialect, database).changed()))
+        return tuple(dict.fromkeys(_DmlStatement(text, dialect, database).changed()))
     except DdlError:
         return ()
 
 
-def data_verb(text: str, dialect: Dialect) -> str:
+def data_verb(text: str, dialect: SqlDialect) -> str:
     """Return the word that says what a statement of kind DATA does, as INSERT; empty where it cannot be told."""
     try:
-        return _Statement(text, dialect, "").verb()
+        return _DmlStatement(text, dialect, "").verb()
     except DdlError:
         return ""
 
 
-class _Statement:
+class _DmlStatement:
     """Walks over the tokens of one statement; `token` is the one that comes next."""
 
-    def __init__(self, text: str, dialect: Dialect, database: str) -> None:
+    def __init__(self, text: str, dialect: SqlDialect, database: str) -> None:
         self._text, self._database = text, database
         self._tokens: Iterator[Token] = scan(text, dialect)
         self.token = next(self._tokens)
@@ -81,7 +81,8 @@ class _Statement:
                 return []
 
     def verb(self) -> str:
-        """Behind comments, brackets, MariaDB's SET STATEMENT … FOR and common table expressions."""
+        """Return the verb of the statement, after comments, brackets, MariaDB's SET STATEMENT … FOR and common table
+        expressions."""
         if self._word == "SET":
             while not self._is_done and self._next().word != "FOR":
                 pass
@@ -91,7 +92,7 @@ class _Statement:
         return self._next().word
 
     def _loaded(self) -> list[TableName]:
-        """`LOAD DATA … INTO TABLE name`."""
+        """Return the table of `LOAD DATA … INTO TABLE name`."""
         before = ""
         while not self._is_done:
             if before == "INTO" and self._word == "TABLE":
@@ -115,7 +116,7 @@ class _Statement:
         return found or everyone
 
     def _deleted(self) -> list[TableName]:
-        """`DELETE FROM t …`, `DELETE FROM a, b USING …`, `DELETE a, b FROM …`."""
+        """Return the tables of `DELETE FROM t …`, `DELETE FROM a, b USING …`, `DELETE a, b FROM …`."""
         is_after = self._word == "FROM"
         if is_after:
             self._next()
@@ -132,18 +133,18 @@ class _Statement:
         return [self._named(target) for target in targets]
 
     def _target(self) -> list[str]:
-        """The name of a table to delete from, which may have `.*` behind it."""
+        """Return the name of a table to delete from, which may have `.*` behind it."""
         parts = self._name_parts()
         return parts[:-1] if parts[-1] == "*" else parts
 
     def _resolve(self, parts: list[str]) -> list[TableName]:
-        """What a name or an alias of a table may stand for."""
+        """Return the tables that a name or an alias may stand for."""
         if len(parts) == 1:
             return self._referred.get(parts[0].lower(), [self._named(parts)])
         return [self._named(parts)]
 
     def _read_references(self) -> None:
-        """Table names stand first, and behind a comma, a JOIN and an opening bracket."""
+        """Read the table names: they stand first, and behind a comma, a JOIN and an opening bracket."""
         depth, is_due = 0, True
         while not self._is_done and not (depth == 0 and self._word in _ENDS_OF_REFERENCES):
             word = self._word
@@ -199,7 +200,7 @@ class _Statement:
         return self._next().value
 
     def _skip_one(self) -> None:
-        """One token, or all up to the bracket that closes the one that opens here."""
+        """Skip one token, or everything up to the bracket that closes the one that opens here."""
         if self._next().word == _OPEN:
             self._skip_to_close()
 

@@ -6,9 +6,9 @@ many characters) is decided later, when the charset is known: `schema/resolve.py
 
 from dataclasses import dataclass, replace
 
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.tokens import TokenKind
-from penstock.schema.dialect import Server, SqlMode
+from penstock.schema.dialect import ServerProfile, SqlMode
 
 _INTEGERS = {
     "TINYINT": "tinyint", "INT1": "tinyint", "SMALLINT": "smallint", "INT2": "smallint", "MEDIUMINT": "mediumint",
@@ -58,7 +58,7 @@ class TypeSpec:
     is_serial: bool = False
 
 
-def read_type(reader: Reader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 - one branch per family of types
+def read_type(reader: TokenReader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 - one branch per family of types
     word = reader.name("a type").upper()
     flavour = ""
     if word in _SCHEMAS and reader.accept("."):
@@ -99,7 +99,7 @@ def read_type(reader: Reader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 - one
     return _read_string(reader, word)
 
 
-def _read_string(reader: Reader, word: str) -> TypeSpec:
+def _read_string(reader: TokenReader, word: str) -> TypeSpec:
     charset = ""
     if word == "LONG":
         return _read_long(reader)
@@ -124,7 +124,7 @@ def _read_string(reader: Reader, word: str) -> TypeSpec:
     return TypeSpec(DataType(kind, length=length), charset)
 
 
-def _read_long(reader: Reader) -> TypeSpec:
+def _read_long(reader: TokenReader) -> TypeSpec:
     if reader.accept("VARBINARY"):
         return TypeSpec(DataType("mediumblob"))
     if reader.accept_any("CHAR", "CHARACTER"):
@@ -134,8 +134,8 @@ def _read_long(reader: Reader) -> TypeSpec:
     return TypeSpec(DataType("mediumtext"))
 
 
-def _read_oracle(reader: Reader, word: str) -> TypeSpec | None:  # noqa: PLR0911 - one per type
-    """MariaDB's sql_mode=ORACLE."""
+def _read_oracle(reader: TokenReader, word: str) -> TypeSpec | None:  # noqa: PLR0911 - one per type
+    """Read a type of MariaDB's sql_mode=ORACLE."""
     match word:
         case "DATE":
             return TypeSpec(DataType("datetime"))
@@ -153,7 +153,7 @@ def _read_oracle(reader: Reader, word: str) -> TypeSpec | None:  # noqa: PLR0911
             return None
 
 
-def _length(reader: Reader) -> int | None:
+def _length(reader: TokenReader) -> int | None:
     if not reader.accept("("):
         return None
     number = reader.length()
@@ -162,7 +162,7 @@ def _length(reader: Reader) -> int | None:
     return number
 
 
-def _pair(reader: Reader) -> tuple[int, int | None] | None:
+def _pair(reader: TokenReader) -> tuple[int, int | None] | None:
     if not reader.accept("("):
         return None
     first, second = reader.length(), None
@@ -172,12 +172,12 @@ def _pair(reader: Reader) -> tuple[int, int | None] | None:
     return first, second
 
 
-def _decimal(reader: Reader) -> DataType:
+def _decimal(reader: TokenReader) -> DataType:
     precision, scale = _pair(reader) or (10, 0)
     return DataType("decimal", length=precision or 10, scale=scale or 0)
 
 
-def _floating(reader: Reader, word: str) -> DataType:
+def _floating(reader: TokenReader, word: str) -> DataType:
     if word == "DOUBLE":
         reader.accept("PRECISION")
     digits = _pair(reader)
@@ -188,9 +188,9 @@ def _floating(reader: Reader, word: str) -> DataType:
     return DataType("double" if is_double else "float", width=width, scale=scale or 0)
 
 
-def shown_width(type_: DataType, server: Server) -> DataType:
-    """Without a width that servers do not show: that of the type itself, and from MySQL 8.0.19 on all but that of BOOL,
-    tinyint(1), and of numbers that are filled with zeros."""
+def shown_width(type_: DataType, server: ServerProfile) -> DataType:
+    """Return the type without a width that servers do not show: the default of the type, and from MySQL 8.0.19 on all
+    but that of BOOL, tinyint(1), and of numbers with ZEROFILL."""
     if type_.kind not in WIDTHS:
         return type_
     is_shown = server.has_widths or type_.is_zerofill or _is_bool(type_)
@@ -202,7 +202,7 @@ def _is_bool(type_: DataType) -> bool:
     return type_.kind == "tinyint" and type_.width == 1 and not type_.is_unsigned
 
 
-def _labels(reader: Reader) -> tuple[str | bytes, ...]:
+def _labels(reader: TokenReader) -> tuple[str | bytes, ...]:
     reader.expect("(")
     labels: list[str | bytes] = []
     while True:
@@ -213,7 +213,7 @@ def _labels(reader: Reader) -> tuple[str | bytes, ...]:
     return tuple(labels)
 
 
-def _label(reader: Reader) -> str | bytes:
+def _label(reader: TokenReader) -> str | bytes:
     token = reader.token
     if token.kind is TokenKind.HEX:
         return bytes.fromhex(reader.next().value.rjust(len(token.value) + len(token.value) % 2, "0"))

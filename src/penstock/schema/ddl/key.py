@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from penstock.schema.ddl.column import ColumnSpec, skip_reference
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.tokens import TokenKind
 
 _FIRST = {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
@@ -41,21 +41,21 @@ class KeySpec:
     is_hash: bool = False
 
 
-def is_key(reader: Reader) -> bool:
-    """What comes is a key or a constraint, not a column."""
+def is_key(reader: TokenReader) -> bool:
+    """Return whether a key or a constraint comes next, and not a column."""
     return reader.word in _FIRST or (reader.word == "VECTOR" and reader.ahead(1).word in ("INDEX", "KEY", "("))
 
 
 def keys_of(column: ColumnSpec) -> list[KeySpec]:
-    """That the column's own definition asks for."""
+    """Return the keys that the definition of a column asks for."""
     parts = (PartSpec(column.name),)
     wanted = [(column.is_primary, KeyKind.PRIMARY), (column.is_unique, KeyKind.UNIQUE)]
     keys = [KeySpec(kind, "", parts) for is_wanted, kind in wanted if is_wanted]
     return [*keys, KeySpec(KeyKind.PLAIN, "", parts, is_implied=True)] if column.is_reference else keys
 
 
-def read_key(reader: Reader) -> KeySpec | None:
-    """None for a constraint without an index."""
+def read_key(reader: TokenReader) -> KeySpec | None:
+    """Read a key or a constraint; return None for a constraint without an index."""
     symbol, if_not_exists = "", False
     if reader.accept("CONSTRAINT"):
         if_not_exists = reader.accept("IF", "NOT", "EXISTS")
@@ -75,16 +75,16 @@ def read_key(reader: Reader) -> KeySpec | None:
     return read_index(reader, read_kind(reader), symbol, if_not_exists)
 
 
-def read_kind(reader: Reader) -> KeyKind:
-    """`[UNIQUE | FULLTEXT | SPATIAL | VECTOR] [INDEX | KEY]`."""
+def read_kind(reader: TokenReader) -> KeyKind:
+    """Read `[UNIQUE | FULLTEXT | SPATIAL | VECTOR] [INDEX | KEY]`."""
     word = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
     if not reader.accept_any("INDEX", "KEY") and not word:
         reader.fail("INDEX or KEY is missing")
     return KeyKind(word or "INDEX")
 
 
-def read_index(reader: Reader, kind: KeyKind, symbol: str = "", if_not_exists: bool = False) -> KeySpec:
-    """`[IF NOT EXISTS] [name] [USING method] (parts) options`."""
+def read_index(reader: TokenReader, kind: KeyKind, symbol: str = "", if_not_exists: bool = False) -> KeySpec:
+    """Read `[IF NOT EXISTS] [name] [USING method] (parts) options`."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS") or if_not_exists
     name = ""
     if reader.word not in ("(", "USING", "TYPE") or reader.token.kind is TokenKind.NAME:
@@ -96,19 +96,19 @@ def read_index(reader: Reader, kind: KeyKind, symbol: str = "", if_not_exists: b
     return KeySpec(kind, name, parts, if_not_exists, is_hash=method == "HASH")
 
 
-def read_method(reader: Reader) -> str:
+def read_method(reader: TokenReader) -> str:
     return reader.name("BTREE, HASH or RTREE").upper() if reader.accept_any("USING", "TYPE") else ""
 
 
-def read_key_options(reader: Reader) -> str:
-    """The method is all that counts of them."""
+def read_key_options(reader: TokenReader) -> str:
+    """Read the options of a key and return the method, the only one that matters."""
     reader.skip_clause(*_ALTER_ENDS, "USING", "TYPE")
     method = read_method(reader)
     reader.skip_clause(*_ALTER_ENDS)
     return method
 
 
-def read_parts(reader: Reader) -> tuple[PartSpec, ...]:
+def read_parts(reader: TokenReader) -> tuple[PartSpec, ...]:
     reader.expect("(")
     parts: list[PartSpec] = []
     while True:
@@ -119,7 +119,7 @@ def read_parts(reader: Reader) -> tuple[PartSpec, ...]:
     return tuple(parts)
 
 
-def _read_part(reader: Reader) -> PartSpec:
+def _read_part(reader: TokenReader) -> PartSpec:
     if reader.word == "(":
         reader.skip_group()
         reader.accept_any("ASC", "DESC")
@@ -134,7 +134,7 @@ def _read_part(reader: Reader) -> PartSpec:
     return PartSpec(column, prefix)
 
 
-def _read_foreign(reader: Reader, symbol: str, if_not_exists: bool) -> KeySpec:
+def _read_foreign(reader: TokenReader, symbol: str, if_not_exists: bool) -> KeySpec:
     reader.expect("KEY")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS") or if_not_exists
     name = "" if reader.word == "(" else reader.name()

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from itertools import islice
 
 from penstock.schema.ddl.tokens import Token, TokenKind, scan
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 
 _FIRST = re.compile(
     r"(?:[ \t\n\v\f\r;(]+|\#[^\n]*|--(?:[\x00-\x20][^\n]*|$)|/\*(?!M?!).*?\*/)*(?P<word>[A-Za-z]+|/\*M?!)?", re.DOTALL
@@ -80,7 +80,7 @@ _OBJECTS = {
 }  # fmt: skip
 
 
-def kind_of(text: str, dialect: Dialect) -> StatementKind:
+def kind_of(text: str, dialect: SqlDialect) -> StatementKind:
     found = _FIRST.match(text)
     word = (found["word"] or "").upper() if found else ""
     if word in _BY_WORD:
@@ -112,7 +112,7 @@ def _by_object(tokens: Iterator[Token]) -> StatementKind:
 
 
 def _object(tokens: Iterator[Token]) -> str:
-    """What is created, altered or dropped; a definer's name is none."""
+    """Return what kind of object is created, altered or dropped; the name of a definer is skipped."""
     is_quiet = False
     for token in tokens:
         if token.kind is TokenKind.END:

@@ -7,9 +7,9 @@ from penstock.schema.ddl.clause import AlterTable, PartitionToTable, RenameTo, T
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.problem import DdlError
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.statement import CreateView, DropTables, RenameTables, Statement, TruncateTable, parse
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 
 _ONE = {
     StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE, StatementKind.CREATE_SEQUENCE, StatementKind.ALTER_SEQUENCE,
@@ -18,20 +18,21 @@ _SEVERAL = {StatementKind.DROP_TABLE, StatementKind.DROP_SEQUENCE, StatementKind
 _INDEX = {StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
 
 
-def named_tables(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> tuple[TableName, ...]:
-    """None where no table can be told."""
+def named_tables(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
+    """Return the tables that a statement names; none where that cannot be told."""
     try:
-        return tuple(_names(Reader(text, dialect, database), kind))
+        return tuple(_names(TokenReader(text, dialect, database), kind))
     except DdlError:
         return ()
 
 
-def changed_tables(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> frozenset[TableName]:
-    """All tables and views that a statement changes, by all their names; none where it is not wholly understood."""
+def changed_tables(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> frozenset[TableName]:
+    """Return all tables and views that a statement changes, by all their names; none where it is not completely
+    understood."""
     return frozenset(changed_in_order(text, kind, dialect, database))
 
 
-def changed_in_order(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> tuple[TableName, ...]:
+def changed_in_order(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
     """Return the same as `changed_tables` in the order of the statement; a name that comes twice is there twice."""
     if not kind.changes_tables:
         return ()
@@ -57,7 +58,7 @@ def _changed(statement: Statement) -> Iterator[TableName]:
             pass
 
 
-def _names(reader: Reader, kind: StatementKind) -> Iterator[TableName]:
+def _names(reader: TokenReader, kind: StatementKind) -> Iterator[TableName]:
     if kind in _INDEX:
         go_behind(reader, "ON")
         yield reader.table()
@@ -77,7 +78,7 @@ def _names(reader: Reader, kind: StatementKind) -> Iterator[TableName]:
                 reader.next()
 
 
-def go_behind(reader: Reader, *words: str) -> None:
+def go_behind(reader: TokenReader, *words: str) -> None:
     """Take all up to one of these words, and that word; raises DdlError where there is none."""
     while not reader.accept_any(*words):
         if reader.is_done:

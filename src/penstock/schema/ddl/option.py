@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from penstock.schema.ddl.column import NO_CHARSET, CharsetSpec, read_charset_name, skip_value
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.tokens import TokenKind
 
 _VALUED = {
@@ -26,8 +26,8 @@ class TableOptions:
 NO_OPTIONS = TableOptions()
 
 
-def read_charset(reader: Reader, spec: CharsetSpec) -> CharsetSpec | None:
-    """`[DEFAULT] {CHARACTER SET | CHARSET | COLLATE} [=] name`; DEFAULT for a name is the database's."""
+def read_charset(reader: TokenReader, spec: CharsetSpec) -> CharsetSpec | None:
+    """Read `[DEFAULT] {CHARACTER SET | CHARSET | COLLATE} [=] name`; DEFAULT as a name is the database's."""
     if reader.word == "DEFAULT" and reader.ahead(1).word in ("CHARACTER", "CHARSET", "CHAR", "COLLATE"):
         reader.next()
     if reader.accept("CHARACTER", "SET") or reader.accept("CHAR", "SET") or reader.accept("CHARSET"):
@@ -40,13 +40,13 @@ def read_charset(reader: Reader, spec: CharsetSpec) -> CharsetSpec | None:
     return None
 
 
-def _forgets(reader: Reader) -> bool:
-    """A charset after a collation takes it back; seen in MySQL 5.7 and 8.0.12, not in 9 and MariaDB."""
+def _forgets(reader: TokenReader) -> bool:
+    """Return whether a charset after a collation cancels it; seen in MySQL 5.7 and 8.0.12, not in 9 and MariaDB."""
     return not reader.is_mariadb and reader.dialect.server.version <= 80012
 
 
-def read_options(reader: Reader) -> TableOptions:
-    """As many as come, with or without commas between; none is fine."""
+def read_options(reader: TokenReader) -> TableOptions:
+    """Read table options, as many as come, with or without commas between them; there may be none."""
     options = NO_OPTIONS
     while (changed := read_option(reader, options)) is not None:
         options = changed
@@ -55,7 +55,7 @@ def read_options(reader: Reader) -> TableOptions:
     return options
 
 
-def read_option(reader: Reader, options: TableOptions) -> TableOptions | None:  # noqa: PLR0911 - one per option
+def read_option(reader: TokenReader, options: TableOptions) -> TableOptions | None:  # noqa: PLR0911 - one per option
     charset = read_charset(reader, options.charset)
     if charset is not None:
         return replace(options, charset=charset)
@@ -77,7 +77,7 @@ def read_option(reader: Reader, options: TableOptions) -> TableOptions | None:  
     return None
 
 
-def _is_option(reader: Reader, at: int) -> bool:
+def _is_option(reader: TokenReader, at: int) -> bool:
     return reader.ahead(at).word in _VALUED | {
         "ENGINE",
         "ROW_FORMAT",
@@ -88,17 +88,17 @@ def _is_option(reader: Reader, at: int) -> bool:
     } or (_is_named(reader, at) and reader.ahead(at + 1).word == "=")
 
 
-def _is_named(reader: Reader, at: int) -> bool:
+def _is_named(reader: TokenReader, at: int) -> bool:
     return reader.ahead(at).kind in (TokenKind.WORD, TokenKind.NAME)
 
 
-def _value(reader: Reader) -> str:
+def _value(reader: TokenReader) -> str:
     reader.next()
     reader.accept("=")
     return reader.name_or_text("a value")
 
 
-def _skip(reader: Reader) -> None:
+def _skip(reader: TokenReader) -> None:
     reader.next()
     reader.accept("=")
     skip_value(reader)

@@ -5,15 +5,15 @@ from typing import NoReturn
 from penstock.model import TableName
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.tokens import Token, TokenKind, scan
-from penstock.schema.dialect import Dialect, SqlMode
+from penstock.schema.dialect import SqlDialect, SqlMode
 
 _CLOSING = {"(": ")", "{": "}"}
 
 
-class Reader:
+class TokenReader:
     """`token` is the one that comes next."""
 
-    def __init__(self, text: str, dialect: Dialect, database: str = "") -> None:
+    def __init__(self, text: str, dialect: SqlDialect, database: str = "") -> None:
         self.text, self.dialect, self.database = text, dialect, database
         self._tokens = list(scan(text, dialect))
         self._at = 0
@@ -39,7 +39,7 @@ class Reader:
 
     @property
     def before(self) -> Token:
-        """The token that was taken last."""
+        """Return the token that was read last."""
         return self._tokens[max(self._at - 1, 0)]
 
     def next(self) -> Token:
@@ -50,7 +50,7 @@ class Reader:
         return token
 
     def sees(self, *words: str) -> bool:
-        """These come next."""
+        """Return whether these words come next."""
         if self.token.word != words[0]:
             return False
         return len(words) == 1 or all(self.ahead(i).word == word for i, word in enumerate(words))
@@ -100,14 +100,14 @@ class Reader:
         return TableName(first, self._part())
 
     def column(self) -> str:
-        """The last part of a name that may have a table and a database before it."""
+        """Read a name that may have a table and a database before it, and return its last part."""
         name = self.name("a column's name")
         while self.accept("."):
             name = self._part()
         return name
 
     def _part(self) -> str:
-        """After a dot also what would be a number."""
+        """Read a part of a name; after a dot it may look like a number."""
         if self.token.kind is TokenKind.NUMBER and self.token.value.isalnum():
             return self.next().value
         return self.name("a name after the dot")
@@ -135,7 +135,7 @@ class Reader:
         return self.next().value
 
     def skip_group(self) -> None:
-        """From an opening bracket to the one that closes it."""
+        """Skip from an opening bracket to the one that closes it."""
         closing = _CLOSING.get(self.word) or self.fail("( is missing")
         self.next()
         while self.word != closing:
@@ -148,7 +148,7 @@ class Reader:
         self.next()
 
     def skip_clause(self, *ends: str) -> None:
-        """To the next comma or closing bracket of this level, one of `ends`, or the end."""
+        """Skip to the next comma or closing bracket of this level, one of `ends`, or the end."""
         while not self.is_done and self.word not in (",", ")", ";", *ends):
             if self.word in _CLOSING:
                 self.skip_group()
@@ -160,7 +160,7 @@ class Reader:
             self.next()
 
     def end(self) -> None:
-        """Nothing more, but for a semicolon."""
+        """Check that nothing follows except a semicolon."""
         self.accept(";")
         if not self.is_done:
             self.fail_as_unknown("the end of the statement")

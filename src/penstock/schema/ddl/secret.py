@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.tokens import TokenKind, end_of, scan
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 
 MASK = "'***'"
 _SHORTEST = len(MASK)
@@ -19,11 +19,11 @@ _BEFORE = {"BY", "AS", "USING", "PASSWORD", "OLD_PASSWORD", "REPLACE", "="}
 
 
 def may_have_secrets(kind: StatementKind) -> bool:
-    """Whether statements of this kind may hold a password."""
+    """Return whether statements of this kind may hold a password."""
     return kind in _WITH_SECRETS
 
 
-def masked_statement(text: str, kind: StatementKind, dialect: Dialect) -> str:
+def masked_statement(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
     """Return the text with `'***'` for each password and hash; other kinds of statements as they are."""
     if kind not in _WITH_SECRETS:
         return text
@@ -33,7 +33,7 @@ def masked_statement(text: str, kind: StatementKind, dialect: Dialect) -> str:
         return _only_verb(text)
 
 
-def masked_in_place(text: str, kind: StatementKind, dialect: Dialect) -> str:
+def masked_in_place(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
     """Return the same as `masked_statement` with the length of the text: spaces at its end fill what is missing."""
     if kind not in _WITH_SECRETS:
         return text
@@ -45,12 +45,12 @@ def masked_in_place(text: str, kind: StatementKind, dialect: Dialect) -> str:
 
 
 def _fitting(size: int) -> str:
-    """The mask of a literal; it is no longer than that."""
+    """Return a mask that is not longer than the literal that it replaces."""
     return MASK if size >= _SHORTEST else "'" + "*" * (size - 2) + "'"
 
 
 def _only_verb(text: str) -> str:
-    """Of a statement that cannot be cut into words nobody knows where its secrets are."""
+    """Return only the verb of a statement that cannot be split into words: it is not known where its secrets are."""
     return f"{text.split(None, 1)[0]} ***" if text.split() else text
 
 
@@ -62,8 +62,8 @@ def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
     return "".join(parts) + text[at:] if parts else text
 
 
-def _secrets(text: str, dialect: Dialect) -> Iterator[tuple[int, int]]:
-    """Where each secret begins and ends."""
+def _secrets(text: str, dialect: SqlDialect) -> Iterator[tuple[int, int]]:
+    """Yield where each secret begins and ends."""
     before = ""
     for token in scan(text, dialect):
         is_quoted = token.kind is TokenKind.NAME and text[token.at] == '"'  # a text, whatever sql_mode says

@@ -10,8 +10,8 @@ from penstock.schema.ddl.column import NO_CHARSET, CharsetSpec
 from penstock.schema.ddl.create import CreateTable, read_create_sequence, read_create_table
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.option import NO_OPTIONS, read_charset, read_option
-from penstock.schema.ddl.reader import Reader
-from penstock.schema.dialect import Dialect
+from penstock.schema.ddl.reader import TokenReader
+from penstock.schema.dialect import SqlDialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """One after the other: the second may use the first's old name."""
+    """Renames tables one after the other: the second may use the first's old name."""
 
     pairs: tuple[tuple[TableName, TableName], ...]
     if_exists: bool = False
@@ -64,16 +64,16 @@ Statement = (
 )  # fmt: skip
 
 
-def parse(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> Statement:
-    """A statement of a kind that `changes_tables`; names without a database are of `database`."""
-    reader = Reader(text, dialect, database)
+def parse(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> Statement:
+    """Parse a statement of a kind that `changes_tables`; names without a database are of `database`."""
+    reader = TokenReader(text, dialect, database)
     if reader.accept("SET", "STATEMENT"):
         while not reader.accept("FOR"):
             reader.next()
     return _READ[kind](reader)
 
 
-def _read_drop_tables(reader: Reader) -> DropTables:
+def _read_drop_tables(reader: TokenReader) -> DropTables:
     reader.expect("DROP")
     is_temporary = reader.accept("TEMPORARY")
     are_views = reader.word == "VIEW"
@@ -90,7 +90,7 @@ def _read_drop_tables(reader: Reader) -> DropTables:
     return DropTables(tuple(names), is_temporary, are_views)
 
 
-def _read_rename_tables(reader: Reader) -> RenameTables:
+def _read_rename_tables(reader: TokenReader) -> RenameTables:
     reader.expect("RENAME")
     if not reader.accept_any("TABLE", "TABLES"):
         reader.fail("TABLE is missing")
@@ -107,7 +107,7 @@ def _read_rename_tables(reader: Reader) -> RenameTables:
     return RenameTables(tuple(pairs), if_exists)
 
 
-def _read_truncate(reader: Reader) -> TruncateTable:
+def _read_truncate(reader: TokenReader) -> TruncateTable:
     reader.expect("TRUNCATE")
     reader.accept("TABLE")
     name = reader.table()
@@ -116,7 +116,7 @@ def _read_truncate(reader: Reader) -> TruncateTable:
     return TruncateTable(name)
 
 
-def _read_create_database(reader: Reader) -> CreateDatabase:
+def _read_create_database(reader: TokenReader) -> CreateDatabase:
     reader.expect("CREATE")
     replaces = reader.accept("OR", "REPLACE")
     reader.accept_any("DATABASE", "SCHEMA")
@@ -125,7 +125,7 @@ def _read_create_database(reader: Reader) -> CreateDatabase:
     return CreateDatabase(name, _read_database_options(reader), replaces, if_not_exists)
 
 
-def _read_alter_database(reader: Reader) -> AlterDatabase:
+def _read_alter_database(reader: TokenReader) -> AlterDatabase:
     reader.expect("ALTER")
     reader.accept_any("DATABASE", "SCHEMA")
     if reader.word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE"):
@@ -136,7 +136,7 @@ def _read_alter_database(reader: Reader) -> AlterDatabase:
     return AlterDatabase(name, _read_database_options(reader))
 
 
-def _read_database_options(reader: Reader) -> CharsetSpec:
+def _read_database_options(reader: TokenReader) -> CharsetSpec:
     charset = NO_CHARSET
     while not reader.is_done and reader.word != ";":
         found = read_charset(reader, charset)
@@ -151,7 +151,7 @@ def _read_database_options(reader: Reader) -> CharsetSpec:
     return charset
 
 
-def _read_drop_database(reader: Reader) -> DropDatabase:
+def _read_drop_database(reader: TokenReader) -> DropDatabase:
     reader.expect("DROP")
     reader.accept_any("DATABASE", "SCHEMA")
     reader.accept("IF", "EXISTS")
@@ -160,8 +160,8 @@ def _read_drop_database(reader: Reader) -> DropDatabase:
     return DropDatabase(name)
 
 
-def _read_create_view(reader: Reader) -> CreateView:
-    """Only its name counts."""
+def _read_create_view(reader: TokenReader) -> CreateView:
+    """Read CREATE VIEW; only the name is needed."""
     while reader.word != "VIEW":
         if reader.is_done:
             reader.fail("VIEW is missing")
@@ -171,7 +171,7 @@ def _read_create_view(reader: Reader) -> CreateView:
     return CreateView(reader.table())
 
 
-_READ: dict[StatementKind, Callable[[Reader], Statement]] = {
+_READ: dict[StatementKind, Callable[[TokenReader], Statement]] = {
     StatementKind.CREATE_TABLE: read_create_table,
     StatementKind.ALTER_TABLE: read_alter_table,
     StatementKind.DROP_TABLE: _read_drop_tables,

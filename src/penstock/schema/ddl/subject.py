@@ -14,9 +14,9 @@ from penstock.schema.ddl.data_tables import data_tables
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.named import changed_in_order, go_behind, named_tables
 from penstock.schema.ddl.problem import DdlError
-from penstock.schema.ddl.reader import Reader
+from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.statement import parse
-from penstock.schema.dialect import Dialect
+from penstock.schema.dialect import SqlDialect
 
 _DATABASES = {StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE, StatementKind.DROP_DATABASE}
 _VIEWS = {StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW}
@@ -32,11 +32,12 @@ class Subject:
 
     @property
     def names(self) -> tuple[TableName, ...]:
-        """What a filter of tables is asked for: a database is a table without a name, and so is nothing."""
+        """Return the names that a table filter is asked for: a database, or nothing, counts as a table without a
+        name."""
         return self.tables or (TableName(self.database, ""),)
 
 
-def subject_of(text: str, kind: StatementKind, dialect: Dialect, database: str = "") -> Subject:
+def subject_of(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> Subject:
     """Say what a statement is about. Names without a database are of `database`, the one that was in use."""
     try:
         return _subject(text, kind, dialect, database)
@@ -44,24 +45,24 @@ def subject_of(text: str, kind: StatementKind, dialect: Dialect, database: str =
         return Subject()
 
 
-def _subject(text: str, kind: StatementKind, dialect: Dialect, database: str) -> Subject:
+def _subject(text: str, kind: StatementKind, dialect: SqlDialect, database: str) -> Subject:
     if kind is StatementKind.DATA:
         return Subject(data_tables(text, dialect, database))
     if kind in _DATABASES:
         name = getattr(parse(text, kind, dialect, database), "name", database)
         return Subject(database=name)
     if kind is StatementKind.MAINTENANCE:
-        return Subject(_listed(Reader(text, dialect, database), "TABLE", "TABLES"))
+        return Subject(_listed(TokenReader(text, dialect, database), "TABLE", "TABLES"))
     if kind is StatementKind.ROUTINE:
-        return _routine(Reader(text, dialect, database))
+        return _routine(TokenReader(text, dialect, database))
     changed = changed_in_order(text, kind, dialect, database) or named_tables(text, kind, dialect, database)
     if not changed and kind in _VIEWS:
-        changed = _listed(Reader(text, dialect, database), "VIEW")
+        changed = _listed(TokenReader(text, dialect, database), "VIEW")
     return Subject(changed)
 
 
-def _listed(reader: Reader, *words: str) -> tuple[TableName, ...]:
-    """The names behind one of these words, as in `ANALYZE LOCAL TABLE a, b` and `DROP VIEW IF EXISTS a, b`."""
+def _listed(reader: TokenReader, *words: str) -> tuple[TableName, ...]:
+    """Return the names behind one of these words, as in `ANALYZE LOCAL TABLE a, b` and `DROP VIEW IF EXISTS a, b`."""
     go_behind(reader, *words)
     reader.accept("IF", "NOT", "EXISTS")
     reader.accept("IF", "EXISTS")
@@ -71,8 +72,9 @@ def _listed(reader: Reader, *words: str) -> tuple[TableName, ...]:
     return tuple(tables)
 
 
-def _routine(reader: Reader) -> Subject:
-    """A trigger is of the table that it watches; the others, and a trigger that is dropped, of their database."""
+def _routine(reader: TokenReader) -> Subject:
+    """Return the subject of a routine: the table that a trigger watches; otherwise, and for DROP TRIGGER, the
+    database."""
     go_behind(reader, "TRIGGER", *_ROUTINES)
     is_trigger = reader.before.word == "TRIGGER"
     reader.accept("BODY")

@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from penstock.schema.ddl.problem import DdlError
-from penstock.schema.dialect import Dialect, SqlMode
+from penstock.schema.dialect import SqlDialect, SqlMode
 
 _IDENT = r"0-9A-Za-z$_\x80-\U0010ffff"
 _ESCAPE = re.compile(r"\\(.)|(['\"])\2", re.DOTALL)
@@ -42,8 +42,8 @@ class Token(NamedTuple):
     at: int
 
 
-def scan(text: str, dialect: Dialect) -> Iterator[Token]:  # noqa: C901, PLR0912 - one branch per kind of token
-    """All tokens, then END."""
+def scan(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, PLR0912 - one branch per kind of token
+    """Yield all tokens, then END."""
     has_ansi_quotes = dialect.has(SqlMode.ANSI_QUOTES)
     has_escapes = not dialect.has(SqlMode.NO_BACKSLASH_ESCAPES)
     match = _pattern(has_ansi_quotes, has_escapes).match
@@ -85,7 +85,7 @@ def scan(text: str, dialect: Dialect) -> Iterator[Token]:  # noqa: C901, PLR0912
     yield Token(TokenKind.END, "", "", size)
 
 
-def end_of(text: str, token: Token, dialect: Dialect) -> int:
+def end_of(text: str, token: Token, dialect: SqlDialect) -> int:
     """Return where a token of `scan` ends in its text."""
     has_escapes = not dialect.has(SqlMode.NO_BACKSLASH_ESCAPES)
     found = _pattern(dialect.has(SqlMode.ANSI_QUOTES), has_escapes).match(text, token.at)
@@ -131,11 +131,11 @@ def _unescaped(quoted: str, has_escapes: bool) -> str:
 
 
 def _halved(found: re.Match[str], quote: str) -> str:
-    """Two quotes are one; of the other kind they are two."""
+    """Replace two quotes by one; two quotes of the other kind stay."""
     return quote if found[0][0] == quote else found[0]
 
 
-def _is_active(mark: str, version: str | None, dialect: Dialect) -> bool:
+def _is_active(mark: str, version: str | None, dialect: SqlDialect) -> bool:
     server = dialect.server
     if mark and not server.is_mariadb:
         return False
@@ -146,7 +146,7 @@ def _is_active(mark: str, version: str | None, dialect: Dialect) -> bool:
 
 
 def _comment_end(text: str, begin: int) -> int:
-    """Of a comment that may hold others."""
+    """Return the end of a comment that may contain others."""
     depth = 0
     for edge in _COMMENT_EDGE.finditer(text, begin):
         depth += 1 if edge[0] == "/*" else -1

@@ -18,7 +18,7 @@ from penstock.config import AdminSettings
 from penstock.config.listener_settings import is_loopback
 from penstock.instance import Instance
 from penstock.server.admin.client_calls import change_client, is_about_client, no_instance
-from penstock.server.admin.http import RefusedError, Request, read_request, response
+from penstock.server.admin.http import HttpRefusedError, HttpRequest, read_request, response
 from penstock.server.admin.metrics import CONTENT_TYPE, render
 from penstock.server.port import Port
 from penstock.server.report import Report
@@ -58,16 +58,17 @@ class AdminPort(Port):
         }
 
     def _talk(self, connection: socket.socket) -> None:
-        method = ""
+        method, path = "", ""
         try:
             request = read_request(connection, self._request_s)
             if request is None:
                 return
-            method, answer = request.method, self._answer(request)
-        except RefusedError as error:
+            method, path = request.method, request.path
+            answer = self._answer(request)
+        except HttpRefusedError as error:
             answer = _refused(error)
         except Exception:
-            log.exception("request failed")
+            log.exception("admin request failed path=%s", path[:40])
             answer = response(HTTPStatus.INTERNAL_SERVER_ERROR, "an error inside of the server: its log says more\n")
         connection.settimeout(_ANSWER_S)
         connection.sendall(answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" if method == "HEAD" else answer)
@@ -79,25 +80,25 @@ class AdminPort(Port):
                 if not connection.recv(4096):
                     break
 
-    def _answer(self, request: Request) -> bytes:
+    def _answer(self, request: HttpRequest) -> bytes:
         page = self._pages.get(request.path)
         if request.path != "/healthz":
             self._check_access(request)
         if is_about_client(request):
             return response(HTTPStatus.OK, _json(change_client(request, self._instance_of)), _JSON)
         if page is None:
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._pages)}")
+            raise HttpRefusedError(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._pages)}")
         if request.method not in {"GET", "HEAD"}:
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "GET it")
+            raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "GET it")
         return page()
 
-    def _check_access(self, request: Request) -> None:
+    def _check_access(self, request: HttpRequest) -> None:
         if self._token is not None:
             if not request.carries(self._token):
-                log.warning("admin refused path=%s reason=no token, or a wrong one", request.path[:40])
-                raise RefusedError(HTTPStatus.UNAUTHORIZED, "say Authorization: Bearer and the token")
+                log.warning("admin request refused path=%s reason=no token, or a wrong one", request.path[:40])
+                raise HttpRefusedError(HTTPStatus.UNAUTHORIZED, "say Authorization: Bearer and the token")
         elif "Host" in request.headers and not is_loopback(request.host):
-            raise RefusedError(HTTPStatus.FORBIDDEN, "without a token, ask as localhost")
+            raise HttpRefusedError(HTTPStatus.FORBIDDEN, "without a token, ask as localhost")
 
     def _readyz(self) -> bytes:
         found = self._report.readiness()
@@ -114,7 +115,7 @@ class AdminPort(Port):
         return response(HTTPStatus.SERVICE_UNAVAILABLE, "there are too many connections: try again later\n")
 
 
-def _refused(error: RefusedError) -> bytes:
+def _refused(error: HttpRefusedError) -> bytes:
     more = {"WWW_Authenticate": "Bearer"} if error.status is HTTPStatus.UNAUTHORIZED else {}
     more |= {"Retry_After": "1"} if error.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
     more |= {"Allow": error.allow} if error.status is HTTPStatus.METHOD_NOT_ALLOWED else {}

@@ -18,7 +18,7 @@ _PIECE = 4 << 10
 _VERSIONS = {b"HTTP/1.0", b"HTTP/1.1"}
 
 
-class RefusedError(Exception):
+class HttpRefusedError(Exception):
     """A request that gets no more than this for an answer."""
 
     def __init__(self, status: HTTPStatus, text: str, allow: str = "GET, HEAD") -> None:
@@ -28,7 +28,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     method: str
     path: str
     headers: Message
@@ -51,35 +51,37 @@ class Request:
         return named.rpartition(":")[0] if ":" in named else named
 
 
-def read_request(connection: socket.socket, timeout_s: float) -> Request | None:
+def read_request(connection: socket.socket, timeout_s: float) -> HttpRequest | None:
     """None when the peer goes before it has asked."""
     deadline, raw = time.monotonic() + timeout_s, bytearray()
     while b"\r\n\r\n" not in raw and b"\n\n" not in raw:
         if len(raw) > LIMIT_BYTES:
-            raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has {LIMIT_BYTES} bytes at most")
+            raise HttpRefusedError(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"a request has {LIMIT_BYTES} bytes at most"
+            )
         connection.settimeout(max(deadline - time.monotonic(), 0.001))
         try:
             piece = connection.recv(_PIECE)
         except TimeoutError:
-            raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, f"no request came in {timeout_s:g} s") from None
+            raise HttpRefusedError(HTTPStatus.REQUEST_TIMEOUT, f"no request came in {timeout_s:g} s") from None
         if not piece:
             return None
         raw += piece
     return _parsed(bytes(raw))
 
 
-def _parsed(raw: bytes) -> Request:
+def _parsed(raw: bytes) -> HttpRequest:
     line, _, rest = raw.partition(b"\n")
     words = line.split()
     if len(words) != 3 or words[2] not in _VERSIONS:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
     try:
         headers = http.client.parse_headers(io.BytesIO(rest))
         method, target = words[0].decode("ascii"), words[1].decode("ascii")
     except (http.client.HTTPException, ValueError):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the request's head cannot be read") from None
+        raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "the request's head cannot be read") from None
     path, _, query = target.partition("?")
-    return Request(method, path, headers, query)
+    return HttpRequest(method, path, headers, query)
 
 
 def response(status: HTTPStatus, body: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> bytes:

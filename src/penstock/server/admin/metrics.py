@@ -6,13 +6,13 @@ from typing import Any
 
 from penstock.instance import InstanceState
 from penstock.server.admin.prometheus import CONTENT_TYPE, Exposition
-from penstock.server.canal.traffic import LATENCY_MS, Counted
+from penstock.server.canal.traffic import LATENCY_MS, TrafficCounts
 from penstock.store import ClientState
 
 __all__ = ["CONTENT_TYPE", "render"]
 
 
-def render(status: Mapping[str, Any], traffic: Mapping[str, Counted]) -> str:
+def render(status: Mapping[str, Any], traffic: Mapping[str, TrafficCounts]) -> str:
     """Of what `/status` says, and of what went over canal's port."""
     out = Exposition()
     _server(out, status)
@@ -52,7 +52,7 @@ def _state(out: Exposition, name: str, one: Mapping[str, Any]) -> None:
         about = "1 for the state that the instance is in."
         out.add("gauge", "penstock_instance_state", about, value, **where, state=state.value)
     about = "1 when it gets on, stands by for another server, or rests by hand."
-    out.add("gauge", "penstock_instance_ready", about, int(not one["hindrance"]), **where)
+    out.add("gauge", "penstock_instance_ready", about, int(not one["unready_reason"]), **where)
     if election := one.get("election"):
         about = "1 on the server that was elected to run it."
         out.add("gauge", "penstock_election_held", about, int(election["is_held"]), **where)
@@ -165,7 +165,7 @@ def _client(out: Exposition, name: str, client: Mapping[str, Any]) -> None:
         out.add("gauge", "penstock_client_state", "1 for the state it is in.", value, **where, state=state.value)
 
 
-def _traffic(out: Exposition, name: str, counted: Counted) -> None:
+def _traffic(out: Exposition, name: str, counted: TrafficCounts) -> None:
     where = {"destination": name}
     for kind, count in sorted(counted.packets.items()):
         about = "Packets of canal's clients, by type."

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from penstock.errors import MetaError, NotRunningError, PenstockError, StartingError
-from penstock.server.canal.view import Answer, ClientView, Served
+from penstock.server.canal.view import ClientView, RenderedBatch, Served
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
 
@@ -67,7 +67,7 @@ class CanalClients:
         *,
         at_once: bool,
         is_gone: Callable[[], bool],
-    ) -> Answer:
+    ) -> RenderedBatch:
         view = self._view(destination, client_id)
         answer = view.get(fetch_size, timeout_s, at_once=at_once, is_gone=is_gone)
         if self._instance_of(destination) is not view.instance:

@@ -3,10 +3,11 @@
 import socket
 from collections.abc import Callable
 
-from penstock.canal import packet
-from penstock.canal.packet import Wire
+from penstock.canal.packet import FrameSocket
+from penstock.canal.structures import ack_frame
 from penstock.server.canal.clients import CanalClients
-from penstock.server.canal.session import GENERAL, Access, Session
+from penstock.server.canal.refusal import GENERAL
+from penstock.server.canal.session import CanalAccess, CanalSession
 from penstock.server.canal.traffic import Traffic
 from penstock.server.canal.view import Served
 from penstock.server.port import Port, peer_address
@@ -21,7 +22,7 @@ class CanalListener(Port):
         port: int,
         instance_of: Callable[[str], Served],
         *,
-        access: Access | None = None,
+        access: CanalAccess | None = None,
         frame_limit: int = 16 << 20,
         idle_s: float = 3600,
         handshake_s: float = 10,
@@ -31,13 +32,13 @@ class CanalListener(Port):
         super().__init__("canal", host, port, connections=connections)
         self.clients = CanalClients(instance_of, start_wait_s)
         self.traffic = Traffic()
-        self._access, self._limit, self._idle_s = access or Access(), frame_limit, idle_s
+        self._access, self._limit, self._idle_s = access or CanalAccess(), frame_limit, idle_s
         self._handshake_s = handshake_s
 
     def _talk(self, connection: socket.socket) -> None:
-        wire = Wire(connection, self._limit, self._handshake_s)
+        wire = FrameSocket(connection, self._limit, self._handshake_s)
         address = peer_address(connection)
-        Session(wire, self.clients, self._access, self._idle_s, self.traffic, address=address).run()
+        CanalSession(wire, self.clients, self._access, self._idle_s, self.traffic, address=address).run()
 
     def _refusal(self) -> bytes:
-        return packet.ack(GENERAL, f"the server has {self._most} connections: try again later")
+        return ack_frame(GENERAL, f"the server has {self._most} connections: try again later")

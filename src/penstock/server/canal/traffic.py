@@ -9,7 +9,7 @@ LATENCY_MS = (2.5, 10.0, 25.0, 100.0)  # canal's buckets
 
 
 @dataclass(slots=True)
-class Counted:
+class TrafficCounts:
     """Of one destination."""
 
     packets: Counter[str] = field(default_factory=Counter[str])  # by type
@@ -19,8 +19,8 @@ class Counted:
     latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_MS) + 1))  # by bucket, the last beyond all
     latency_ms: float = 0.0  # of all together
 
-    def copy(self) -> "Counted":
-        return Counted(
+    def copy(self) -> "TrafficCounts":
+        return TrafficCounts(
             Counter(self.packets),
             Counter(self.errors),
             self.sent_bytes,
@@ -35,37 +35,37 @@ class Traffic:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found = {"": Counted()}
+        self._found = {"": TrafficCounts()}
 
     def knows(self, destination: str) -> None:
         """There is one of that name."""
         with self._lock:
-            self._found.setdefault(destination, Counted())
+            self._found.setdefault(destination, TrafficCounts())
 
-    def answered(self, destination: str, packet: str, seconds: float) -> None:
+    def count_answer(self, destination: str, packet: str, seconds: float) -> None:
         with self._lock:
             found = self._of(destination)
             found.packets[packet] += 1
             found.latencies[bisect_left(LATENCY_MS, seconds * 1e3)] += 1
             found.latency_ms += seconds * 1e3
 
-    def sent(self, destination: str, size_bytes: int, *, is_empty: bool) -> None:
+    def count_sent(self, destination: str, size_bytes: int, *, is_empty: bool) -> None:
         self.knows(destination)
         with self._lock:
             found = self._of(destination)
             found.sent_bytes += size_bytes
             found.empty_batches += is_empty
 
-    def refused(self, destination: str, packet: str, code: int) -> None:
+    def count_refusal(self, destination: str, packet: str, code: int) -> None:
         with self._lock:
             found = self._of(destination)
             found.packets[packet] += 1
             found.errors[code] += 1
 
-    def counted(self) -> dict[str, Counted]:
+    def counts(self) -> dict[str, TrafficCounts]:
         """A copy, by destination."""
         with self._lock:
             return {name: one.copy() for name, one in self._found.items()}
 
-    def _of(self, destination: str) -> Counted:
+    def _of(self, destination: str) -> TrafficCounts:
         return self._found.get(destination) or self._found[""]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import FilterSettings
-from penstock.config.canal_settings import CanalRendering
+from penstock.config.canal_rendering import CanalRendering
 from penstock.config.time_zone import zone_name
 from penstock.errors import PenstockError
 from penstock.filter import ColumnRules
+from penstock.group.group import GroupBatch
 from penstock.instance import Instance
 from penstock.instance.filter import table_filter
-from penstock.instance.group import GroupBatch
 from penstock.render.canal import Entries, Rendering
 from penstock.render.canal.values import Values
 from penstock.render.canal.zone import checked_zone
@@ -34,7 +34,7 @@ Served = Instance | ServedGroup
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class RenderedBatch:
     """Pieces are entries one after the other, as fields of canal's Messages."""
 
     batch_id: int
@@ -46,17 +46,20 @@ class Answer:
         return sum(piece.size for piece in self.pieces)
 
 
-NOTHING = Answer(-1, ())
+NOTHING = RenderedBatch(-1, ())
 
 
 class ClientView:
-    """Any thread may call it. Batches in which the client would see nothing are acked for it, in their order."""
+    """What one client of canal's protocol sees of a destination, by its filter.
+
+    Batches in which it would see nothing are acked for it, in order. Any thread may call it.
+    """
 
     def __init__(self, instance: Served, client_id: int, text: str) -> None:
         self.instance, self._client_id = instance, client_id
         self._lock = threading.Lock()  # of all below
         self._unseen: set[int] = set()
-        self._ahead: tuple[int, Batch] | Answer | None = None  # what the next get will give
+        self._ahead: tuple[int, Batch] | RenderedBatch | None = None  # what the next get will give
         self.subscribe(text)
 
     def subscribe(self, text: str) -> None:
@@ -83,7 +86,7 @@ class ClientView:
     def _rendering(self, instance: Instance, text: str) -> Rendering:
         shown = self._shown
         return Rendering(
-            instance.parts.tables.declared,
+            instance.components.tables.declared,
             Values(shown.values, checked_zone(zone_name(shown.time_zone))),
             ColumnRules.of(instance.settings.filter.columns),
             table_filter(text),
@@ -98,7 +101,7 @@ class ClientView:
 
     def get(
         self, fetch_size: int, timeout_s: float | None, *, at_once: bool = False, is_gone: Callable[[], bool]
-    ) -> Answer:
+    ) -> RenderedBatch:
         """None waits for ever, or until the client is gone."""
         if (ready := self._take_ahead()) is not None:
             return ready
@@ -146,7 +149,7 @@ class ClientView:
                 except Exception:  # noqa: BLE001 - whatever it is, the get that asks for it meets it
                     self._ahead = got
 
-    def _take_ahead(self) -> Answer | None:
+    def _take_ahead(self) -> RenderedBatch | None:
         with self._lock:
             ahead, self._ahead = self._ahead, None
             number = ahead[0] if isinstance(ahead, tuple) else ahead.batch_id if ahead is not None else None
@@ -154,7 +157,7 @@ class ClientView:
                 return None  # its position was set meanwhile, or it was forgotten
         return self._rendered(*ahead, _ONE) if isinstance(ahead, tuple) else ahead
 
-    def _rendered(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
+    def _rendered(self, batch_id: int, batch: Batch, size: BatchSize) -> RenderedBatch | None:
         """None for a batch of which the client is to see nothing."""
         with self._lock:
             try:
@@ -164,7 +167,7 @@ class ClientView:
                 self.instance.clients.rollback(self._client_id)
                 raise
 
-    def _written(self, batch_id: int, batch: Batch, size: BatchSize) -> Answer | None:
+    def _written(self, batch_id: int, batch: Batch, size: BatchSize) -> RenderedBatch | None:
         filters = self._present_filters
         if not all(map(operator.is_, filters, self._filters)):  # one was reloaded
             self._entries, self._filters = self._rendered_by(self._text), filters
@@ -177,7 +180,7 @@ class ClientView:
         pieces = tuple(one.data for one in written if len(one))
         if pieces:
             has = sum(map(len, batch.blocks)) if size.unit == "items" else sum(one.size_bytes for one in batch.blocks)
-            return Answer(batch_id, pieces, 2 * has >= (size.count if size.unit == "items" else size.bytes))
+            return RenderedBatch(batch_id, pieces, 2 * has >= (size.count if size.unit == "items" else size.bytes))
         self._unseen.add(batch_id)
         self._ack_unseen()
         return None

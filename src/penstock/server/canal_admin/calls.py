@@ -5,14 +5,14 @@ from typing import Protocol
 
 from pydantic import BaseModel, SecretStr
 
-from penstock.canal.packet import Fields
+from penstock.canal.structures import InstanceAdminRequest, LogAdminRequest, ServerAdminRequest
 from penstock.config import ServerSettings
-from penstock.errors import ConfigurationError, NotRunningError, PenstockError
+from penstock.errors import ConfigurationError, NotRunningError
 from penstock.instance import InstanceState
+from penstock.server.canal.refusal import GENERAL, UNKNOWN_ACTION, CanalRefusedError
 from penstock.server.destination import Destination
 from penstock.server.log_ring import LogRing
 
-UNSUPPORTED, UNKNOWN_ACTION, GENERAL = 300, 301, 400  # canal's codes
 SERVER_LOG = "penstock.log"
 _LINES = 100
 _MOST_LINES = 5000
@@ -21,15 +21,7 @@ _OVER = {InstanceState.STOPPED, InstanceState.FAILED}
 Action = Callable[[str], str]
 
 
-class RefusedError(PenstockError):
-    """With one of canal's codes."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(code, message)
-        self.code, self.message = code, message
-
-
-class Operated(Protocol):
+class OperatedDestinations(Protocol):
     """The destinations of a server, as somebody starts and stops them by hand."""
 
     @property
@@ -52,10 +44,10 @@ class Operated(Protocol):
     def resume_all(self) -> None: ...
 
 
-class Calls:
-    """Any thread may call it."""
+class ConsoleCalls:
+    """Answers the requests of canal's console. Any thread may call it."""
 
-    def __init__(self, destinations: Operated, ring: LogRing, settings: ServerSettings) -> None:
+    def __init__(self, destinations: OperatedDestinations, ring: LogRing, settings: ServerSettings) -> None:
         self._destinations, self._ring, self._settings = destinations, ring, settings
         self._server: Mapping[str, Action] = {
             "check": lambda _: _flag(not destinations.is_halted),
@@ -72,28 +64,31 @@ class Calls:
             "release": lambda name: _flag(destinations.release(name)),
         }
 
-    def server(self, fields: Fields) -> str:
-        return _chosen(self._server, "ServerAdmin", fields.text(1))("")
+    def server(self, request: ServerAdminRequest) -> str:
+        """Do an action on all destinations."""
+        return _choose(self._server, "ServerAdmin", request.admin)("")
 
-    def instance(self, fields: Fields) -> str:
-        destination, action = fields.text(1), fields.text(2)
-        call = _chosen(self._instance, "InstanceAdmin", action)
+    def instance(self, request: InstanceAdminRequest) -> str:
+        """Run an action of canal's admin on one destination, such as start or stop, and return its result."""
+        destination = request.destination
+        call = _choose(self._instance, "InstanceAdmin", request.admin)
         self._check_known(destination)
         return call(destination)
 
-    def log(self, fields: Fields) -> str:
-        kind, action, file = fields.text(1), fields.text(2), fields.text(4)
-        destination = fields.text(3) if kind == "instance" else None
+    def log(self, request: LogAdminRequest) -> str:
+        """Return the names of the log files (`list`), or the last lines of one (`tail`), for canal's admin."""
+        kind, action, file = request.type, request.admin, request.file
+        destination = request.destination if kind == "instance" else None
         if kind not in {"server", "instance"} or action not in {"list", "tail"}:
-            raise RefusedError(UNKNOWN_ACTION, f"LogAdmin type={kind[:40]} action={action[:40]} is unknown")
+            raise CanalRefusedError(UNKNOWN_ACTION, f"LogAdmin type={kind[:40]} action={action[:40]} is unknown")
         if destination is not None:
             self._check_known(destination)
         name = SERVER_LOG if destination is None else f"{destination}.log"
         if action == "list":
             return name
         if file not in {"", name}:
-            raise RefusedError(GENERAL, f"there is no log {file[:100]!r}: there is {name}")
-        count = min(fields.number(5) or _LINES, _MOST_LINES)
+            raise CanalRefusedError(GENERAL, f"there is no log {file[:100]!r}: there is {name}")
+        count = min(request.count or _LINES, _MOST_LINES)
         return self._ring.tail(count, destination, set(self._secrets()))
 
     def _secrets(self) -> Iterator[str]:
@@ -127,10 +122,12 @@ class Calls:
         return "1"
 
 
-def _chosen(actions: Mapping[str, Action], kind: str, action: str) -> Action:
+def _choose(actions: Mapping[str, Action], kind: str, action: str) -> Action:
     found = actions.get(action)
     if found is None:
-        raise RefusedError(UNKNOWN_ACTION, f"{kind} action={action[:40]} is unknown: there is {', '.join(actions)}")
+        raise CanalRefusedError(
+            UNKNOWN_ACTION, f"{kind} action={action[:40]} is unknown: there is {', '.join(actions)}"
+        )
     return found
 
 

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 MIDDLEWARE = "access"
 
 
-class Access(fl.ServerMiddlewareFactory):
+class FlightAccess(fl.ServerMiddlewareFactory):
     def __init__(self, tokens: Mapping[str, str]) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._tokens = {name: token.encode() for name, token in tokens.items()}
@@ -27,7 +27,7 @@ class Access(fl.ServerMiddlewareFactory):
             name, token = _basic(rest) if scheme.lower() == "basic" else ("", rest)
             if scheme.lower() in {"basic", "bearer"} and (found := self._name(name, token)) is not None:
                 return Caller(found, token if scheme.lower() == "basic" else None)
-        log.warning("caller refused reason=%s", "wrong token" if given else "no token")
+        log.warning("flight call refused reason=%s", "wrong token" if given else "no token")
         raise fl.FlightUnauthenticatedError("this server wants a token: Authorization: Bearer TOKEN")
 
     def _name(self, name: str, token: str) -> str | None:
@@ -39,7 +39,7 @@ class Access(fl.ServerMiddlewareFactory):
         return found
 
 
-class Handshake(fl.ServerAuthHandler):
+class FlightHandshake(fl.ServerAuthHandler):
     """For clients that begin with one: what they come with is looked at as in every other call."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 from penstock.errors import MetaError, ProtocolError
 from penstock.instance import Instance
+from penstock.instance.batch_plan import BatchLimit
 from penstock.model import TableName
-from penstock.server.flight.request import client_of, number_of, place_of, start_of, text_of, texts_of
+from penstock.server.flight.request import FlightRequest, client_of, number_of, place_of, start_of, text_of, texts_of
 from penstock.server.flight.shape import describe
 
 _LONGEST_WAIT_MS = 10_000
@@ -50,9 +51,29 @@ def _oldest(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
 def _latest(instance: Instance, given: Given) -> Answers:
     wait_ms = min(number_of(given, "wait_ms", 0), _LONGEST_WAIT_MS)
     max_bytes = number_of(given, "max_bytes", least=1)
+    max_rows = number_of(given, "max_rows", least=1) if given.get("max_rows") is not None else None
+    per_update = number_of(given, "rows_per_update", 2, least=1)
+    request = FlightRequest.of({key: given[key] for key in ("tables", "filter") if key in given})
     start = place_of(given.get("start"), instance)
     instance.ack(start)
-    yield _json({"end": instance.end_after(start, max_bytes, wait_ms / 1000).to_json()})
+    limit = BatchLimit(max_bytes, max_rows, per_update, request.wanted)
+    yield _json({"end": instance.plan_batch(start, limit, wait_ms / 1000).to_json()})
+
+
+def _resolve(instance: Instance, given: Given) -> Answers:
+    yield _json({"position": instance.resolve(text_of(given, "start")).to_json()})
+
+
+def _end(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+    yield _json({"end": instance.source_log.end().to_json(), "captured": instance.store.latest.to_json()})
+
+
+def _identity(instance: Instance, given: Given) -> Answers:
+    yield _json({"identity": instance.source_log.identity_of(place_of(given.get("position"), instance))})
+
+
+def _columns(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+    yield _json({"columns": [one.model_dump(mode="json") for one in instance.settings.filter.columns]})
 
 
 def _status(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
@@ -106,5 +127,12 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Given], Answers], str]] = {
     "unsubscribe": (_unsubscribe, "{destination, client}: nothing is kept for it, but its cursor"),
     "ack": (_ack, "{destination, client, batch}: that and all before; or {destination, end} of one without a client"),
     "rollback": (_rollback, "{destination, client}: what was not acked comes again"),
-    "latest": (_latest, "{destination, start, max_bytes, wait_ms}: where a batch from start on should end"),
+    "latest": (
+        _latest,
+        "{destination, start, max_bytes, max_rows, tables, filter, wait_ms}: where a batch from start on should end",
+    ),
+    "resolve": (_resolve, "{destination, start}: the position that earliest, latest, gtid:… or time:… means now"),
+    "identity": (_identity, "{destination, position}: what tells the log file of a position from others of its name"),
+    "columns": (_columns, "{destination}: which columns of which tables the instance shows"),
+    "end": (_end, "{destination}: where the source's log ends now, and how far it is captured"),
 }

@@ -25,7 +25,7 @@ def answered() -> Generator[None, None, None]:
     except (fl.FlightError, GeneratorExit):
         raise
     except Exception:
-        log.exception("call failed")
+        log.exception("flight call failed")
         text = "an error inside of the server: its log says more"
         raise _refusal(fl.FlightInternalError, "PenstockError", text) from None
 

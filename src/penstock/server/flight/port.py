@@ -20,22 +20,20 @@ import pyarrow.flight as fl
 from penstock.binlog.events.block import EVENT_SCHEMA
 from penstock.binlog.rows.fields import describe_table
 from penstock.config import FlightSettings
-from penstock.errors import ConfigurationError, NotRunningError, PenstockError, StartingError
+from penstock.errors import ConfigurationError, NotRunningError, PenstockError
 from penstock.filter import ColumnRules
 from penstock.instance import Instance
 from penstock.model import Position
 from penstock.model.table_rules import TableRules
 from penstock.server.destinations import Destinations
 from penstock.server.flight import actions
-from penstock.server.flight.access import MIDDLEWARE, Access, Handshake
+from penstock.server.flight.access import MIDDLEWARE, FlightAccess, FlightHandshake
 from penstock.server.flight.answered import answered
-from penstock.server.flight.request import Request, client_of, read_json, text_of
+from penstock.server.flight.request import FlightRequest, client_of, read_json, text_of
 from penstock.server.flight.shape import shape_of, with_change_fields
-from penstock.server.flight.stream import Live, Piece, Turns, client_stream, live_stream, range_stream
+from penstock.server.flight.stream import Piece, StreamContext, StreamSlots, client_stream, live_stream, range_stream
 
 log = logging.getLogger(__name__)
-
-PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
 
 
 class FlightPort(fl.FlightServerBase):
@@ -44,7 +42,7 @@ class FlightPort(fl.FlightServerBase):
 
     def __init__(self, settings: FlightSettings, destinations: Destinations) -> None:
         self._destinations, self._host = destinations, settings.host
-        self._turns, self._most = Turns(), settings.streams
+        self._slots, self._most = StreamSlots(), settings.streams
         self._lock, self._running = threading.Lock(), 0
         self.has_ended = False
         _check_free(self._host, settings.port)
@@ -54,8 +52,8 @@ class FlightPort(fl.FlightServerBase):
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             f"{self.scheme}://{self._host}:{settings.port}",
             tls_certificates=[certificate] if certificate else None,
-            auth_handler=Handshake() if tokens else None,
-            middleware={MIDDLEWARE: Access(tokens)} if tokens else None,
+            auth_handler=FlightHandshake() if tokens else None,
+            middleware={MIDDLEWARE: FlightAccess(tokens)} if tokens else None,
         )
 
     @property
@@ -82,14 +80,14 @@ class FlightPort(fl.FlightServerBase):
         with answered():
             given = read_json(action.body.to_pybytes())
             name = text_of(given, "destination", "default")
-            live = Live.of(name, self._destinations.instance, context.is_cancelled)
+            live = StreamContext.of(name, self._destinations.instance, context.is_cancelled)
             with ExitStack() as stack:
                 if action.type == "subscribe":
                     # A stream of that client goes by the filter before.
-                    stack.enter_context(self._turns.of(name, client_of(given)).taken())
+                    stack.enter_context(self._slots.of(name, client_of(given)).taken())
                 elif action.type == "ack" and "client" in given:
                     # Its stream acks what the client sees nothing of.
-                    stack.enter_context(self._turns.of(name, client_of(given)).lock)
+                    stack.enter_context(self._slots.of(name, client_of(given)).lock)
                 stack.enter_context(live.translating())
                 return iter(list(actions.run(action.type, live.instance, given)))
 
@@ -103,13 +101,11 @@ class FlightPort(fl.FlightServerBase):
             for name in names:
                 try:
                     instance = self._destinations.instance(name)
-                except StartingError:
+                except NotRunningError:
                     if wanted:
                         raise  # an empty list would say that it has no tables
-                    continue
-                except NotRunningError:
-                    continue  # on another server
-                yield _flight([name], EVENT_SCHEMA, Request(name, form="raw"))
+                    continue  # it is starting, or on another server
+                yield _flight([name], EVENT_SCHEMA, FlightRequest(name, form="raw"))
                 yield from _flights_of(name, instance)
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
@@ -117,7 +113,7 @@ class FlightPort(fl.FlightServerBase):
             request, instance = self._asked(descriptor)
             tickets = [request]
             if request.end is not None:
-                tickets = [_part(request, *bounds) for bounds in _parts(instance, *request.bounds(instance))]
+                tickets = [_part(request, *bounds) for bounds in instance.parts(*request.bounds(instance))]
             # Of a range of raw events nothing else needs to be asked for.
             schema = EVENT_SCHEMA if request.form == "raw" else shape_of(request, instance, request.wanted).schema
             endpoints = [fl.FlightEndpoint(json.dumps(one.to_json()).encode(), []) for one in tickets]
@@ -130,13 +126,13 @@ class FlightPort(fl.FlightServerBase):
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         with answered():
-            request = Request.of_ticket(ticket.ticket)
+            request = FlightRequest.of_ticket(ticket.ticket)
             self._check_room()
             name = request.destination
-            live = Live.of(name, self._destinations.instance, context.is_cancelled)
+            live = StreamContext.of(name, self._destinations.instance, context.is_cancelled)
             with live.translating():
                 if request.client is not None:
-                    turn = self._turns.of(name, request.client)
+                    turn = self._slots.of(name, request.client)
                     schema, pieces = client_stream(request, request.client, live, turn, _address(context.peer()))
                 elif request.end is None:
                     schema, pieces = live_stream(request, live)
@@ -144,12 +140,12 @@ class FlightPort(fl.FlightServerBase):
                     schema, pieces = range_stream(request, live)
             return fl.GeneratorStream(schema, self._given(live, pieces))
 
-    def _asked(self, descriptor: Any) -> tuple[Request, Instance]:
+    def _asked(self, descriptor: Any) -> tuple[FlightRequest, Instance]:
         is_path = descriptor.descriptor_type == fl.DescriptorType.PATH
-        request = Request.of_path(descriptor.path) if is_path else Request.of_ticket(descriptor.command)
+        request = FlightRequest.of_path(descriptor.path) if is_path else FlightRequest.of_ticket(descriptor.command)
         return request, self._destinations.instance(request.destination)
 
-    def _given(self, live: Live, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    def _given(self, live: StreamContext, pieces: Iterator[Piece]) -> Iterator[Piece]:
         with answered(), live.translating(), self._counted():
             yield from pieces
 
@@ -176,46 +172,28 @@ def _address(peer: str) -> str:
 
 def _flights_of(name: str, instance: Instance) -> Iterator[Any]:
     """A table each that passes the instance's filter, as far as its log was followed."""
-    tables, settings = instance.parts.tables, instance.settings.filter
+    tables, settings = instance.components.tables, instance.settings.filter
     rules, columns = TableRules.of(settings.allow, settings.deny), ColumnRules.of(settings.columns)
     for table in filter(rules.passes, tables.names):
         try:
             found = tables.describe(table)
             schema = with_change_fields(describe_table(replace(found, columns=columns.columns_of(found))))
         except PenstockError as error:
-            log.debug("table not listed table=%s reason=%s", table, error)
+            log.debug("table not listed destination=%s table=%s reason=%s", name, table, error)
             continue
-        yield _flight([name, str(table)], schema, Request(name, (table,)))
+        yield _flight([name, str(table)], schema, FlightRequest(name, (table,)))
 
 
-def _flight(path: list[str], schema: pa.Schema, request: Request) -> Any:
+def _flight(path: list[str], schema: pa.Schema, request: FlightRequest) -> Any:
     endpoint = fl.FlightEndpoint(json.dumps(request.to_json()).encode(), [])
     return fl.FlightInfo(schema, fl.FlightDescriptor.for_path(*path), [endpoint], -1, -1)
 
 
-def _part(request: Request, start: Position, end: Position) -> Request:
-    return Request(
+def _part(request: FlightRequest, start: Position, end: Position) -> FlightRequest:
+    return FlightRequest(
         request.destination, request.tables, request.filter, request.columns, request.form, start.to_json(),
         end.to_json(),
     )  # fmt: skip
-
-
-def _parts(instance: Instance, start: Position, end: Position) -> list[tuple[Position, Position]]:
-    """Cut a range that the store holds between transactions, so that each part can also be read from the log alone.
-
-    What comes from the source's log is one part.
-    """
-    parts: list[tuple[Position, Position]] = []
-    at, size = start, 0
-    for block in instance.store.read(start, end) or ():
-        size += block.size_bytes
-        boundaries = block.boundaries
-        if size >= PART_BYTES and boundaries.size:
-            cut = block.end_of(int(boundaries[-1]))
-            if at < cut < end:
-                parts.append((at, cut))
-                at, size = cut, 0
-    return [*parts, (at, end)]
 
 
 def _certificate(settings: FlightSettings) -> tuple[bytes, bytes] | None:

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
-from penstock.errors import PenstockError, ProtocolError
+from penstock.errors import ConfigurationError, PenstockError, ProtocolError
 from penstock.instance import Instance
 from penstock.instance.filter import table_filter
-from penstock.model import Position, TableName
+from penstock.model import GtidSet, Position, TableName
+from penstock.model.start_point import Moment, StartWord, parse_start
 from penstock.store import Start
 from penstock.store.client import TableFilter
 
@@ -20,7 +21,7 @@ _KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class FlightRequest:
     """Without an end it goes on for ever; with a client it is what that client has subscribed to."""
 
     destination: str
@@ -33,7 +34,7 @@ class Request:
     client: int | None = None
 
     @classmethod
-    def of_ticket(cls, raw: bytes) -> "Request":
+    def of_ticket(cls, raw: bytes) -> "FlightRequest":
         check_size(raw)
         text = raw.strip()
         if text.startswith(b"{"):
@@ -45,7 +46,7 @@ class Request:
             raise ProtocolError("a ticket is JSON, or the name of a table such as shop.products") from None
 
     @classmethod
-    def of_path(cls, path: list[bytes]) -> "Request":
+    def of_path(cls, path: list[bytes]) -> "FlightRequest":
         """destination, or destination and table, as list_flights has them."""
         texts = [part.decode(errors="replace") for part in path]
         match texts:
@@ -57,7 +58,7 @@ class Request:
                 raise ProtocolError("a path is a destination, and maybe one of its tables")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Request":
+    def of(cls, given: Mapping[str, Any]) -> "FlightRequest":
         if unknown := given.keys() - _KEYS:
             raise ProtocolError(
                 f"nobody knows what {', '.join(sorted(unknown))} is; there is {', '.join(sorted(_KEYS))}"
@@ -113,20 +114,35 @@ class Request:
         return start, end
 
 
-def start_of(given: Any, instance: Instance) -> Start:
-    match given:
-        case "latest":
+def start_of(given: Any, instance: Instance) -> Start:  # noqa: PLR0911 - one for each way to write it
+    """Return where a client begins, from a text in the grammar of `parse_start` or what a stream has said."""
+    if not isinstance(given, str):
+        return Start.cursor(place_of(given, instance))
+    try:
+        point = parse_start(given, datetime.now(UTC))
+    except ConfigurationError as error:
+        raise ProtocolError(str(error)) from None
+    match point:
+        case StartWord.LATEST:
             return Start.latest()
-        case "first":
+        case StartWord.STORED:
             return Start.first()
-        case "earliest":
+        case StartWord.EARLIEST:
             return Start.cursor(instance.oldest())
-        case str() as text if text.startswith("gtid:"):
-            return Start.after_gtid(text.removeprefix("gtid:"))
-        case str() as text if text.startswith("time:"):
-            return Start.at_time(_micros(text.removeprefix("time:")))
-        case _:
-            return Start.cursor(place_of(given, instance))
+        case Moment(us):
+            return Start.at_time(us)
+        case Position():
+            return Start.cursor(replace(point, epoch=instance.source_log.epoch))
+        case GtidSet():
+            return _after_gtids(point, instance)
+
+
+def _after_gtids(gtids: GtidSet, instance: Instance) -> Start:
+    if gtids.is_single:
+        return Start.after_gtid(gtids.text)
+    resolver = instance.source_log.resolver
+    resolver.check_had(gtids)
+    return Start.cursor(resolver.after_gtids(gtids))
 
 
 def _found(start: Start, instance: Instance) -> Position:
@@ -156,18 +172,13 @@ def _position_of(known: dict[str, Any]) -> Position:
         value = known.get(key, 0)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
             raise ProtocolError(f"no place in the log: {shown}; its {key} is a number from 0 on")
+    begin = known.get("transaction")
+    if begin is not None and not (isinstance(begin, int) and 0 <= begin <= known.get("offset", 0)):
+        raise ProtocolError(f"not a position of the log: {shown}; its transaction begins at or before its offset")
     try:
         return Position.from_json(known)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ProtocolError(f"no place in the log: {shown}") from None
-
-
-def _micros(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ProtocolError(f"no time: {text!r}; write it as 2026-01-31T12:00:00Z") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
 
 
 def check_size(raw: bytes) -> None:

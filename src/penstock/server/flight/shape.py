@@ -22,7 +22,7 @@ from penstock.filter import ColumnRules, explain
 from penstock.instance import Instance
 from penstock.model import TableName, TableSchema
 from penstock.render.json_rows import ROW_FIELDS, JsonRows
-from penstock.server.flight.request import Request
+from penstock.server.flight.request import FlightRequest
 from penstock.store.client import TableFilter
 
 
@@ -46,7 +46,7 @@ class Shape(ABC):
         return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in self.schema], schema=self.schema)
 
 
-def shape_of(request: Request, instance: Instance, wanted: TableFilter | None) -> Shape:
+def shape_of(request: FlightRequest, instance: Instance, wanted: TableFilter | None) -> Shape:
     for table in request.tables:
         _check_passes(instance, table)
     if request.form == "raw":

@@ -20,9 +20,9 @@ from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.instance.clients import Clients
 from penstock.instance.filter import table_filter
-from penstock.instance.following import following
+from penstock.instance.tail_reader import open_tail
 from penstock.model import Position
-from penstock.server.flight.request import Request
+from penstock.server.flight.request import FlightRequest
 from penstock.server.flight.shape import Shape, shape_of
 from penstock.store import BatchSize
 
@@ -39,7 +39,7 @@ _UNITS = {
 }
 
 
-class Turn:
+class StreamSlot:
     """Of the streams of one client: the last one that began."""
 
     def __init__(self) -> None:
@@ -55,17 +55,17 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Turns:
+class StreamSlots:
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _found: dict[tuple[str, int], Turn] = field(default_factory=dict[tuple[str, int], Turn])
+    _found: dict[tuple[str, int], StreamSlot] = field(default_factory=dict[tuple[str, int], StreamSlot])
 
-    def of(self, destination: str, client: int) -> Turn:
+    def of(self, destination: str, client: int) -> StreamSlot:
         with self._lock:
-            return self._found.setdefault((destination, client), Turn())
+            return self._found.setdefault((destination, client), StreamSlot())
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class StreamContext:
     """Whether a stream goes on: its reader is there, and its instance is the one that serves, with the same filter."""
 
     destination: str
@@ -75,7 +75,9 @@ class Live:
     filter: FilterSettings
 
     @classmethod
-    def of(cls, destination: str, instance_of: Callable[[str], Instance], is_gone: Callable[[], bool]) -> "Live":
+    def of(
+        cls, destination: str, instance_of: Callable[[str], Instance], is_gone: Callable[[], bool]
+    ) -> "StreamContext":
         instance = instance_of(destination)
         return cls(destination, instance, instance_of, is_gone, instance.settings.filter)
 
@@ -101,16 +103,16 @@ class Live:
             raise
 
 
-def range_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece]]:
-    """What lies between two places."""
-    instance = live.instance
+def range_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[Piece]]:
+    """Stream the changes after one position, up to and including another one."""
+    instance = context.instance
     start, end = request.bounds(instance)
     shape = shape_of(request, instance, request.wanted)
 
     def pieces() -> Iterator[Piece]:
-        teller, place = _Teller(shape), start
+        teller, place = _ProgressWriter(shape), start
         for block in instance.read(start, end):
-            if live.is_over():
+            if context.is_over():
                 return
             ends = block.boundaries
             after = block.end_of(int(ends[-1])) if ends.size else place
@@ -122,17 +124,17 @@ def range_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piec
     return shape.schema, pieces()
 
 
-def live_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece]]:
+def live_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[Piece]]:
     """All from a place on."""
-    instance = live.instance
+    instance = context.instance
     shape, start = shape_of(request, instance, request.wanted), request.starts(instance)
 
     def pieces() -> Iterator[Piece]:
-        with following(instance, start) as follower:
-            teller = _Teller(shape)
+        with open_tail(instance, start) as follower:
+            teller = _ProgressWriter(shape)
             yield teller.told(follower.place)
-            for batch in follower.batches(live.is_over):
-                if live.is_over():  # since it waited
+            for batch in follower.batches(context.is_over):
+                if context.is_over():  # since it waited
                     return
                 if batch is not None:
                     yield from teller.pieces(batch.blocks, follower.place, batch.ack)
@@ -142,7 +144,7 @@ def live_stream(request: Request, live: Live) -> tuple[pa.Schema, Iterator[Piece
     return shape.schema, pieces()
 
 
-class _Teller:
+class _ProgressWriter:
     """Says with each piece up to where its reader has everything."""
 
     def __init__(self, shape: Shape) -> None:
@@ -171,14 +173,14 @@ class _Teller:
 
 
 def client_stream(
-    request: Request, client: int, live: Live, turn: Turn, address: str = ""
+    request: FlightRequest, client: int, context: StreamContext, slot: StreamSlot, address: str = ""
 ) -> tuple[pa.Schema, Iterator[Piece]]:
     """What a client has subscribed to, from its last ack on. A new stream of a client ends the one before."""
-    instance, mine = live.instance, object()
+    instance, mine = context.instance, object()
     clients = instance.clients
     subscriptions = clients.subscriptions()
     if client not in subscriptions:
-        raise MetaError(f"client {client} has not subscribed to {live.destination}: call the action subscribe first")
+        raise MetaError(f"client {client} has not subscribed to {context.destination}: call the action subscribe first")
     shape = shape_of(request, instance, request.wanted or table_filter(subscriptions[client]))
 
     def pieces() -> Iterator[Piece]:
@@ -189,18 +191,18 @@ def client_stream(
             disconnect()
 
     def connected_pieces() -> Iterator[Piece]:
-        with turn.lock:
-            turn.holder = mine
+        with slot.lock:
+            slot.holder = mine
             clients.rollback(client)
         unseen, said_s = set[int](), 0.0  # batches with nothing to show that are not acked
-        while not live.is_over():
+        while not context.is_over():
             is_there = clients.wait(client, _ONE, _LOOK_S)
-            with turn.lock:
-                if turn.holder is not mine:
+            with slot.lock:
+                if slot.holder is not mine:
                     raise MetaError(f"client {client} has opened another stream, which goes on in place of this one")
                 _ack_unseen(clients, client, unseen)
                 got = clients.get(client, _UNITS[request.form]) if is_there else None
-            if live.is_over():
+            if context.is_over():
                 return
             found = list(_numbered(shape, *got)) if got is not None else []
             if got is not None and not found:

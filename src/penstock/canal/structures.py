@@ -1,0 +1,169 @@
+"""The messages that a server reads and writes itself, as plain structures, without a protobuf library.
+
+Field numbers come from schema.py, by the names of the fields.
+
+    request = GetRequest.decode(packet.body)
+    wire.send(frame(PacketType.ACK, AckReply(400, "no such batch").encode()))
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from penstock.canal import protobuf
+from penstock.canal.packet import PacketType, ProtobufFields, frame
+from penstock.canal.schema import FIELDS
+
+
+class Structure:
+    """A message whose fields are those of a dataclass. `message` is its name in schema.py. A field that was not sent
+    is 0 or empty, and one with such a value is not sent."""
+
+    message: ClassVar[str]
+    __slots__ = ()
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Self:
+        """Return the structure of a message; ProtocolError when the bytes are not one."""
+        sent, values = ProtobufFields(raw), dict[str, Any]()
+        for name, spec in cls._specs():
+            match spec.kind:
+                case "string":
+                    values[name] = sent.text(spec.number)
+                case "bytes":
+                    values[name] = sent.raw(spec.number)
+                case "bool":
+                    values[name] = bool(sent.number(spec.number))
+                case _:
+                    values[name] = sent.number(spec.number)
+        return cls(**values)
+
+    def encode(self) -> bytes:
+        """Return the message as protobuf."""
+        parts: list[bytes] = []
+        for name, spec in self._specs():
+            value = getattr(self, name)
+            is_text = spec.kind in {"string", "bytes"}
+            parts.append(protobuf.text(spec.number, value) if is_text else protobuf.number(spec.number, int(value)))
+        return b"".join(parts)
+
+    @classmethod
+    def _specs(cls) -> Any:
+        known = FIELDS[cls.message]
+        return [(one.name, known[one.name]) for one in fields(cls)]  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class HandshakeReply(Structure):
+    """The first message of a server: the seed that a client's password is scrambled with."""
+
+    message: ClassVar[str] = "Handshake"
+    seeds: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class AckReply(Structure):
+    """The outcome of a request: code 0 is success."""
+
+    message: ClassVar[str] = "Ack"
+    error_code: int = 0
+    error_message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAuthRequest(Structure):
+    """A login. It subscribes too, when it names a destination and a client."""
+
+    message: ClassVar[str] = "ClientAuth"
+    username: str = ""
+    password: bytes = b""
+    net_read_timeout: int = 0  # milliseconds
+    net_write_timeout: int = 0
+    destination: str = ""
+    client_id: str = ""
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubRequest(Structure):
+    """A subscription of a client, with its filter."""
+
+    message: ClassVar[str] = "Sub"
+    destination: str = ""
+    client_id: str = ""
+    filter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnsubRequest(Structure):
+    """The end of a subscription."""
+
+    message: ClassVar[str] = "Unsub"
+    destination: str = ""
+    client_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GetRequest(Structure):
+    """A request for a batch. `unit` is that of the timeout; `at_once` is our own: prefer a small batch now."""
+
+    message: ClassVar[str] = "Get"
+    destination: str = ""
+    client_id: str = ""
+    fetch_size: int = 0
+    timeout: int = 0
+    unit: int = 0
+    at_once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAckRequest(Structure):
+    """The ack of a batch."""
+
+    message: ClassVar[str] = "ClientAck"
+    destination: str = ""
+    client_id: str = ""
+    batch_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientRollbackRequest(Structure):
+    """The rollback of a batch, or of all batches when `batch_id` is 0."""
+
+    message: ClassVar[str] = "ClientRollback"
+    destination: str = ""
+    client_id: str = ""
+    batch_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAdminRequest(Structure):
+    """An action of the console on the whole server."""
+
+    message: ClassVar[str] = "ServerAdmin"
+    admin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceAdminRequest(Structure):
+    """An action of the console on one destination."""
+
+    message: ClassVar[str] = "InstanceAdmin"
+    destination: str = ""
+    admin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogAdminRequest(Structure):
+    """A request of the console for the names or the last lines of logs."""
+
+    message: ClassVar[str] = "LogAdmin"
+    type: str = ""
+    admin: str = ""
+    destination: str = ""
+    file: str = ""
+    count: int = 0
+
+
+def ack_frame(code: int = 0, message: str = "") -> bytes:
+    """Return the frame that answers a request: success, or a code and why."""
+    return frame(PacketType.ACK, AckReply(code, message).encode())

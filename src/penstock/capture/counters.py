@@ -1,0 +1,64 @@
+"""What went through an instance, and where its time went.
+
+One thread counts, others look: each number is right, and a moment may lie between two of them.
+"""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from penstock.binlog.events.block import Block
+
+_HIDDEN = {"clock", "seconds", "moved_at"}
+STAGES = ("source", "index", "tables", "filter", "store")
+
+
+@dataclass(slots=True)
+class Counters:
+    blocks: int = 0
+    events: int = 0
+    transactions: int = 0
+    bytes: int = 0  # of events
+    kept_events: int = 0  # of these, that went into the store
+    kept_rows: int = 0  # in these
+    signs_of_life: int = 0
+    reconnects: int = 0
+    switches: int = 0
+    # Seconds by stage: waiting for the source, cutting its bytes into events, knowing the tables, filtering, and
+    # putting into the store, in which `blocked_s` was spent waiting for room.
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    blocked_s: float = 0.0
+    moved_at: float | None = None  # by `clock`: when the source last gave a block, or a sign of life
+    clock: Callable[[], float] = time.perf_counter
+
+    def saw(self, block: Block) -> None:
+        self.moved_at = self.clock()
+        self.blocks += 1
+        self.events += len(block)
+        self.transactions += block.boundaries.size
+        bounds = block.cells.bounds
+        self.bytes += int(bounds[-1]) - int(bounds[0])
+
+    def lived(self) -> None:
+        """Note that the source answered, with nothing new."""
+        self.signs_of_life += 1
+        self.moved_at = self.clock()
+
+    @property
+    def silent_s(self) -> float | None:
+        """Return the seconds since the source last sent something; None when it never has."""
+        return None if self.moved_at is None else self.clock() - self.moved_at
+
+    @contextmanager
+    def timed(self, stage: str) -> Generator[None]:
+        start = self.clock()
+        try:
+            yield
+        finally:
+            self.seconds[stage] += self.clock() - start
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _HIDDEN}
+        return plain | {"seconds": dict(self.seconds)}

@@ -1,0 +1,283 @@
+"""The prepared XA transactions of a log, for one reader of it, until their outcome is known.
+
+Their events are held in memory up to a limit; with files those that stay prepared are saved as well. What is in
+neither is read again from the log, where each transaction is known by its position. A transaction that was prepared
+before the reader began is looked for in the log before that.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.xa.resolver import copy_events
+from penstock.binlog.xa.transaction import PreparedTransaction
+from penstock.capture.look_back import LogAccess, LookBack
+from penstock.capture.prepared_events import PreparedEvents, count_rows
+from penstock.capture.prepared_files import PreparedFiles
+from penstock.errors import PositionLostError
+from penstock.model import Position
+
+log = logging.getLogger(__name__)
+
+MEMORY_BYTES = 64 << 20  # of events of prepared transactions, of one instance
+READER_BYTES = 16 << 20  # for one reader of a part of the log
+_MOST_CLOSED = 10_000  # transactions whose outcome is known that are remembered, for who reads their part again
+_SAVED_AFTER_S = 1.0  # prepared for so long, a transaction is saved
+_WRITTEN_EVERY_S = 10.0  # at least, while something is prepared: from there on the log is searched after a crash
+_SHOWN = 20
+
+
+class PreparedTransactions:
+    """One thread reads the log with it; `find_closed` and `report` are for any.
+
+    >>> prepared = PreparedTransactions(source_log)
+    >>> prepared.resume(start)
+    >>> resolver = XaResolver(prepared)
+    """
+
+    def __init__(
+        self,
+        access: LogAccess,
+        *,
+        memory_bytes: int = MEMORY_BYTES,
+        files: PreparedFiles | None = None,
+        is_eager: bool = False,
+        shared: "PreparedTransactions | None" = None,
+        on_lost: Callable[[PositionLostError], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        destination: str = "",
+    ) -> None:
+        """`is_eager` saves a transaction before the position after it counts as reached. `shared` are those of the
+        reader that follows the log, which knows what was closed. `on_lost` is called for a transaction that the log no
+        longer has: it raises, or its rows are left out."""
+        self._access, self.files, self._shared, self._clock = access, files, shared, clock
+        self._destination = destination
+        self._memory_bytes, self._is_eager, self._on_lost = memory_bytes, is_eager, on_lost
+        self._look_back: LookBack | None = None
+        self._floor: Position | None = None  # the log between there and the start was not read
+        self._through: Position | None = None  # up to there the log was read
+        self._unsaved: dict[PreparedTransaction, float] = {}  # since when
+        self.held_bytes, self._is_dirty = 0, False
+        self._tended_at = self._written_at = 0.0
+        self._lock = threading.Lock()  # of the two below
+        self._open: dict[str, PreparedTransaction] = {}  # by id, in the order in which they were prepared
+        # By id and where the outcome ends, in the order of outcomes.
+        self._closed: dict[tuple[str, Position], PreparedTransaction] = {}
+        if files is not None:
+            self._through, several = files.load()
+            self._open = {one.xid: one for one in several if one.outcome is None}
+            self._closed = {(one.xid, one.outcome): one for one in several if one.outcome is not None}
+
+    # -- where the reader is
+
+    def resume(self, start: Position) -> None:
+        """Prepare for reading the log from `start`, which is a transaction boundary."""
+        through = self._through
+        if through is None or through.epoch != start.epoch:
+            self.switch_to(None, None)
+            through = None
+        is_behind = through is not None and start > through
+        self._floor = through if is_behind else None
+        self._look_back = LookBack(self._access, start, self._floor, self._destination)
+        self._through = start if through is None or is_behind else through
+
+    def reach(self, position: Position) -> None:
+        """Note that everything up to a transaction boundary was resolved."""
+        if self._through is None or position > self._through:
+            self._through = position
+
+    def switch_to(self, before: Position | None, position: Position | None) -> None:
+        """Continue with another log, which resumes at `position` after what came up to `before` in this one. With None
+        for `before`, nothing is known of what is prepared there. What is neither in memory nor saved is looked for in
+        that log."""
+        with self._lock:
+            several = [*self._open.values(), *self._closed.values()]
+            known = {xid: one for xid, one in self._open.items() if before is not None and one.end <= before}
+            kept = {xid: one for xid, one in known.items() if self._has_events(one)}
+            self._open, self._closed = kept, {}
+        for one in several:
+            if kept.get(one.xid) is not one:
+                self._forget(one)
+        self._through, self._floor = position, None
+        self._is_dirty |= bool(several)
+
+    # -- for the resolver
+
+    def collect(self, begin: Position) -> PreparedEvents:
+        return PreparedEvents(begin, max(1, self._memory_bytes // 4), self.files)
+
+    def add(self, transaction: PreparedTransaction) -> None:
+        with self._lock:
+            before = self._open.pop(transaction.xid, None)
+            self._open[transaction.xid] = transaction
+        if before is not None:
+            self._forget(before, is_saved=before.begin == transaction.begin)
+        self.held_bytes += _size_of(transaction)
+        self._unsaved[transaction] = self._clock()
+        self._is_dirty = True
+        if self._is_eager:
+            self._save(transaction)
+            self._write()
+        self._shrink()
+
+    def find(self, xid: str, outcome: Position) -> PreparedTransaction | None:
+        found = self.find_closed(xid, outcome)
+        if found is None:
+            with self._lock:
+                found = self._find_open(xid, outcome)
+        if found is None and self._shared is not None:
+            found = self._shared.find_closed(xid, outcome)
+        if self._look_back is not None and found is None:
+            found = self._look_back.find(xid)
+        elif self._look_back is not None and found is not None and self._floor is not None and found.end <= self._floor:
+            found = self._look_back.find(xid, down_to=self._floor) or found
+        if found is None:
+            self._lose(f"XA COMMIT {xid} ends at {outcome}, and the log no longer has the rows that it commits")
+        return found
+
+    def find_closed(self, xid: str, outcome: Position) -> PreparedTransaction | None:
+        """Return the transaction that was closed by the statement which ends there, if that is still remembered."""
+        with self._lock:
+            return self._closed.get((xid, outcome))
+
+    def close(self, xid: str, outcome: Position) -> None:
+        with self._lock:
+            found = self._find_open(xid, outcome)
+            if found is not None:
+                found.outcome = outcome
+                self._closed[xid, outcome] = self._open.pop(xid)
+            excess = max(0, len(self._closed) - _MOST_CLOSED)
+            forgotten = [self._closed.pop(key) for key in [*islice(self._closed, excess)]]
+        if found is not None:
+            self._unsaved.pop(found, None)
+            self._is_dirty = True
+        for one in forgotten:
+            self._forget(one)
+
+    def _find_open(self, xid: str, outcome: Position) -> PreparedTransaction | None:
+        """Find a transaction, under the lock. One that was prepared after the outcome, which may be redelivered, is
+        another one."""
+        found = self._open.get(xid)
+        return found if found is not None and found.end < outcome else None
+
+    def read_events(self, transaction: PreparedTransaction) -> Iterator[Block]:
+        blocks = transaction.blocks
+        if blocks is not None:
+            return iter(blocks)
+        files = self.files or (self._shared.files if self._shared is not None else None)
+        saved = files.read(transaction.begin) if files is not None else None
+        return saved if saved is not None else self._read_again(transaction)
+
+    def _read_again(self, transaction: PreparedTransaction) -> Iterator[Block]:
+        has_begun = False
+        try:
+            for block in self.read_log(transaction.begin, transaction.end):
+                has_begun = True
+                yield copy_events(block.between(transaction.first, transaction.end))
+        except PositionLostError as error:
+            if has_begun:
+                raise
+            self._lose(
+                f"the rows of XA transaction {transaction.xid}, prepared at {transaction.end}, are gone: {error}"
+            )
+
+    def read_log(self, begin: Position, end: Position) -> Iterator[Block]:
+        return self._access.read_raw(begin, end)
+
+    def _lose(self, text: str) -> None:
+        error = PositionLostError(f"{text}: compare the data, then say with on_purged: latest that they are left out")
+        if self._on_lost is None:
+            raise error
+        self._on_lost(error)
+
+    # -- memory and files
+
+    def tend(self, acked: Callable[[], Position]) -> None:
+        """Save what has been prepared for a while, and forget what a reader that begins at `acked()` does not need."""
+        now = self._clock()
+        if now - self._tended_at < _SAVED_AFTER_S:
+            return
+        self._tended_at = now
+        lowest = acked()
+        with self._lock:
+            gone = [self._closed.pop(key) for key in [*self._closed] if key[1] <= lowest]
+            self._is_dirty |= bool(self._open) and now - self._written_at >= _WRITTEN_EVERY_S
+        for one in gone:
+            self._forget(one)
+        for one in [one for one, since in self._unsaved.items() if now - since >= _SAVED_AFTER_S]:
+            self._save(one)
+        self._is_dirty |= bool(gone)
+        self._write()
+
+    def save(self) -> None:
+        """Save all that is prepared, and what was committed and may be read again, before the process ends."""
+        with self._lock:
+            several = [*self._open.values(), *self._closed.values()]
+        self._is_dirty |= bool(several)
+        for one in several:
+            self._save(one)
+        self._write()
+
+    def _save(self, transaction: PreparedTransaction) -> None:
+        self._unsaved.pop(transaction, None)
+        if transaction.blocks is None:
+            return
+        if transaction.rows is None:
+            transaction.rows = count_rows(transaction.blocks)
+        if self.files is not None and not self.files.has(transaction.begin):
+            self.files.save(transaction.begin, transaction.blocks)
+
+    def _write(self) -> None:
+        if self.files is None or not self._is_dirty:
+            return
+        with self._lock:
+            several = [*self._open.values(), *self._closed.values()]
+        self._written_at = self._clock()
+        self._is_dirty = not self.files.write(self._through, several)
+
+    def _has_events(self, transaction: PreparedTransaction) -> bool:
+        return transaction.blocks is not None or (self.files is not None and self.files.has(transaction.begin))
+
+    def _forget(self, transaction: PreparedTransaction, *, is_saved: bool = False) -> None:
+        """Let go of a transaction, but not of its file when another one has it."""
+        self._unsaved.pop(transaction, None)
+        self.held_bytes -= _size_of(transaction)
+        if self.files is not None and not is_saved:
+            self.files.remove(transaction.begin)
+
+    def _shrink(self) -> None:
+        """Hold no more in memory than the limit: what is closed goes first, then what was prepared first."""
+        if self.held_bytes <= self._memory_bytes:
+            return
+        with self._lock:
+            several = [*self._closed.values(), *self._open.values()]
+        for one in several:
+            if self.held_bytes <= self._memory_bytes * 3 // 4:
+                return
+            if one.blocks is not None:
+                self._save(one)
+                self.held_bytes -= _size_of(one)
+                one.blocks = None
+
+    # -- what a status shows of it
+
+    def report(self) -> dict[str, Any]:
+        """Return how many transactions are prepared, since when the first of them is, and which they are."""
+        with self._lock:
+            several = sorted(self._open.values(), key=lambda one: one.since)
+        return {
+            "count": len(several),
+            "since": several[0].since if several else None,
+            "transactions": [
+                {"xid": one.xid, "since": one.since, "rows": one.rows, "position": one.end.to_json()}
+                for one in several[:_SHOWN]
+            ],
+        }
+
+
+def _size_of(transaction: PreparedTransaction) -> int:
+    return sum(block.size_bytes for block in transaction.blocks or ())

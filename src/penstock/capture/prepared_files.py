@@ -1,0 +1,192 @@
+"""Prepared XA transactions in files, so that they outlive the process and a log that is purged.
+
+`prepared.json` says which there are, and up to which position of the log that is all. The events of each that was saved
+are in a file of its own, as frames, one for each block:
+
+    magic 4 | CRC32 of what follows the head 4 | length of the description 4 | of the cells 8 | of the events 8
+    | description | cells | events
+"""
+
+import json
+import logging
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.cells import Cells
+from penstock.binlog.xa.transaction import PreparedTransaction
+from penstock.disk import replace_file
+from penstock.errors import StoreError
+from penstock.model import Position
+
+log = logging.getLogger(__name__)
+
+_HEAD = struct.Struct("<4sIIQQ")
+_MAGIC = b"pxa1"
+_PLACES = ("begin", "first", "end")
+
+
+class PreparedFiles:
+    """A folder of one instance. A disk that cannot be written is reported once and costs nothing else: what is not
+    saved is read again from the log."""
+
+    def __init__(self, folder: Path, *, sync: bool = False) -> None:
+        """With `sync`, what is saved is on the disk when the call returns."""
+        self._folder, self._sync = folder, sync
+        self._saved: set[str] = set()
+        self._problem = ""
+
+    @property
+    def _list(self) -> Path:
+        return self._folder / "prepared.json"
+
+    def load(self) -> tuple[Position | None, list[PreparedTransaction]]:
+        """Return up to where the transactions are known, and the transactions. Files that no transaction has are
+        removed."""
+        through, several = self._load()
+        names = {path.name for path in self._folder.glob("*.xa")}
+        self._saved = {name for name in map(_name_of, (one.begin for one in several)) if name in names}
+        for name in names - self._saved:
+            (self._folder / name).unlink(missing_ok=True)
+        return through, several
+
+    def _load(self) -> tuple[Position | None, list[PreparedTransaction]]:
+        try:
+            about = json.loads(self._list.read_bytes())
+            several = [_transaction(value) for value in about["transactions"]]
+            return (Position.from_json(about["through"]) if about["through"] else None), several
+        except FileNotFoundError:
+            return None, []
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.warning(
+                "prepared transactions not loaded file=%s reason=%r: the log is searched for them", self._list, error
+            )
+            return None, []
+
+    def write(self, through: Position | None, several: Iterable[PreparedTransaction]) -> bool:
+        """Replace the list; return whether that is on the disk."""
+        about = {
+            "through": through.to_json() if through is not None else None,
+            "transactions": [_to_json(one) for one in several],
+        }
+        try:
+            replace_file(self._list, json.dumps(about).encode())
+        except OSError as error:
+            self._complain(error)
+            return False
+        self._problem = ""
+        return True
+
+    def has(self, begin: Position) -> bool:
+        """Return whether the events of the transaction that begins there are saved."""
+        return _name_of(begin) in self._saved
+
+    def save(self, begin: Position, blocks: Iterable[Block]) -> bool:
+        """Write the events of a transaction; return whether they are there."""
+        self.remove(begin)
+        if self.append(begin, blocks):
+            self._saved.add(_name_of(begin))
+            return True
+        self.remove(begin)
+        return False
+
+    def append(self, begin: Position, blocks: Iterable[Block]) -> bool:
+        """Write the next events of a transaction that is not all there yet: `finish` says that it is."""
+        path = self._folder / _name_of(begin)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
+                for block in blocks:
+                    for part in _encode(block):
+                        file.write(part)
+                if self._sync:
+                    file.flush()
+                    os.fsync(file.fileno())
+        except OSError as error:
+            self._complain(error)
+            return False
+        return True
+
+    def finish(self, begin: Position) -> None:
+        """Count a transaction whose events were appended as saved."""
+        self._saved.add(_name_of(begin))
+
+    def read(self, begin: Position) -> Iterator[Block] | None:
+        """Return the events of a transaction that was saved; None when they are not there."""
+        if not self.has(begin):
+            return None
+        path = self._folder / _name_of(begin)
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            return None
+        return self._frames(begin, path, file)
+
+    def _frames(self, begin: Position, path: Path, file: BinaryIO) -> Iterator[Block]:
+        try:
+            with file:
+                while head := file.read(_HEAD.size):
+                    yield _decode(head, file)
+        except (OSError, ValueError, struct.error) as error:
+            raise StoreError(
+                f"{path} cannot be read: {error}; it holds rows of an XA transaction that was prepared at {begin}:"
+                " stop the instance and remove the file, and they are read from the source's log"
+            ) from None
+
+    def remove(self, begin: Position) -> None:
+        """Remove the events of a transaction, if they are there."""
+        name = _name_of(begin)
+        self._saved.discard(name)
+        try:
+            (self._folder / name).unlink(missing_ok=True)
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._problem:
+            log.warning(
+                "prepared XA transactions not persisted folder=%s reason=%s: a restart reads the log for them",
+                self._folder,
+                error,
+            )
+        self._problem = str(error)
+
+
+def _name_of(begin: Position) -> str:
+    return f"{begin.epoch}-{begin.file}-{begin.offset}.xa"
+
+
+def _encode(block: Block) -> list[bytes | memoryview]:
+    bounds, cells = block.cells.bounds, block.cells.packed()
+    events, description = block.data[bounds[0] : bounds[-1]], block.describe()
+    crc = zlib.crc32(events.data, zlib.crc32(cells.data, zlib.crc32(description)))
+    head = _HEAD.pack(_MAGIC, crc, len(description), cells.size, events.size)
+    return [head, description, cells.data, events.data]
+
+
+def _decode(head: bytes, file: BinaryIO) -> Block:
+    magic, crc, *sizes = _HEAD.unpack(head)
+    description, cells, events = (file.read(size) for size in sizes)
+    if magic != _MAGIC or zlib.crc32(events, zlib.crc32(cells, zlib.crc32(description))) != crc:
+        raise ValueError("it is damaged")
+    return Block.described(description, np.frombuffer(events, np.uint8), Cells.over(np.frombuffer(cells, np.uint8)))
+
+
+def _to_json(one: PreparedTransaction) -> dict[str, Any]:
+    about: dict[str, Any] = {name: getattr(one, name).to_json() for name in _PLACES}
+    about |= {"xid": one.xid, "since": one.since, "row_bytes": one.row_bytes, "rows": one.rows}
+    return about | {"outcome": one.outcome.to_json() if one.outcome is not None else None}
+
+
+def _transaction(value: dict[str, Any]) -> PreparedTransaction:
+    begin, first, end = (Position.from_json(value[name]) for name in _PLACES)
+    outcome = Position.from_json(value["outcome"]) if value["outcome"] else None
+    rows = int(value["rows"]) if value["rows"] is not None else None
+    numbers = int(value["since"]), int(value["row_bytes"])
+    return PreparedTransaction(str(value["xid"]), begin, first, end, *numbers, None, rows, outcome)

@@ -1,0 +1,218 @@
+"""The first tables of a schema history: read from the live server, and only what is proven.
+
+The catalogue is read now, and the log is followed from an older position. Tables that DDL between the two has changed
+are unknown at the start; the snapshot is valid from the position at which it was taken, unless a table was changed
+meanwhile. Where the log has full metadata, earlier schemas are not needed: the history then begins at the position of
+the snapshot, and only statements that ran meanwhile are looked for. A folder of files has no catalogue: its history
+begins empty.
+"""
+
+import itertools
+import logging
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from penstock.capture.schema_tracker import SchemaTracker
+from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
+from penstock.errors import PenstockError
+from penstock.model import Position
+from penstock.schema.catalogue import Catalogue
+from penstock.schema.change import Change
+from penstock.schema.ddl import DdlError, StatementKind, parse
+from penstock.schema.ddl.named import changed_tables, named_tables
+from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDatabase
+from penstock.schema.dialect import ServerProfile, SqlDialect
+from penstock.schema.history import SchemaHistory
+from penstock.schema.incomplete import is_incomplete, mark_incomplete
+from penstock.schema.live_catalogue import read_catalogue
+from penstock.schema.log_statements import Statements
+from penstock.source import connect, current_position, open_source
+from penstock.source.connection import translated
+from penstock.source.folder_source import FolderSource
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S = 0.2
+_ATTEMPTS = 2  # at least
+_FOLDER_HINT = (
+    "a folder of log files has no catalogue to ask: begin before the statements that made the database and the table,"
+    " or write the log with binlog_row_metadata = FULL"
+)
+_SAME_SHAPE = {
+    StatementKind.TRUNCATE_TABLE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW, StatementKind.DATA,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The tables where the history begins and, if that is earlier than where they were read, those from there on."""
+
+    begin: Position
+    first: Catalogue
+    later: tuple[Position, Catalogue] | None = None
+
+
+def open_tables(
+    settings: InstanceSettings, source: SourceSettings | DirectorySettings, start: Position
+) -> SchemaTracker:
+    """Open the schema history of the instance's folder, or create it; without a folder it lives in memory. The log will
+    be followed from `start`, or from a later position if the history says so."""
+    hint = _FOLDER_HINT if isinstance(source, DirectorySettings) else ""
+    if (folder_of_history := _folder(settings)) is not None:
+        history, later = _opened(folder_of_history, settings, source, start)
+        return SchemaTracker(history, later, hint=hint, destination=settings.destination)
+    folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
+    try:
+        history, later = _opened(Path(folder.name), settings, source, start)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return SchemaTracker(history, later, folder.cleanup, hint=hint, destination=settings.destination)
+
+
+def has_history(settings: InstanceSettings) -> bool:
+    """Return whether the instance has a schema history from an earlier run."""
+    folder = _folder(settings)
+    return folder is not None and folder.is_dir() and any(folder.iterdir())
+
+
+def _folder(settings: InstanceSettings) -> Path | None:
+    return None if settings.data_dir is None else settings.data_dir / settings.destination / "schema"
+
+
+def _opened(
+    folder: Path, settings: InstanceSettings, source: SourceSettings | DirectorySettings, start: Position
+) -> tuple[SchemaHistory, tuple[Position, Catalogue] | None]:
+    """Return the history, and the tables at a later position if the history lacks some of them until then."""
+    read: list[Imported] = []
+
+    def first() -> tuple[Position, Catalogue]:
+        imported = import_patiently(source, start, verify=settings.verify_checksum)
+        mark_incomplete(folder, is_so=imported.later is not None)
+        read.append(imported)
+        return imported.begin, imported.first
+
+    history = SchemaHistory(folder, first, destination=settings.destination)
+    if read or not is_incomplete(folder):
+        return history, read[0].later if read else None
+    log.info(
+        "table schemas read from the source again destination=%s folder=%s reason=the schema history is incomplete",
+        settings.destination,
+        folder,
+    )
+    try:
+        again = import_patiently(source, start, verify=settings.verify_checksum)
+    except BaseException:
+        history.close()
+        raise
+    return history, again.later or (again.begin, again.first)
+
+
+def record_between(
+    tables: SchemaTracker,
+    source: SourceSettings | DirectorySettings,
+    followed: Position,
+    start: Position,
+    *,
+    verify: bool,
+) -> None:
+    """Record the statements of a part of the log that was not followed, for example because the instance was down. Logs
+    that name their columns do not need it."""
+    if start <= followed or _has_names(source):
+        return
+    for kind, change in _statements(source, followed, start, tables.server, verify=verify):
+        tables.record(kind, change)
+
+
+def _has_names(source: SourceSettings | DirectorySettings) -> bool:
+    if isinstance(source, DirectorySettings):
+        return False
+    with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        return "FULL" in (cursor.fetchone() or ())
+
+
+def import_patiently(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
+    """Import the tables, and try again when the connection breaks: for as long as one attempt may take, and at least
+    once more."""
+    deadline = time.monotonic() + open_source(source).start_timeout_s
+    for attempt in itertools.count(1):
+        try:
+            return import_tables(source, start, verify=verify)
+        except PenstockError as error:
+            if not error.transient or (attempt >= _ATTEMPTS and time.monotonic() > deadline):
+                raise
+            log.warning("tables read again source=%s reason=%s", source.address, error)
+            time.sleep(_PAUSE_S)
+    raise AssertionError("unreachable")
+
+
+def import_tables(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
+    if isinstance(source, DirectorySettings):
+        return Imported(start, Catalogue(_server_of(FolderSource(source), start.file)))
+    with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        before = replace(current_position(connection, source), epoch=start.epoch)
+        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+        has_names = "FULL" in (cursor.fetchone() or ())
+        catalogue = read_catalogue(cursor)
+        after = replace(current_position(connection, source), epoch=start.epoch)
+    looked_at = before if has_names else min(start, before)
+    several = list(_statements(source, looked_at, after, catalogue.server, verify=verify))
+    proven = _without(catalogue, [pair for pair in several if pair[1].position > before])
+    log.info("tables read source=%s position=%s statements=%d", source.address, after, len(several))
+    if has_names or start >= after:
+        return Imported(max(start, after), proven)
+    return Imported(start, _without(catalogue, several), (after, proven) if several else None)
+
+
+def _server_of(origin: FolderSource, file: str) -> ServerProfile:
+    """Return the version of the server that wrote the file, or the oldest file if that one is gone."""
+    sizes = origin.sizes()
+    return ServerProfile.of(origin.head_of(file if file in sizes else next(iter(sizes))).server_version)
+
+
+def _statements(
+    source: SourceSettings | DirectorySettings, start: Position, end: Position, server: ServerProfile, *, verify: bool
+) -> Iterator[tuple[StatementKind, Change]]:
+    """Yield the statements between two positions of the log that change tables."""
+    if start >= end:
+        return
+    statements = Statements()
+    with open_source(source).stream(start, verify=verify, lenient=True) as stream:
+        for block in stream:
+            if block is not None:
+                for kind, change in statements.of(block.between(start, end), server):
+                    if kind not in _SAME_SHAPE:
+                        yield kind, change
+            if (block.end if block is not None else stream.position) >= end:
+                return
+
+
+def _without(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, Change]]) -> Catalogue:
+    """Return the part of the catalogue that these statements have not changed."""
+    for kind, change in changes:
+        dialect = SqlDialect(catalogue.server, change.session)
+        why = f"{change.text} /* at {change.position}, before the tables were read, or meanwhile */"
+        names = {
+            *changed_tables(change.text, kind, dialect, change.database),
+            *named_tables(change.text, kind, dialect, change.database),
+        }
+        for name in names:
+            catalogue = catalogue.without_table(name, why)
+        if not names:
+            database = _database(kind, change, dialect)
+            catalogue = catalogue.without_database(database) if database else Catalogue(catalogue.server)
+    return catalogue
+
+
+def _database(kind: StatementKind, change: Change, dialect: SqlDialect) -> str:
+    """Return the database that a statement is about; empty where that cannot be told."""
+    try:
+        statement = parse(change.text, kind, dialect, change.database)
+    except DdlError:
+        return ""
+    return statement.name if isinstance(statement, (AlterDatabase, CreateDatabase, DropDatabase)) else ""

@@ -1,0 +1,120 @@
+"""A look at the source from outside of the log: does it answer, and how long does it keep what is needed?"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from penstock.capture.source_log import SourceLog
+from penstock.config import InstanceSettings
+from penstock.errors import PenstockError
+from penstock.model import Position
+from penstock.source import LogInventory
+
+log = logging.getLogger(__name__)
+
+_RETENTION_EVERY_S = 60.0
+_END_EVERY_S = 10.0
+
+
+class Watchdog:
+    """Asks one instance's source from outside, in its own thread. With a standby it polls the source, and calls
+    `on_dead` when that does not answer; `on_oldest` gets the position at which the log begins."""
+
+    def __init__(
+        self,
+        settings: InstanceSettings,
+        source_log: SourceLog,
+        needed: Callable[[], Position],
+        latest: Callable[[], Position],
+        on_dead: Callable[[str], None],
+        on_oldest: Callable[[Position], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._log, self._needed, self._latest = settings, source_log, needed, latest
+        self._on_dead, self._on_oldest = on_dead, on_oldest
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-watchdog-{settings.destination}", daemon=True)
+        self.hours_left: float | None = None  # that the source keeps what is needed; None when for ever, or not known
+        self.inventory: LogInventory | None = None  # of the source's log, when it was looked at last
+        self._is_warned = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(10)
+
+    def _run(self) -> None:
+        failover, failures, retention_at, end_at, problem = self._settings.failover, 0, 0.0, 0.0, ""
+        has_standby = self._settings.standby is not None
+        while not self._stopping.wait(failover.interval_s if has_standby else _END_EVERY_S):
+            source = self._log.source
+            try:
+                if has_standby:
+                    self._log.binlog_source.answers(failover.query, failover.interval_s)
+                failures = 0
+                if time.monotonic() - end_at >= _END_EVERY_S:
+                    end_at = time.monotonic()
+                    self.check_end()
+                if time.monotonic() - retention_at >= _RETENTION_EVERY_S:
+                    retention_at = time.monotonic()
+                    self.check_retention()
+            except PenstockError as error:
+                if source is not self._log.source:
+                    continue  # it was left meanwhile
+                if not error.transient or not has_standby:
+                    if str(error) != problem:
+                        log.warning(
+                            "source health check failed destination=%s reason=%s", self._settings.destination, error
+                        )
+                    problem = str(error)
+                    continue
+                failures += 1
+                log.warning(
+                    "source does not answer destination=%s source=%s failures=%d reason=%s",
+                    self._settings.destination, source.address, failures, error,
+                )  # fmt: skip
+                if failures >= failover.retries:
+                    failures = 0
+                    self._on_dead(f"{source.address} did not answer {failover.retries} times: {error}")
+
+    def check_end(self) -> None:
+        """Report a log that ends before what was captured of it: it was reset, and its server, which waits until the
+        new log is as long, may not have said so."""
+        known = self._latest()
+        self.inventory = self._log.inventory()
+        end = self._log.resolver.in_epoch(self.inventory.end)
+        if known.epoch == self._log.epoch and end < known:
+            self._on_dead(f"the log of {self._log.source.address} ends at {end}, and {known} was captured")
+
+    def check_retention(self) -> float | None:
+        """Return for how many hours the source still retains what is needed next; None when that is not known."""
+        origin, needed = self._log.binlog_source, self._needed()
+        inventory = self._log.inventory()
+        self._on_oldest(self._log.resolver.in_epoch(inventory.oldest))
+        retention_s = origin.retention_s()
+        if not retention_s or needed.epoch != self._log.epoch:
+            self.hours_left = None
+            return None
+        later = [name for name in inventory.files if Position(name, 0).file_number > needed.file_number]
+        # A file's age counts from its last change: from when the next one began.
+        ended_s = origin.file_identity(later[0]).began if later else self._clock()
+        self.hours_left = max(0.0, (ended_s + retention_s - self._clock()) / 3600)
+        self._warn(self.hours_left, needed)
+        return self.hours_left
+
+    def _warn(self, hours: float, needed: Position) -> None:
+        is_short = hours < self._settings.retention_warning_h
+        if is_short and not self._is_warned:
+            log.warning(
+                "source purges needed log soon hours=%.1f destination=%s position=%s: let clients ack, or retain the"
+                " log longer with binlog_expire_logs_seconds",
+                hours,
+                self._settings.destination,
+                needed,
+            )
+        self._is_warned = is_short

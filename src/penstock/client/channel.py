@@ -1,0 +1,89 @@
+"""The connection to one server: its errors are raised as ours, and its streams know which server they come from."""
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.flight as fl
+
+from penstock import errors
+from penstock.client.address import Address
+from penstock.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    PenstockError,
+    ProtocolError,
+    ServerUnavailableError,
+)
+
+T = TypeVar("T")
+
+_BROKEN = ("RST_STREAM", "GOAWAY", "Stream removed")  # what gRPC says of a connection that broke inside of a call
+_ADVICE = ": is `penstock serve` running there, and is it TLS at both ends or at none?"
+
+
+class Channel:
+    """A Flight client of one server; it connects with its first call, and again by itself."""
+
+    def __init__(self, address: Address, url: str, *, name: str = "", advice: str = _ADVICE) -> None:
+        """`name` is what errors call the server; `advice` ends the message of one that does not answer."""
+        self.url, self.name, self._advice = url, name or url, advice
+        self.client, self.options = address.open(url), address.options
+
+    def call(self, call: Callable[[], T]) -> T:
+        """Make a call once, and raise what Flight raises as an error of ours."""
+        try:
+            return call()
+        except fl.FlightError as error:
+            raise self._ours(error) from error
+        except pa.ArrowException as error:
+            raise ProtocolError(f"the answer of {self.name} is not understood: {error}") from error
+
+    def _ours(self, error: Any) -> PenstockError:
+        try:
+            refusal = json.loads(error.extra_info)
+            return getattr(errors, refusal["error"])(refusal["message"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            text = str(error).partition(". Detail:")[0].splitlines()[0]
+            if isinstance(error, fl.FlightUnauthenticatedError):
+                return AuthenticationError(f"{self.name} refuses: {text}")
+            if isinstance(error, fl.FlightCancelledError) or any(sign in text for sign in _BROKEN):
+                return ServerUnavailableError(f"{self.name} has ended the call: it is being stopped, or was ({text})")
+            if isinstance(error, fl.FlightUnavailableError):
+                return _tls_error(text, self.name) or ServerUnavailableError(
+                    f"no Penstock server answers at {self.name}{self._advice}"
+                )
+            return ProtocolError(f"{self.name}: {text}")
+
+
+class Stream:
+    """What a server sends after a `get`. `on_failure` is told an error that ends it."""
+
+    def __init__(self, channel: Channel, reader: Any, on_failure: Callable[[PenstockError], None]) -> None:
+        self._channel, self._reader, self._on_failure = channel, reader, on_failure
+        # A refusal comes with the first thing that is asked of a stream.
+        self.schema: pa.Schema = channel.call(lambda: reader.schema)
+
+    def read_chunk(self) -> Any:
+        """Return the next chunk; StopIteration ends the stream."""
+        try:
+            return self._channel.call(self._reader.read_chunk)
+        except PenstockError as error:
+            self._on_failure(error)
+            raise
+
+    def cancel(self) -> None:
+        """End the stream, also from another thread while it waits for a chunk."""
+        self._reader.cancel()
+
+
+def _tls_error(text: str, server: str) -> PenstockError | None:
+    """Return the error for a TLS handshake that will fail every time, or None for another failure to connect."""
+    if "certificate verify failed" in text:
+        return ConfigurationError(
+            f"the certificate of {server} is not trusted: name the CA that has signed it with tls_ca ({text})"
+        )
+    if "wrong version number" in text:
+        return ConfigurationError(f"{server} does not speak TLS: write grpc:// and no tls_ca ({text})")
+    return None

@@ -1,0 +1,45 @@
+"""How an instance shows its log to canal's clients."""
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from penstock.config.section import Section
+from penstock.config.time_zone import zone_name
+from penstock.errors import ConfigurationError
+
+
+class CanalRendering(Section):
+    """What canal's clients get to see of an instance, and when."""
+
+    values: Literal["canal", "penstock"] = Field(
+        default="canal",
+        description="canal: ENUM and SET as numbers, decimals and reals as canal writes them; penstock: ENUM and SET as"
+        " labels, decimals with all their digits",
+    )
+    waits_for: Literal["entries", "batch"] = Field(
+        default="entries",
+        description="what a get with a timeout waits for: entries, however few; or as canal does, a whole batch of the"
+        " size that it asks for",
+    )
+    unit: Literal["memory", "items"] = Field(
+        default="memory", description="what the size of a batch counts: memory in units of unit_bytes, or entries"
+    )
+    unit_bytes: int = Field(default=1024, ge=1, description="bytes per unit when `unit` is memory")
+    ddl_alone: bool = Field(default=False, description="deliver each DDL statement as a batch of its own")
+    gtids: bool = Field(default=False, description="put the GTID, and the set of all GTIDs before it, into each entry")
+    transactions: bool = Field(default=True, description="deliver TRANSACTIONBEGIN and TRANSACTIONEND entries")
+    time_zone: str = Field(
+        default="UTC",
+        description="time zone in which TIMESTAMP values are written: a name such as Asia/Shanghai, or local for this"
+        " machine's, as canal does; local is the default for canal's properties",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _is_a_zone(cls, text: str) -> str:
+        try:
+            zone_name(text)
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from None
+        return text

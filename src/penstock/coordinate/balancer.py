@@ -1,0 +1,171 @@
+"""Spreads destinations evenly over the servers, without a coordinator: every server decides for itself.
+
+All servers read the same nodes. A server that runs many destinations lets the others go first when a destination has no
+server (`start_delay_share`). When nothing has changed for `settle_s`, the most loaded server releases one destination,
+if another one that could run it has at least two less. That changes what all see, and the time starts again. If that
+server does not act, the next one may after twice the time. When a released destination comes back, because the other
+server could not run it, a server releases nothing for a while, twice as long each time, and then another one first.
+"""
+
+import logging
+import threading
+from dataclasses import dataclass
+
+from penstock.coordinate import canal
+from penstock.coordinate.canal import RunningNode
+from penstock.coordinate.election import Election
+from penstock.coordinate.lease import Clock, boot_clock
+from penstock.coordinate.membership import Membership
+from penstock.coordinate.rebalance import Assignment, Reassignment, plan_reassignments, start_delay_share
+from penstock.coordinate.zk_session import ZkNodes, ZkSessions
+from penstock.errors import CoordinationError
+
+log = logging.getLogger(__name__)
+_JOIN_S = 20.0
+_LONGEST = 64  # times settle_s
+
+
+@dataclass(frozen=True, slots=True)
+class BalancerSettings:
+    """When a server releases destinations for the sake of balance."""
+
+    is_on: bool = True  # without it no destination is released for balance
+    settle_s: float = 10.0  # nothing may change for this long before a destination is released
+    look_s: float = 2.0  # between two looks at ZooKeeper
+    spread_s: float = 0.5  # the longest that a loaded server lets the others go first
+
+
+class Balancer:
+    """Balances the destinations of one server, and keeps the node that says that the server is alive.
+
+    balancer = Balancer(sessions, "10.0.0.1:11111")
+    balancer.add(election)
+    balancer.start()
+    """
+
+    def __init__(
+        self, sessions: ZkSessions, address: str, *, settings: BalancerSettings | None = None, clock: Clock = boot_clock
+    ) -> None:
+        self.address, self.settings = address, settings or BalancerSettings()
+        self.assignments: tuple[Assignment, ...] = ()  # as seen last
+        self._sessions, self._clock = sessions, clock
+        self._membership = Membership(sessions, canal.SERVERS, address)
+        self._since = clock()  # when that changed
+        self._lock = threading.Lock()  # of:
+        self._elections: dict[str, Election] = {}
+        # Of the thread alone:
+        self._given: Reassignment | None = None  # what we have released last
+        self._returned = set[str]()
+        self._settle_factor, self._rests_until = 1, 0.0  # since one has
+        self._woken = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock-balance", daemon=True)
+
+    def start(self) -> None:
+        self._sessions.listen(self)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it, after the elections of this server were closed."""
+        self._closing.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+        self._sessions.forget(self)
+
+    def add(self, election: Election) -> None:
+        """Balance the destination of an election too; call it before the election is started."""
+        with self._lock:
+            self._elections[election.destination] = election
+        election.balancing_delay = lambda: self._balancing_delay(election.destination)
+
+    def remove(self, destination: str) -> None:
+        with self._lock:
+            self._elections.pop(destination, None)
+
+    def on_lost(self) -> None: ...
+
+    def on_back(self) -> None:
+        self._woken.set()
+
+    def _balancing_delay(self, destination: str) -> float:
+        with self._lock:
+            own_load = sum(one.is_held() for one in self._elections.values())
+        return self.settings.spread_s * start_delay_share(self.assignments, destination, self.address, own_load)
+
+    # -- its thread
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._woken.clear()
+            self.turn()
+            self._woken.wait(self.settings.look_s)
+        session = self._sessions.current
+        if session is not None and session.lease.is_held():
+            try:
+                self._membership.leave(session)
+            except CoordinationError as error:
+                log.warning("membership node not removed address=%s reason=%s", self.address, error)
+
+    def turn(self) -> None:
+        session = self._sessions.current
+        if session is None or not session.lease.is_held():
+            return
+        try:
+            self._membership.join(session, self._woken.set)
+            assignments = _read_assignments(session)
+        except CoordinationError as error:
+            log.debug("rebalancing of destinations failed, retrying address=%s reason=%s", self.address, error)
+            return
+        if assignments != self.assignments:
+            self.assignments, self._since = assignments, self._clock()
+            self._note_returned()
+        elif self.settings.is_on:
+            self._give()
+
+    def _note_returned(self) -> None:
+        """Notice a destination that came back after this server released it: the other server could not run it."""
+        given = self._given
+        if given is None:
+            return
+        owner = next((one.owner for one in self.assignments if one.destination == given.destination), given.taker)
+        if owner is None:
+            return
+        self._given = None
+        if owner != self.address:
+            self._settle_factor = 1
+            return
+        self._returned.add(given.destination)
+        self._settle_factor = min(2 * self._settle_factor, _LONGEST)
+        self._rests_until = self._clock() + self._settle_factor * self.settings.settle_s
+
+    def _give(self) -> None:
+        now = self._clock()
+        if now < self._rests_until:
+            return
+        planned = plan_reassignments(self.assignments, self._returned)
+        number = next((number for number, move in enumerate(planned) if move.giver == self.address), None)
+        if number is None:
+            self._returned.clear()
+            return
+        move = planned[number]
+        with self._lock:
+            election = self._elections.get(move.destination)
+        if election is not None and now - self._since >= (number + 1) * self.settings.settle_s:
+            log.info("destination released for balance destination=%s to=%s", move.destination, move.taker)
+            self._given, self._since = move, now
+            election.release(f"{move.taker} has less to do")
+
+
+def _read_assignments(session: ZkNodes) -> tuple[Assignment, ...]:
+    """Return all destinations that some server could run."""
+    assignments: list[Assignment] = []
+    for destination in session.names(canal.DESTINATIONS):
+        members = frozenset(session.names(canal.members_path(destination)))
+        node = session.look(canal.running_path(destination)) if members else None
+        about = None if node is None else RunningNode.from_bytes(node.value)
+        if about is not None:
+            assignments.append(Assignment(destination, members, about.address, about.is_active))
+        elif members:
+            assignments.append(Assignment(destination, members))
+    return tuple(assignments)

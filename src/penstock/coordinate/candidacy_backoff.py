@@ -1,0 +1,63 @@
+"""What one server remembers between its attempts to run a destination. No I/O; `now` is passed in."""
+
+from dataclasses import dataclass
+
+from penstock.backoff import Backoff
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionSettings:
+    """How long the servers of an election wait for each other, in seconds."""
+
+    delay_s: float = 1.0  # before another server takes over after a crash
+    grace_s: float = 10.0  # in which a server that released the destination leaves it to the others
+    pause_s: float = 1.0  # after a start that failed; twice as long after the next
+    longest_pause_s: float = 30.0
+    stop_limit_s: float = 10.0  # for `on_stopped`, before the node is given up all the same
+    look_s: float = 5.0  # between two looks at ZooKeeper, when no watch fires
+
+
+class CandidacyBackoff:
+    """When one server may try again for one destination: after a failed start, and after it released it."""
+
+    def __init__(self, address: str, settings: ElectionSettings) -> None:
+        self.owner: str | None = None  # the address of the running server, as seen last
+        self.until = 0.0  # no attempt before this, because one has failed here
+        self.grace_until = 0.0  # others go first until then, because this server released the destination
+        self._address, self._settings = address, settings
+        self._backoff = Backoff(settings.pause_s, settings.longest_pause_s)
+        self._vacant_since: float | None = None
+        self._failures = 0
+
+    def note_owner(self, owner: str) -> None:
+        """Note that a server runs the destination."""
+        self.owner, self._vacant_since = owner, None
+        if owner != self._address:
+            self.grace_until = 0.0
+
+    def note_vacancy(self, now: float) -> float:
+        """Note that no server runs the destination; return since when that is known."""
+        self.owner = None
+        if self._vacant_since is None:
+            self._vacant_since = now
+        return self._vacant_since
+
+    def note_release(self, now: float) -> None:
+        """Note that this server has given the destination up: for a while the others go first."""
+        self.owner = None
+        self.grace_until = now + self._settings.grace_s
+
+    def note_failure(self, now: float) -> None:
+        """Note that the destination failed on this server: the delay doubles with each failure, up to a limit."""
+        if now > self.until + self._settings.longest_pause_s:
+            self._failures = 0  # the last one is long ago
+        self._failures += 1
+        self.until = now + self._backoff.delay_s(self._failures)
+
+    def pause(self, now: float) -> None:
+        """Wait for one pause, without counting a failure."""
+        self.until = max(self.until, now + self._settings.pause_s)
+
+    def left_s(self, now: float) -> float:
+        """Return how long this server still has to wait because of a failure or a pause."""
+        return max(0.0, self.until - now)

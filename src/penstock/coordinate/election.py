@@ -1,0 +1,328 @@
+"""The election of the server that runs one destination, in canal's nodes.
+
+Who may try for a destination without a running server, and when, is decided in candidacy.py; election_state.py lists
+the states; handover.py reads and writes what the winner of the last election left behind.
+
+Invariant: whatever depends on an election asks its fence whether it `is_held()`. That turns false by this server's own
+clock, before any other server can be elected, and no later than `on_stopped` is called. Only an orderly release calls
+`on_stopped` first, so that what stops can still write.
+"""
+
+import logging
+import math
+import threading
+from collections.abc import Callable
+
+from penstock.coordinate import canal
+from penstock.coordinate.callbacks import Callbacks, OnRunning, OnStopped
+from penstock.coordinate.canal import MemberNode, RunningNode
+from penstock.coordinate.candidacy import Candidacy, Vacancy, earliest_attempt, judge_vacancy
+from penstock.coordinate.candidacy_backoff import CandidacyBackoff, ElectionSettings
+from penstock.coordinate.election_state import ElectionLog, ElectionState
+from penstock.coordinate.fence import Fence, claim
+from penstock.coordinate.handover import is_winner_alive, read_last_term, release_destination, term_writer, waive_term
+from penstock.coordinate.lease import Clock, LeaseGuard, boot_clock
+from penstock.coordinate.membership import Membership
+from penstock.coordinate.tree import ZkNode
+from penstock.coordinate.zk_session import ZkNodes, ZkSessions
+from penstock.errors import CoordinationError, FencedError
+
+log = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 0.2  # after an error
+_JOIN_S = 15.0
+
+
+class Election:
+    """Takes part in the election of one destination, from `start` to `close`, in a thread of its own.
+
+        election = Election(sessions, "shop", "10.0.0.1:11111", on_running, on_stopped)
+        election.start()
+
+    `on_running` is called with the fence of an election that was won. It may raise: then the node is given up for
+    other servers, and this one tries again later. `on_stopped` is never called while `on_running` runs: a long start
+    looks at the fence by itself. `flight_url` is published for clients that look up the running server.
+    """
+
+    def __init__(
+        self,
+        sessions: ZkSessions,
+        destination: str,
+        address: str,
+        on_running: OnRunning,
+        on_stopped: OnStopped,
+        *,
+        settings: ElectionSettings | None = None,
+        flight_url: str = "",
+        balancing_delay: Callable[[], float] = lambda: 0.0,
+        clock: Clock = boot_clock,
+    ) -> None:
+        self.destination, self.address = destination, address
+        self.settings = settings or ElectionSettings()
+        self.balancing_delay = balancing_delay
+        self._sessions, self._clock = sessions, clock
+        self._path = canal.running_path(destination)
+        member = MemberNode(flight_url)
+        self._membership = Membership(sessions, canal.members_path(destination), address, member.to_bytes())
+        self._callbacks = Callbacks(destination, on_running, on_stopped, self._failed)
+        self._lock = threading.RLock()  # of these:
+        self._states = ElectionLog(destination, address)
+        self._fence: Fence | None = None
+        self._guard: LeaseGuard | None = None
+        self._epoch = 0  # of the election that we have won last
+        self._release_reason = ""  # why it is to be given up
+        self._backoff = CandidacyBackoff(address, self.settings)
+        self._is_released = threading.Event()
+        self._woken = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-election-{destination}", daemon=True)
+
+    # -- for the server
+
+    def start(self) -> None:
+        self._callbacks.start()
+        self._sessions.listen(self)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Give the destination up, and leave the election."""
+        self._closing.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_S)
+        self._sessions.forget(self)
+        self._end("it is being stopped", ElectionState.STOPPED)
+        self._callbacks.close()
+
+    @property
+    def state(self) -> ElectionState:
+        return self._states.present
+
+    @property
+    def fence(self) -> Fence | None:
+        """Return the fence of the election that this server has won."""
+        return self._fence
+
+    @property
+    def owner(self) -> str | None:
+        """Return the address of the running server, as seen last."""
+        return self._backoff.owner
+
+    def is_held(self) -> bool:
+        """Return whether this server may serve and write now: one look at the clock."""
+        fence = self._fence
+        return fence is not None and fence.is_held()
+
+    def release(self, reason: str = "by hand", timeout_s: float = 15.0) -> bool:
+        """Stop, and leave the destination to the other servers: while there are any, this one does not try for
+        `grace_s`. False when it was not ours, or is not given up yet."""
+        with self._lock:
+            if self.state not in {ElectionState.RUNNING, ElectionState.PAUSED}:
+                return False
+            self._release_reason = reason
+            self._is_released.clear()
+        self._woken.set()
+        return self._is_released.wait(timeout_s)
+
+    def fail(self, error: Exception) -> None:
+        """Report that what was started has failed: the destination is given up, and tried again later."""
+        with self._lock:
+            if self._fence is not None:
+                self._backoff.note_failure(self._clock())
+                self._release_reason = f"it failed: {error}"
+        self._woken.set()
+
+    def on_lost(self) -> None:  # in the session's thread
+        self._end("the session with ZooKeeper was lost", ElectionState.LOST)
+        self._woken.set()
+
+    def on_back(self) -> None:
+        self._woken.set()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._woken.clear()
+            self._woken.wait(self.turn())
+        self._leave()
+
+    def turn(self) -> float:
+        """Look, decide, act; return after how many seconds to do it again if no watch fires before."""
+        session = self._sessions.current
+        if session is None or not session.lease.is_held():
+            self._end("there is no session with ZooKeeper", ElectionState.LOST)
+            return self.settings.look_s
+        try:
+            self._membership.join(session, self._woken.set)
+            node = session.look(self._path, self._woken.set)
+            found = None if node is None else RunningNode.from_bytes(node.value)
+            if node is not None and found is not None and node.owner == session.session_id:
+                return self._have(session, node, found)
+            return self._have_not(session, node, found)
+        except (CoordinationError, FencedError) as error:
+            log.debug("election retried destination=%s reason=%s", self.destination, error)
+            return _LOOK_AGAIN_S
+
+    # -- the node is ours
+
+    def _have(self, session: ZkNodes, node: ZkNode, found: RunningNode) -> float:
+        with self._lock:
+            self._backoff.note_owner(self.address)
+            reason, fence = self._release_reason, self._fence
+        if reason:
+            self._release(session, node, reason)
+            return 0.0
+        if not found.is_active:
+            if self.state is not ElectionState.PAUSED:
+                self._stop("active=false was written into the running node", ElectionState.PAUSED)
+            return self.settings.look_s
+        newest = None if fence is None else session.look(fence.path, self._woken.set)
+        if fence is not None and (newest is None or newest.version != fence.version):
+            self._backoff.pause(self._clock())
+            self._end("somebody else has claimed the epoch", ElectionState.TRYING)
+            fence = None
+        if fence is None:
+            return self._backoff.left_s(self._clock()) or self._take(session, node)
+        return self.settings.look_s
+
+    def _take(self, session: ZkNodes, node: ZkNode) -> float:
+        if not self._callbacks.is_idle():
+            return _LOOK_AGAIN_S / 4
+        guard = LeaseGuard(session.lease)
+        try:
+            write_term = term_writer(session, self.destination, self.address)
+            fence = claim(session, canal.epoch_path(self.destination), guard, write_term)
+        except CoordinationError as error:
+            self._backoff.note_failure(self._clock())
+            self._release(session, node, f"no epoch: {error}")
+            raise
+        with self._lock:
+            if not guard.is_held():
+                return _LOOK_AGAIN_S
+            self._fence, self._guard, self._epoch = fence, guard, fence.epoch
+            self._states.enter(ElectionState.RUNNING, f"epoch={fence.epoch}")
+            self._callbacks.begin(fence)
+        return self.settings.look_s
+
+    def _release(self, session: ZkNodes, node: ZkNode, reason: str) -> None:
+        """Stop everything first, and let the other servers begin then."""
+        self._stop(reason, ElectionState.RELEASING)
+        release_destination(session, self.destination, self.address, node, self._epoch)
+        with self._lock:
+            self._release_reason = ""
+            self._backoff.note_release(self._clock())
+            self._states.enter(ElectionState.STANDBY, reason)
+        self._is_released.set()
+
+    def _stop(self, reason: str, state: ElectionState) -> None:
+        """Stop in order: what is being stopped may still write."""
+        with self._lock:
+            self._states.enter(state, reason)
+            guard, self._guard = self._guard, None
+            if guard is None:
+                return
+            self._callbacks.end(reason)
+        if not self._callbacks.wait(self.settings.stop_limit_s):
+            log.error(
+                "destination not stopped in time after losing the election, fenced destination=%s limit_s=%g",
+                self.destination,
+                self.settings.stop_limit_s,
+            )
+        with self._lock:
+            guard.end()
+            self._fence = None
+
+    def _end(self, reason: str, state: ElectionState) -> None:
+        """End at once: nothing may be written any more."""
+        with self._lock:
+            guard, self._guard, self._fence = self._guard, None, None
+            if guard is not None:
+                guard.end()
+                self._callbacks.end(reason)
+            self._states.enter(state, reason)
+
+    def _have_not(self, session: ZkNodes, node: ZkNode | None, found: RunningNode | None) -> float:
+        with self._lock:
+            if self._fence is not None:
+                who = "the running node was removed" if found is None else f"{found.address} runs it"
+                self._end(who, ElectionState.STANDBY)
+            if self._release_reason:  # and it is
+                self._release_reason = ""
+                self._backoff.note_release(self._clock())
+                self._is_released.set()
+        if node is not None and node.owner in self._sessions.past:
+            session.remove(self._path, node.version)  # we have stopped long since
+            return 0.0
+        if found is not None:
+            self._backoff.note_owner(found.address)
+            paused = "" if found.is_active else ", which is paused"
+            self._states.enter(ElectionState.STANDBY, f"running={found.address}{paused}")
+            return self.settings.look_s
+        return self._try(session)
+
+    def _try(self, session: ZkNodes) -> float:
+        """Make the running node, if candidacy.py says that this server may by now."""
+        now = self._clock()
+        candidacy = self._gather_candidacy(session, now)
+        due = earliest_attempt(candidacy, self.settings.delay_s)
+        if now < due:
+            self._states.enter(ElectionState.STANDBY, "nobody runs it, and it is not our turn yet")
+            return self.settings.look_s if due == math.inf else due - now
+        if not self._callbacks.is_idle():
+            term, vacancy = candidacy.last_term, judge_vacancy(candidacy)
+            is_ours = vacancy in {Vacancy.OWN, Vacancy.RESTARTED}
+            if term is not None and is_ours and now > due + self.settings.delay_s:
+                waive_term(session, self.destination, term)
+            return _LOOK_AGAIN_S / 4
+        self._states.enter(ElectionState.TRYING)
+        session.make(self._path, RunningNode(self.address).to_bytes())
+        return 0.0
+
+    def _gather_candidacy(self, session: ZkNodes, now: float) -> Candidacy:
+        """Read from ZooKeeper what decides whether this server may try. All of it is watched."""
+        term = read_last_term(session, self.destination, self._woken.set)
+        own_sessions = frozenset({session.session_id, *self._sessions.past})
+        is_foreign = term is not None and not term.is_released and term.session_id not in own_sessions
+        rivals: list[str] = []
+        if self._backoff.grace_until:
+            rivals = session.names(canal.members_path(self.destination), self._woken.set)
+        return Candidacy(
+            self.address,
+            own_sessions,
+            vacant_since=self._backoff.note_vacancy(now),
+            last_term=term,
+            is_winner_alive=is_foreign and is_winner_alive(session, self.destination, term, self._woken.set),
+            own_epoch=self._epoch,
+            has_rivals=any(name != self.address for name in rivals),
+            balancing_delay_s=self.balancing_delay(),
+            backoff_until=self._backoff.until,
+            grace_until=self._backoff.grace_until,
+        )
+
+    def _failed(self, fence: Fence, error: Exception) -> None:  # called by the callbacks' thread
+        log.error(
+            "start after winning the election failed destination=%s epoch=%s reason=%s",
+            self.destination,
+            fence.epoch,
+            error,
+        )
+        with self._lock:
+            self._backoff.note_failure(self._clock())
+            if self._fence is fence:
+                self._release_reason = f"it cannot start: {error}"
+        self._woken.set()
+
+    def _leave(self) -> None:
+        session = self._sessions.current
+        if session is None or not session.lease.is_held():
+            return
+        try:
+            node = session.look(self._path)
+            if node is not None and node.owner == session.session_id:
+                self._release(session, node, "it is being stopped")
+            self._membership.leave(session)
+        except (CoordinationError, FencedError) as error:
+            log.warning(
+                "destination not released cleanly destination=%s reason=%s: released when the session expires",
+                self.destination,
+                error,
+            )

@@ -1,0 +1,20 @@
+"""The tables as a server has them now, for logs that do not say how they look."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+from penstock.config import SourceSettings
+from penstock.model import TableName, TableSchema
+from penstock.schema import live_schema
+from penstock.source import connect
+from penstock.source.connection import translated
+
+
+def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
+    """Return a function that asks a server for the present schema of a table."""
+
+    def ask(table: TableName) -> TableSchema:
+        with closing(connect(settings)) as connection, translated(settings), connection.cursor() as cursor:
+            return live_schema(cursor, table)
+
+    return ask

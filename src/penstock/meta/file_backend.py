@@ -1,0 +1,176 @@
+"""Subscriptions and cursors in a file; outstanding batches are forgotten at a restart and redelivered.
+
+The file is canal's `meta.dat` with additional fields: `epoch` beside each cursor, `fence`, `generation` and `checksum`.
+It is replaced as a whole: a new file is synced and then renamed, and the previous one is retained as
+`meta.dat.previous`. So a crash leaves one of the two intact.
+"""
+
+import json
+import logging
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from penstock.disk import FileLock, make_private_folder, sync_folder, write_private
+from penstock.errors import FencedError, MetaError, MetaInUseError, PenstockError
+from penstock.meta.cursor import Cursor
+from penstock.meta.record import ClientRecord
+
+log = logging.getLogger(__name__)
+
+
+class FileMetaBackend:
+    """`fence` is the epoch of whoever elected this process; without an election all that there is may be read. What
+    `check` raises, before a write, refuses it. One process at a time has the file, from `load` on."""
+
+    def __init__(
+        self,
+        destination: str,
+        folder: Path,
+        *,
+        fence: int | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.destination = destination
+        self.path = folder / destination / "meta.dat"
+        self.previous = self.path.with_name("meta.dat.previous")
+        self._fence, self._check = fence, check
+        self._generation = 0
+        self._is_present_whole = False  # else the one before it stays what it is
+        self._records: dict[int, ClientRecord] = {}
+        self._lock = FileLock(self.path.with_name("meta.lock"))
+
+    def _claim(self) -> None:
+        if self._lock.is_held:
+            return
+        try:
+            self._lock.acquire()
+        except BlockingIOError:
+            raise self._in_use() from None
+        except OSError as error:
+            raise MetaError(f"{self.path.parent} cannot be written: {error.strerror}") from None
+
+    def check_free(self) -> None:
+        """Raise MetaInUseError when another process has the file; nothing is made or taken."""
+        try:
+            is_taken = self._lock.is_taken()
+        except OSError as error:
+            raise MetaError(f"{self.path.parent} cannot be read: {error.strerror}") from None
+        if is_taken:
+            raise self._in_use()
+
+    def _in_use(self) -> MetaInUseError:
+        return MetaInUseError(f"{self.path} is in use by another process: a server that runs; stop it first")
+
+    def save(self, changed: Iterable[ClientRecord]) -> None:
+        if not self._lock.is_held:
+            raise MetaError(f"{self.path} is not ours: it may be another process's by now")
+        self._check()
+        after = self._records | {record.client_id: record for record in changed}
+        after = {client_id: record for client_id, record in after.items() if not record.is_forgotten}
+        try:
+            self._replace(self._encoded(after))
+        except OSError as error:
+            raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
+        self._records = after
+        self._generation += 1
+
+    def close(self) -> None:
+        self._lock.release()
+
+    def _replace(self, raw: bytes) -> None:
+        make_private_folder(self.path.parent)
+        new = self.path.with_name("meta.dat.new")
+        write_private(new, raw)
+        if self._is_present_whole:
+            self._copied().replace(self.previous)
+        new.replace(self.path)
+        self._is_present_whole = True
+        sync_folder(self.path.parent)
+
+    def _copied(self) -> Path:
+        """Give the present file a second name, so that there is always one under its own name."""
+        copy = self.path.with_name("meta.dat.old")
+        copy.unlink(missing_ok=True)
+        os.link(self.path, copy)
+        return copy
+
+    def _encoded(self, records: dict[int, ClientRecord]) -> bytes:
+        clients = [
+            {"clientIdentity": {"clientId": record.client_id, "destination": self.destination, "filter": record.filter}}
+            | ({"cursor": record.cursor.to_json()} if record.cursor else {})
+            | ({} if record.is_subscribed else {"subscribed": False})
+            | ({"batchIdsUntil": record.ids_until} if record.ids_until else {})
+            for record in sorted(records.values(), key=lambda record: record.client_id)
+        ]
+        about = {
+            "clientDatas": clients,
+            "destination": self.destination,
+            "fence": self._fence or 0,
+            "generation": self._generation + 1,
+        }
+        return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
+
+    def load(self) -> list[ClientRecord]:
+        self._claim()
+        try:
+            return self.look()
+        except PenstockError:
+            self.close()
+            raise
+
+    def look(self) -> list[ClientRecord]:
+        """Return the records in the file without locking or opening it for writing."""
+        if not self.path.exists():
+            return []  # it never lacks its name but at the first start, or when somebody has removed it
+        found = self._read(self.path)
+        self._is_present_whole = found is not None
+        if found is None:
+            found = self._read(self.previous)
+            if found is None:
+                raise MetaError(
+                    f"{self.path} cannot be read, and there is no other: put a copy in its place, or remove it to begin"
+                    " without cursors"
+                )
+            log.warning(
+                "cursor file damaged destination=%s file=%s: using the previous one, %s",
+                self.destination, self.path, self.previous,
+            )  # fmt: skip
+        fence = found.get("fence") or 0
+        if self._fence is None:
+            self._fence = fence
+        if fence > self._fence:
+            raise FencedError(
+                f"{self.path} was written by a server of epoch {fence}, and this one is of {self._fence}: it has been"
+                " replaced"
+            )
+        self._generation = int(found.get("generation") or 0)
+        self._records = {record.client_id: record for record in map(_record, found["clientDatas"])}
+        return list(self._records.values())
+
+    def _read(self, path: Path) -> dict[str, Any] | None:
+        """Return the content of a file; None when it does not exist or is damaged."""
+        try:
+            found: dict[str, Any] = json.loads(path.read_bytes())
+            checksum = found.pop("checksum", None)
+            is_whole = checksum is None or checksum == _checksum(found)
+            numbers = (found.get("fence") or 0, found.get("generation") or 0)
+            are_clients = all(map(_record, found["clientDatas"]))
+            return found if is_whole and are_clients and all(isinstance(one, int) for one in numbers) else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, MetaError):
+            return None
+
+
+def _record(client: dict[str, Any]) -> ClientRecord:
+    identity: dict[str, Any] = client["clientIdentity"]
+    record = ClientRecord(int(identity["clientId"]), str(identity.get("filter") or ""))
+    record.is_subscribed = client.get("subscribed", True)
+    record.cursor = Cursor.from_json(client["cursor"]) if client.get("cursor") else None
+    record.ids_until = int(client.get("batchIdsUntil") or 0)
+    return record
+
+
+def _checksum(about: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(about, separators=(",", ":"), sort_keys=True).encode())

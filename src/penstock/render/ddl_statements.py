@@ -1,0 +1,64 @@
+"""The DDL of a log as lines of a stream of changes: which statements there are, and of which table each is.
+
+Statements about accounts, views and transactions are left out, passwords are masked. A statement passes the filter with
+any of its tables, or with its database where it has none.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.query import are_statements, query_at
+from penstock.binlog.events.survey import STATEMENTS, survey
+from penstock.filter.kinds import filter_kind
+from penstock.model import TableName
+from penstock.schema.ddl import StatementKind, kind_of
+from penstock.schema.ddl.secret import masked_statement
+from penstock.schema.ddl.subject import subject_of
+from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
+from penstock.schema.log_statements import Statements
+
+_LEFT_OUT = {
+    StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW, StatementKind.TRANSACTION,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DdlStatement:
+    """`table` is the first of the statement that the filter lets through, or a database; None where it has none."""
+
+    event: int  # index in the block
+    table: str | None
+    text: str
+
+
+class DdlStatements:
+    """Finds the statements in the blocks of one stream, which come in their order."""
+
+    def __init__(self, passes: Callable[[TableName], bool]) -> None:
+        self._passes = passes
+        self._changes = Statements()
+
+    def of(self, block: Block) -> Iterator[DdlStatement]:
+        """Yield the DDL of a block. An ALTER that MariaDB logs in two phases comes when it is done."""
+        server = ServerProfile.of(block.server_version)
+        done = {event for event, _, _ in self._changes.with_events(block, server)}
+        if not survey(block) & STATEMENTS:
+            return
+        for event in np.flatnonzero(are_statements(block)).tolist():
+            query = query_at(block, event)
+            dialect = SqlDialect(server, SqlSession(SqlMode(query.sql_mode or 0)))
+            kind = kind_of(query.text, dialect)
+            if filter_kind(kind) != "ddl" or kind in _LEFT_OUT or (kind.changes_tables and event not in done):
+                continue
+            names = subject_of(query.text, kind, dialect, query.database).names
+            passing = [name for name in names if self._passes(name)]
+            if passing:
+                text = masked_statement(query.text, kind, dialect).rstrip(" ")
+                yield DdlStatement(event, _text_of(passing[0]), text)
+
+
+def _text_of(name: TableName) -> str | None:
+    return str(name) if name.table else name.schema or None

@@ -1,0 +1,157 @@
+"""Changes of the parts of a block as Arrow batches, in the order of the log."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import flags, numbers, texts
+from penstock.binlog.events.block import Block
+from penstock.binlog.rows.changes import Images, change_arrays
+from penstock.binlog.rows.fields import CHANGE_FIELDS
+from penstock.render.change_part import DDL, ChangePart
+from penstock.render.ddl_statements import DdlStatement
+from penstock.render.row_plans import RowPlans
+from penstock.render.text import TEXT
+from penstock.render.text_column import LongTexts, TextColumn
+
+MOST_BYTES = 1 << 30  # of texts in one batch
+_CHANGE_TYPES = texts(["insert", "update", "update", "delete", "ddl"])  # by ChangeKind, and DDL
+
+
+class OrderedChanges:
+    """The changes of all parts of a block in the order of the log."""
+
+    def __init__(
+        self, block: Block, parts: Sequence[ChangePart], plans: RowPlans, statements: Sequence[DdlStatement]
+    ) -> None:
+        """The tables of the parts are numbers of plans, and behind these of statements."""
+        self._block, self._parts, self._plans, self._statements = block, parts, plans, statements
+        event, number = (_joined(parts, name) for name in ("event", "number"))
+        order = event << 32 | number
+        self._count = order.size
+        self._order: NDArray[np.int64] | None = None
+        if len(parts) > 1 and (order[1:] < order[:-1]).any():
+            self._order = np.argsort(order, kind="stable")  # each part is in order: few runs to merge
+        self._rows = self._rows_of_parts()
+
+    def _rows_of_parts(self) -> list[NDArray[np.int64]]:
+        """Return the lines that the changes of each part become."""
+        lines = np.arange(self._count)
+        if self._order is not None:
+            lines = np.empty(self._count, np.int64)
+            lines[self._order] = np.arange(self._count)
+        return np.split(lines, np.cumsum([len(part) for part in self._parts])[:-1])
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield them as batches of this schema."""
+        before, after = (self._objects(name) for name in ("before", "after"))
+        names, values, bounds = self._keys()
+        columns = self._columns(has_ddl="ddl" in schema.names)
+        for first, stop in self._cuts(before, after, values, bounds):
+            items = slice(int(bounds[first]), int(bounds[stop]))
+            keys = _maps(
+                names.slice(items.start, items.stop - items.start),
+                values.slice(items.start, items.stop),
+                (bounds[first : stop + 1] - bounds[first]).astype(np.int32),
+            )
+            rows = {name: array.slice(first, stop - first) for name, array in columns.items()}
+            rows |= {"_key": keys, "before": before.slice(first, stop), "after": after.slice(first, stop)}
+            yield pa.RecordBatch.from_arrays([rows[name] for name in schema.names], schema=schema)
+
+    def _cuts(
+        self, before: LongTexts, after: LongTexts, values: LongTexts, bounds: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int]]:
+        """Cut the lines so that the texts of a batch stay below a limit; one change can be larger."""
+        size: NDArray[np.int64] = before.bounds + after.bounds + values.bounds[bounds]
+        first = 0
+        while first < self._count:
+            stop = int(np.searchsorted(size, int(size[first]) + MOST_BYTES, "right")) - 1
+            stop = min(max(stop, first + 1), self._count)
+            yield first, stop
+            first = stop
+
+    def _objects(self, side: str) -> LongTexts:
+        column = TextColumn(self._count)
+        for part, rows in zip(self._parts, self._rows, strict=True):
+            objects = getattr(part, side)
+            if objects is not None:
+                column.add(rows[objects.changes], objects.layout, objects.first)
+        return column.write()
+
+    def _keys(self) -> tuple[pa.Array, LongTexts, NDArray[np.int64]]:
+        """Return the names and the values of all columns of keys, and where the key of each line begins."""
+        sizes = np.zeros(self._count, np.int64)
+        for part, rows in zip(self._parts, self._rows, strict=True):
+            if part.key_sizes is not None:
+                sizes[rows] = part.key_sizes
+        bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        column, name = TextColumn(int(bounds[-1])), np.empty(int(bounds[-1]), np.int64)
+        is_null = np.zeros(name.size, np.bool_)
+        for part, rows in zip(self._parts, self._rows, strict=True):
+            for key in part.keys:
+                items = bounds[rows[key.changes]] + key.place
+                column.add(items, key.layout)
+                name[items] = key.name
+                if key.is_null is not None:
+                    is_null[items] = key.is_null
+        values = column.write()
+        if is_null.any():
+            values = LongTexts(values.bounds, values.data, values.is_there & ~is_null)
+        return self._plans.key_names.take(numbers(name)).cast(pa.string()), values, bounds
+
+    def _columns(self, *, has_ddl: bool) -> dict[str, pa.Array]:
+        """Return the columns that are no texts of rows or keys."""
+        kind, event, table = (self._ordered(_joined(self._parts, name)) for name in ("kind", "event", "table"))
+        number, start = (self._ordered(_joined(self._parts, name)) for name in ("number", "start"))
+        is_new = np.ones(event.size, np.bool_)
+        np.not_equal(event[1:], event[:-1], out=is_new[1:])
+        images = Images(event[is_new], np.cumsum(is_new) - 1, start, np.zeros(kind.size, np.uint8), number)
+        columns = dict(zip(CHANGE_FIELDS.names, change_arrays(self._block, images), strict=False))
+        columns["_change_type"] = _CHANGE_TYPES.take(numbers(kind))
+        columns["_table"] = self._names().take(numbers(table)).cast(pa.string())
+        for name in ("_changed", "_absent", "_partial"):
+            columns[name] = self._lists(name)
+        if has_ddl:
+            which = np.where(kind == DDL, table - len(self._plans), len(self._statements))
+            columns["ddl"] = _nullable([*(each.text for each in self._statements), None]).take(numbers(which))
+        return columns
+
+    def _names(self) -> pa.Array:
+        """Return the names of the tables of all plans, and of the statements behind them."""
+        if not self._statements:
+            return self._plans.names
+        return pa.concat_arrays([self._plans.names, _nullable([each.table for each in self._statements]).cast(TEXT)])
+
+    def _lists(self, name: str) -> pa.Array:
+        lists = [getattr(part, name.removeprefix("_")) for part in self._parts]
+        kind = CHANGE_FIELDS.field(name).type
+        if all(each is None for each in lists):
+            return pa.nulls(self._count, kind)
+        parts = zip(self._parts, lists, strict=True)
+        joined = pa.concat_arrays([pa.nulls(len(part), kind) if each is None else each for part, each in parts])
+        return joined if self._order is None else joined.take(numbers(self._order))
+
+    def _ordered(self, values: NDArray[Any]) -> NDArray[Any]:
+        return values if self._order is None else values[self._order]
+
+
+def _joined(parts: Sequence[ChangePart], name: str) -> NDArray[Any]:
+    return getattr(parts[0], name) if len(parts) == 1 else np.concatenate([getattr(part, name) for part in parts])
+
+
+def _nullable(values: Sequence[str | None]) -> pa.Array:
+    array = texts([value or "" for value in values])
+    if None not in values:
+        return array
+    valid = np.packbits(np.array([value is not None for value in values], np.bool_), bitorder="little")
+    return pa.Array.from_buffers(pa.string(), len(values), [pa.py_buffer(valid), *array.buffers()[1:]])
+
+
+def _maps(names: pa.Array, values: pa.Array, bounds: NDArray[np.int32]) -> pa.Array:
+    """Return a map for each line; null where it has no key."""
+    is_null = bounds[1:] == bounds[:-1]
+    mask = flags(is_null) if is_null.any() else None
+    return pa.MapArray.from_arrays(numbers(bounds), names, values, mask=mask)

@@ -1,0 +1,58 @@
+"""A column of texts that several parts write, each into rows of its own: nothing is copied but into the column."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.render.weave import Layout, bounds_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LongTexts:
+    """Texts that may be more than one Arrow array of strings can hold."""
+
+    bounds: NDArray[np.int64]
+    data: NDArray[np.uint8]
+    is_there: NDArray[np.bool_]
+
+    def slice(self, first: int, stop: int) -> pa.Array:
+        """Return some of the texts as strings; null where none was written."""
+        start, end = int(self.bounds[first]), int(self.bounds[stop])
+        bounds = (self.bounds[first : stop + 1] - start).astype(np.int32)
+        is_there = self.is_there[first:stop]
+        valid = None if is_there.all() else pa.py_buffer(np.packbits(is_there, bitorder="little"))
+        buffers = [valid, pa.py_buffer(bounds), pa.py_buffer(self.data[start:end])]
+        return pa.Array.from_buffers(pa.string(), stop - first, buffers)
+
+
+class TextColumn:
+    """Measured first, then written at once.
+
+    column = TextColumn(3)
+    column.add(np.array([2, 0]), Layout(line, 2))
+    column.write().slice(0, 3)  # row 1 is null
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._sizes, self._is_there = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+        self._parts: list[tuple[NDArray[np.int64], Layout, str]] = []
+
+    def add(self, rows: NDArray[np.int64], layout: Layout, first: str = "") -> None:
+        """Let text i of the layout go to rows[i]; `first` is a character that each of them begins with instead of its
+        own."""
+        self._sizes[rows] = layout.sizes
+        self._is_there[rows] = True
+        self._parts.append((rows, layout, first))
+
+    def write(self) -> LongTexts:
+        """Return all that was added."""
+        bounds = bounds_of(self._sizes)
+        out = np.empty(int(bounds[-1]), np.uint8)
+        for rows, layout, first in self._parts:
+            places = bounds[rows]
+            layout.write(places, out)
+            if first:
+                out[places] = ord(first)
+        return LongTexts(bounds, out, self._is_there)

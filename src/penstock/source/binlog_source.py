@@ -1,0 +1,133 @@
+"""Where a log is read from: a server, or a folder with its files. Both answer the same questions."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from penstock.binlog.events.block import Block
+from penstock.model import FileIdentity, GtidSet, Position
+
+FIRST = 4  # byte of a file after its magic
+
+
+@dataclass(frozen=True, slots=True)
+class LogInventory:
+    """What a source has: the identity of the server, its log files, and where the log ends. It is asked before the log
+    is followed."""
+
+    server: str  # its uuid; "" where it has none
+    sizes: dict[str, int]  # of its log files, in their order
+    end: Position
+    purged: GtidSet | None  # MySQL: what was in files that are gone
+
+    @property
+    def files(self) -> Sequence[str]:
+        return list(self.sizes)
+
+    @property
+    def oldest(self) -> Position:
+        return Position(self.files[0], FIRST, epoch=self.end.epoch)
+
+    def after(self, file: str) -> "LogInventory":
+        """Return the inventory as if the files up to this one were purged."""
+        number = Position(file, 0).file_number
+        later = {name: size for name, size in self.sizes.items() if Position(name, 0).file_number > number}
+        return LogInventory(self.server, later, self.end, None)
+
+
+class LogStream(Protocol):
+    """Yields blocks, and None when nothing new came; `position` may have moved. Any thread may call `stop`."""
+
+    waited_s: float  # for bytes to come
+
+    @property
+    def is_flowing(self) -> bool: ...
+
+    @property
+    def position(self) -> Position: ...
+
+    @property
+    def file_identity(self) -> FileIdentity | None:
+        """Return the identity of the file that is being read."""
+        ...
+
+    @property
+    def is_continued(self) -> bool:
+        """Return whether that file was named by the end of the previous one, or follows it by its number."""
+        ...
+
+    @property
+    def semi_sync(self) -> bool:
+        """Return whether commits at the source wait for `acknowledge`."""
+        ...
+
+    @property
+    def wants_ack(self) -> bool: ...
+
+    def acknowledge(self, kept: Position) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def __iter__(self) -> Iterator[Block | None]: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class BinlogSource(Protocol):
+    """A server or a folder of its log files. Any thread may call any method."""
+
+    address: str
+    takes_gtids: bool  # `by_gtids` of a stream
+    is_copied: bool  # somebody brings its files, which may be away for a while
+    start_timeout_s: float  # until a log that does not flow yet is left to come by itself
+
+    def check(self, *, is_standby: bool = False) -> None:
+        """Raise an error that says why the log cannot be captured."""
+        ...
+
+    def answers(self, query: str, timeout_s: float) -> None:
+        """Raise an error that says why the source does not answer a query in time."""
+        ...
+
+    def retention_s(self) -> float:
+        """Return how long the source retains a log file; 0 when it never purges, or that is not known."""
+        ...
+
+    def inventory(self) -> LogInventory: ...
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of the log files, in their order."""
+        ...
+
+    def end(self) -> Position:
+        """Return the position at which the log ends now, a transaction boundary."""
+        ...
+
+    def file_identity(self, file: str) -> FileIdentity:
+        """Return the identity of a log file, from its first event."""
+        ...
+
+    def previous_gtids(self, file: str) -> GtidSet:
+        """Return the GTIDs that were committed before a file was opened, from its first events."""
+        ...
+
+    def now_us(self) -> int:
+        """Return the time by the source's own clock: nothing in the log is later."""
+        ...
+
+    def stream(
+        self,
+        start: Position,
+        *,
+        verify: bool,
+        server_id: int | None = None,
+        by_gtids: bool = False,
+        semi_sync: bool = False,
+        lenient: bool = False,
+        annotations: bool = False,
+    ) -> LogStream: ...

@@ -1,0 +1,111 @@
+"""A folder with the files of a log as the origin of it. It has no SQL and no clock: all is in the files."""
+
+import threading
+
+from penstock.config import DirectorySettings
+from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
+from penstock.model import FileIdentity, GtidSet, Position
+from penstock.source.binlog_source import FIRST, LogInventory
+from penstock.source.directory import DirectoryStream, has_gtids
+from penstock.source.file_head import FileHead, read_head
+from penstock.source.finding import Verdict
+from penstock.source.folder import log_sizes, open_folder
+from penstock.source.versions import check_version
+
+_NEVER_US = (1 << 63) - 1
+
+
+class FolderSource:
+    """A last file of which not even the first events are there does not count yet."""
+
+    takes_gtids, is_copied = False, True
+    start_timeout_s = 10.0
+
+    def __init__(self, settings: DirectorySettings) -> None:
+        self.address = settings.address
+        self._settings, self._folder = settings, open_folder(settings.path)
+        self._lock = threading.Lock()  # of the next two, which make it cheap to ask again
+        self._ended: tuple[FileIdentity, Position] | None = None
+        self._has_gtids = True  # the last transaction before that
+
+    def check(self, *, is_standby: bool = False) -> None:  # noqa: ARG002 - no folder is one
+        found = check_version(self.head_of(list(self.sizes())[-1]).server_version)
+        if found.verdict is Verdict.FAIL:
+            raise ConfigurationError(f"the log in {self.address} cannot be captured: {found}")
+
+    def answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
+        self.check()
+
+    def retention_s(self) -> float:
+        return 0.0
+
+    def inventory(self) -> LogInventory:
+        sizes = self.sizes()
+        return LogInventory("", sizes, self._end(list(sizes)[-1]), None)
+
+    def sizes(self) -> dict[str, int]:
+        sizes = log_sizes(self._folder, self._settings.base)
+        while sizes and read_head(self._folder, last := list(sizes)[-1]) is None:
+            del sizes[last]
+        if not sizes:
+            raise SourceConnectionError(f"there are no log files in {self.address}")
+        return sizes
+
+    def end(self) -> Position:
+        return self._end(list(self.sizes())[-1])
+
+    def _end(self, file: str) -> Position:
+        """Return the end of the last whole transaction of the last file. It is searched from the end that was found
+        last."""
+        with self._lock:
+            mark, last = self.file_identity(file), Position(file, FIRST)
+            if self._ended is not None and self._ended[0] == mark and self._ended[1].offset <= self._folder.size(file):
+                last = self._ended[1]
+            else:
+                gtids = self.head_of(file).gtids
+                self._has_gtids = gtids is not None and (gtids.is_mariadb or bool(gtids.ranges))
+            how = {"verify": False, "follow": False, "lenient": True}
+            with DirectoryStream(self._settings, last, **how, folder=self._folder) as stream:
+                for block in stream:
+                    if block is None or block.file != file:
+                        break
+                    if block.boundaries.size:
+                        last = block.boundary_after(int(block.boundaries[-1]))
+                    self._has_gtids = has_gtids(block, before=self._has_gtids)
+            self._ended = mark, last
+            return last if self._has_gtids else _without_gtids(last)
+
+    def file_identity(self, file: str) -> FileIdentity:
+        return self.head_of(file).file_identity
+
+    def previous_gtids(self, file: str) -> GtidSet:
+        gtids = self.head_of(file).gtids
+        if gtids is None:
+            raise BinlogError(f"{self.address}/{file} does not say which GTIDs it begins with")
+        return gtids
+
+    def head_of(self, file: str) -> FileHead:
+        head = read_head(self._folder, file)
+        if head is None:
+            raise PositionLostError(f"{self.address}/{file} has lost its first events: copy it again")
+        return head
+
+    def now_us(self) -> int:
+        return _NEVER_US
+
+    def stream(
+        self,
+        start: Position,
+        *,
+        verify: bool,
+        server_id: int | None = None,  # noqa: ARG002 - this and the others are for servers
+        by_gtids: bool = False,  # noqa: ARG002
+        semi_sync: bool = False,  # noqa: ARG002
+        lenient: bool = False,
+        annotations: bool = False,  # noqa: ARG002 - its files have them, and they are always there
+    ) -> DirectoryStream:
+        return DirectoryStream(self._settings, start, verify=verify, lenient=lenient, folder=self._folder)
+
+
+def _without_gtids(position: Position) -> Position:
+    return Position(position.file, position.offset, position.timestamp, position.epoch)

@@ -1,0 +1,152 @@
+"""The log that a query reads, and the offsets that Spark keeps of it.
+
+An offset is a position of the log with two marks: the tables it was made for, and the identity of the log file. A
+checkpoint that is used for another table, or with another database server, is refused instead of read from anywhere.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from penstock.client import Address, FlightClient
+from penstock.errors import ConfigurationError, PenstockError, PositionLostError, SourceConnectionError
+from penstock.model import Position
+from penstock.spark.options import ReadOptions
+
+if TYPE_CHECKING:
+    from penstock.binlog.events.block import Block
+
+Offset = dict[str, Any]
+
+_REPORT_S = 1.0  # how often the source is asked where its log ends
+
+
+@lru_cache(maxsize=16)
+def shared_client(server: Address, destination: str, wait_s: float) -> FlightClient:
+    """Return a client of this process: Spark's workers are reused from batch to batch."""
+    return FlightClient(server, destination, patience_s=wait_s)
+
+
+class ChangeLog:
+    """The log of one destination, for the process that plans the batches of a query.
+
+    >>> log = ChangeLog(ReadOptions.of({"server": "127.0.0.1:11115", "table": "shop.orders"}))
+    >>> start = log.resolve("earliest")
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._identities: dict[tuple[int, str], str] = {}  # of log files, by epoch and name
+        self._checked: set[str] = set()  # offsets that are of this log
+        self._reported: tuple[float, Offset | None] | None = None
+
+    @property
+    def client(self) -> FlightClient:
+        """The client of this process."""
+        return shared_client(self._options.server, self._options.destination, self._options.wait_s)
+
+    @property
+    def _reporter(self) -> FlightClient:
+        """A client that gives up at once."""
+        return shared_client(self._options.server, self._options.destination, 0.0)
+
+    # -- positions
+
+    def resolve(self, text: str) -> Position:
+        """Return the position that an option means now."""
+        if text.startswith("{"):
+            return self.position_of(json.loads(text))
+        return self.client.resolve(text)
+
+    def source_end(self) -> Position:
+        """Return where the source's log ends now, captured or not."""
+        return self.client.source_end()
+
+    def end_after(self, start: Position, wait_ms: int) -> Position:
+        """Return where a batch from `start` should end; `start` itself when nothing came in time."""
+        return self.client.latest(start, self._options.max_bytes, wait_ms, **self._options.limit)
+
+    def end_before(self, start: Position, last: Position) -> Position:
+        """Return where a batch from `start` should end, not after `last`, which the source's log has reached.
+
+        The server may be far from there still: it is waited for as long as it gets on.
+        """
+        deadline = time.monotonic() + self._options.wait_s
+        while (end := self.end_after(start, self._options.poll_ms)) <= start < last:
+            if time.monotonic() > deadline:
+                raise SourceConnectionError(
+                    f"the server has captured nothing after {start} for {self._options.wait_s:.0f} s, but the log of"
+                    f" its source goes to {last}: see `penstock status`; a longer wait is the option waitForServer"
+                )
+        return min(end, last)
+
+    def tickets(self, start: Position, end: Position) -> list[bytes]:
+        """Return what names the parts of a range; each can be read alone, any number of times."""
+        options = self._options
+        wanted = "" if options.includes_ddl else options.filter  # a statement has no table that could be asked for
+        return self.client.parts(options.tables, start, end, wanted)
+
+    def read(self, ticket: bytes) -> "Iterator[Block]":
+        """Return the blocks of one part, also when the server is restarted or moves meanwhile."""
+        return self.client.read(ticket)
+
+    def ack(self, position: Position) -> None:
+        """Tell the server that everything before a position is done."""
+        self.client.ack(position)
+
+    # -- offsets
+
+    def offset_of(self, position: Position) -> Offset:
+        """Return the offset of a position, as Spark keeps it."""
+        marks = {"log": self._identity_of(position)}
+        if self._options.tables:
+            marks["tables"] = ",".join(sorted(map(str, self._options.tables)))
+        return position.to_json() | {key: value for key, value in marks.items() if value}
+
+    def position_of(self, offset: Offset) -> Position:
+        """Return the position of an offset; raise an error when it is one of another table or server."""
+        position, key = Position.from_json(offset), json.dumps(offset)
+        if key not in self._checked:
+            self._check(offset, position)
+            if len(self._checked) > 1000:
+                self._checked.clear()
+            self._checked.add(key)
+        return position
+
+    def report(self) -> Offset | None:
+        """Return the offset of the source's end, at most a second old: what Spark shows as the latest offset.
+
+        It is only shown: while the source does not answer, the last one is given, and None when there was none yet.
+        """
+        at, known = self._reported or (0.0, None)
+        if time.monotonic() - at > _REPORT_S:
+            with suppress(PenstockError):
+                known = self._reporter.source_end().to_json()
+            self._reported = time.monotonic(), known
+        return known
+
+    def _check(self, offset: Offset, position: Position) -> None:
+        tables = {str(table) for table in self._options.tables}
+        before = {*str(offset["tables"]).split(",")} if offset.get("tables") else set[str]()
+        if tables and before and not tables & before:
+            raise ConfigurationError(
+                f"this checkpoint was made for {', '.join(sorted(before))}, not for {', '.join(sorted(tables))}:"
+                " a query for another table needs a checkpoint of its own"
+            )
+        known = offset.get("log")
+        if known and (found := self._identity_of(position)) and found != known:
+            raise PositionLostError(
+                f"this checkpoint was made with the log of another server, or before the log was reset: {position.file}"
+                f" was {known}, and is {found} now (server id, second it began); use the server of that checkpoint, or"
+                " begin with a new checkpoint"
+            )
+
+    def _identity_of(self, position: Position) -> str:
+        """Return what tells the log file of a position from others of its name; nothing when it is not there."""
+        key = position.epoch, position.file
+        if key not in self._identities:
+            self._identities[key] = self.client.file_identity(position)
+        return self._identities[key]

@@ -1,0 +1,142 @@
+"""`spark.readStream.format("penstock")`: batches are ranges of the log, planned in the driver, read by the executors.
+
+Where a query begins is not in its checkpoint before its first batch is done, and `latest` is another position each
+time: so that a crash then loses nothing, the first batch of such a query is empty.
+
+The reader that plans lives in one driver-side process; what reads travels to the executors, so everything it needs is
+in itself or in its partition.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyspark.sql.datasource as spark
+
+from penstock.model import Position
+from penstock.spark.batch_reader import LogPart
+from penstock.spark.change_log import ChangeLog, Offset
+from penstock.spark.layout import ChangeLayout
+from penstock.spark.options import ReadOptions
+
+_HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
+
+
+class BatchPlanner:
+    """Decides where the batches of one query begin and end. It lives in the driver-side process."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self.log = ChangeLog(options)
+        self._last: Position | None = None  # of Trigger.AvailableNow: no batch goes past it
+        self._first: Position | None = None  # where the first batch begins and ends
+        self._initial: Offset | None = None
+
+    def initial(self) -> Offset:
+        """Return where a new query begins."""
+        if self._initial is None:  # Spark asks twice
+            position = self.log.resolve(self._options.starting_position or "latest")
+            if self._options.starts_elsewhere_each_time:
+                self._first = position
+            self._initial = self.log.offset_of(position)
+        return self._initial
+
+    def next(self, start: Offset) -> Offset:
+        """Return where the batch from `start` ends, or `start` itself when there is nothing new.
+
+        It waits a moment for changes: that is cheaper and faster than Spark's own polling.
+        """
+        position = self.log.position_of(start)
+        if position == self._first or (self._last is not None and position >= self._last):
+            self._first = None
+            return start
+        if self._last is None:
+            end = self.log.end_after(position, self._options.poll_ms)
+        else:
+            end = self.log.end_before(position, self._last)
+        return start if end == position else self.log.offset_of(end)
+
+    def stop_at_present_end(self) -> None:
+        """Let no batch go past the end that the source's log has now, captured or not."""
+        self._last = self.log.source_end()
+
+    def bounds(self, start: Offset, end: Offset) -> tuple[Position, Position]:
+        """Return the positions of a batch."""
+        first, last = self.log.position_of(start), self.log.position_of(end)
+        # Of a query whose first batch was not done: that one ends where it began, and was empty.
+        return (min(first, last), last) if self._options.starts_elsewhere_each_time else (first, last)
+
+
+class ChangeStreamReader(spark.DataSourceStreamReader):
+    """Spark's reader of a change stream: batches are planned in the driver, and read by the executors."""
+
+    def __init__(self, options: ReadOptions, layout: ChangeLayout) -> None:
+        self._options, self._layout = options, layout
+        self._planner = BatchPlanner(options)
+
+    # -- in the driver-side process
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
+        """Return where a new query begins."""
+        return self._planner.initial()
+
+    def partitions(self, start: Offset, end: Offset) -> list[LogPart]:
+        """Return the parts of a batch; the same batch has the same rows whenever it is read."""
+        return [LogPart(ticket) for ticket in self._planner.log.tickets(*self._planner.bounds(start, end))]
+
+    def commit(self, end: Offset) -> None:
+        """Tell the server what is done. Spark says it of a batch when it plans the next one."""
+        self._planner.log.ack(Position.from_json(end))
+
+    # -- on the executors
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Return the changes of one part, in the order of the log."""
+        for block in ChangeLog(self._options).read(partition.ticket):
+            yield from self._layout.batches(block)
+
+
+if _HAS_READ_LIMITS:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
+
+    class _LimitedReader(ChangeStreamReader, SupportsTriggerAvailableNow):
+        """pyspark 4.2 and later: Spark says where it stands, and asks for one batch at a time."""
+
+        def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+            """Return Spark's word for no limit: Spark knows none of rows and bytes together, so the server keeps it."""
+            return ReadAllAvailable()
+
+        def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802, ARG002
+            """Return where the next batch ends."""
+            return self._planner.next(start)
+
+        def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+            """Return where the source's log ends: Spark shows it beside the end of the batch."""
+            return self._planner.log.report()
+
+        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+            """Remember where the source's log ends now."""
+            self._planner.stop_at_present_end()
+
+    stream_reader: type[ChangeStreamReader] = _LimitedReader
+else:
+
+    class _PlainReader(ChangeStreamReader):
+        """pyspark 4.1: Spark only asks for the newest position, and does not say where it stands.
+
+        It asks for that before it asks where a new query begins; a query that is restarted is told by `partitions`.
+        """
+
+        _reached: Offset | None = None
+
+        def latestOffset(self) -> Offset:  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
+            """Return where the next batch ends."""
+            self._reached = self._planner.next(self._reached or self.initialOffset())
+            return self._reached
+
+        def partitions(self, start: Offset, end: Offset) -> list[LogPart]:
+            """Return the parts of a batch, and go on from its end."""
+            self._reached = end
+            return super().partitions(start, end)
+
+    stream_reader = _PlainReader

@@ -1,0 +1,76 @@
+"""Where a store keeps its blocks: the one thing in which memory, file and mixed differ."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.errors import StoreError
+from penstock.store.block_info import BlockEntries, BlockInfo
+
+if TYPE_CHECKING:
+    from penstock.store.block_index import BlockIndex
+
+
+class BlockGoneError(StoreError):
+    """A block was freed between a look at the index and a look at it."""
+
+    @classmethod
+    def of(cls, info: BlockInfo) -> "BlockGoneError":
+        return cls(f"the entries {info.first} to {info.last}, up to {info.end}, are no longer in the store")
+
+
+class BlockStorage(Protocol):
+    """The store calls all but `write`, `entries` and `close` under its lock."""
+
+    is_persistent: bool  # the process: then blocks go by whole transactions, since a client comes again with a boundary
+    problem: str  # why there is no room, when it is not for clients
+    wake: Callable[[], None]  # to be called, without any lock, when there is room again by itself
+
+    @property
+    def blocks(self) -> "BlockIndex": ...
+
+    def has_room(self, waiting: int, blocks: Sequence[BlockEntries]) -> bool:
+        """Return whether there is room for all blocks while `waiting` entries are not acked yet.
+
+        An empty storage has room for anything: waiting would never end.
+        """
+        ...
+
+    def write(self, blocks: Sequence[tuple[BlockInfo, BlockEntries]]) -> None:
+        """Write blocks to where they will be stored, all or none. Raises StoreFullError when there is no room for them
+        after all. Only one thread calls it, and calls `add` after it."""
+        ...
+
+    def add(self, info: BlockInfo, entries: BlockEntries) -> None:
+        """Make a block that was written readable."""
+        ...
+
+    def entries(self, info: BlockInfo) -> BlockEntries:
+        """Return the entries of a block. It may read a file, so it is called without the store's lock. Raises
+        BlockGoneError."""
+        ...
+
+    def is_near(self, sequence: int) -> bool:
+        """Return whether an entry is in the fast tier, where most clients read."""
+        ...
+
+    def free(self, sequence: int) -> BlockInfo | None:
+        """Free the entries up to this one, which no client needs. Return the last block that was freed."""
+        ...
+
+    @property
+    def first_volatile(self) -> int | None:
+        """Return the sequence of the first entry that a crash would lose, or None when there is none."""
+        ...
+
+    def drop_last(self) -> BlockEntries:
+        """Take the last block away again."""
+        ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    def clear(self) -> None:
+        """Remove everything."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,72 @@
+"""One at a time, and waiting for a change: the lock of a store."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Self
+
+from penstock.errors import PenstockError
+
+
+class StoreLock:
+    """`with lock:` holds it. The first failure ends all waiting, now and later."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._changed = threading.Condition(threading.Lock())
+        self._failure: PenstockError | None = None
+
+    def __enter__(self) -> Self:
+        self._changed.acquire()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._changed.release()
+
+    def deadline(self, timeout_s: float | None) -> float | None:
+        return None if timeout_s is None else self.clock() + timeout_s
+
+    def left(self, deadline: float | None) -> float | None:
+        return None if deadline is None else max(0.0, deadline - self.clock())
+
+    # -- inside
+
+    def wait(self, ready: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait until `ready` is true and return whether it became so in time; without a timeout wait as long as it
+        takes."""
+        deadline = self.deadline(timeout_s)
+        while True:
+            self.check()
+            if ready():
+                return True
+            left = self.left(deadline)
+            if left == 0:
+                return False
+            self._changed.wait(left)
+
+    def pause(self, timeout_s: float) -> None:
+        """Wait until the store has changed, or until the timeout."""
+        self.check()
+        self._changed.wait(timeout_s)
+
+    @property
+    def failure(self) -> PenstockError | None:
+        return self._failure
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def notify(self) -> None:
+        self._changed.notify_all()
+
+    # -- outside
+
+    def wake(self) -> None:
+        with self:
+            self.notify()
+
+    def fail(self, error: PenstockError) -> None:
+        with self:
+            self._failure = self._failure or error
+            self.notify()

@@ -1,0 +1,68 @@
+"""Batches that a reader plans by rows: each can be read from the source's log alone, and none loses a row, whatever
+kind of transaction they end in."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.fields import table_fields
+from penstock.instance import Instance
+from penstock.instance.batch_plan import BatchLimit
+from penstock.model import Position, TableName
+from penstock.testing import DatabaseServer
+from tests.support.capture import end_of, execute, instance_of, poll
+
+ROWS, LIMIT = 120, 25
+
+
+@pytest.fixture(params=["mariadb", "mariadb11", "mysql80"])
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+def ids_between(instance: Instance, table: TableName, start: Position, end: Position) -> list[int]:
+    """The rows of a range, read from the source's own log."""
+    (schema,) = instance.describe([table])
+    blocks = instance.source_log.read_log(start, end)
+    batches = (batch for block in blocks for batch in changes_of(block, table, table_fields(schema)))
+    return [number for batch in batches for number in batch.column("id").to_pylist()]
+
+
+def test_ranges_of_a_plan_give_each_row_once_from_the_log(
+    server: DatabaseServer, database: Callable[[DatabaseServer], str]
+) -> None:
+    name = f"{database(server)}.t"
+    table = TableName.parse(name)
+    execute(server, f"CREATE TABLE {name} (id INT PRIMARY KEY, v VARCHAR(2000))")
+    start = end_of(server)
+    rows = [
+        [f"INSERT INTO {name} VALUES ({low + i}, REPEAT('x', 1500))" for i in range(ROWS)]
+        for low in range(0, 4 * ROWS, ROWS)
+    ]
+    execute(server, "BEGIN", *rows[0], "COMMIT")
+    execute(server, "XA START 'two'", *rows[1], "XA END 'two'", "XA PREPARE 'two'", "XA COMMIT 'two'")
+    execute(server, "XA START 'one'", *rows[2], "XA END 'one'", "XA COMMIT 'one' ONE PHASE")
+    execute(server, *rows[3][:10])
+    end, expected = end_of(server), [*range(3 * ROWS + 10)]
+    instance = instance_of(server)
+    instance.start()
+    try:
+        assert poll(lambda: instance.store.latest >= end)
+        at, seen, splits = start, list[int](), 0
+        limit = BatchLimit(sys.maxsize, LIMIT, is_counted=table.__eq__)
+        while at < end:
+            after = instance.plan_batch(at, limit, 1.0)
+            assert at < after <= end
+            found = ids_between(instance, table, at, after)
+            splits += after.transaction is not None
+            assert len(found) <= LIMIT or found in (expected[ROWS : 2 * ROWS], expected[2 * ROWS : 3 * ROWS])
+            seen += found
+            at = after
+        assert seen == expected
+        assert splits >= ROWS // LIMIT
+        parts = instance.parts(start, end)
+        assert [number for part in parts for number in ids_between(instance, table, *part)] == expected
+    finally:
+        instance.stop()

@@ -1,0 +1,309 @@
+"""`format("penstock")`: ranges of the log, limits, starts and ends, on a real Spark."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ByteSize
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.config import InstanceSettings, ServerSettings, StoreSettings
+from penstock.model import Position
+from penstock.server import Server
+from penstock.testing import DatabaseServer
+from tests.spark.test_stream_source import Collected, caught_up, run, stream
+from tests.support.capture import execute, poll, source_of
+
+
+@pytest.fixture
+def served(mariadb: DatabaseServer) -> Iterator[Server]:
+    """A server whose store is so small that much comes from the source's log."""
+    instance = InstanceSettings(source=source_of(mariadb), store=StoreSettings(memory=ByteSize(1 << 20)))
+    server = Server(ServerSettings.of_flight(instance))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def table(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -> str:
+    name = f"{database(mariadb)}.item"
+    execute(mariadb, f"CREATE TABLE {name} (id INT PRIMARY KEY, v MEDIUMTEXT) DEFAULT CHARSET utf8mb4")
+    return name
+
+
+def end_of(server: DatabaseServer) -> Position:
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW MASTER STATUS")
+        file, offset = cursor.fetchone()[:2]
+    return Position(file, int(offset))
+
+
+def between(spark: SparkSession, served: Server, **options: str) -> DataFrame:
+    return spark.read.format("penstock").option("server", served.address).options(**options).load()
+
+
+def test_a_range_of_the_log_is_a_dataframe_in_parts(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str
+) -> None:
+    """The store has room for none of it, and it is read by more than one task all the same."""
+    first = end_of(mariadb)
+    for low in range(0, 60, 10):
+        rows = ", ".join(f"({low + i}, REPEAT('x', 500000))" for i in range(10))
+        execute(mariadb, f"INSERT INTO {table} VALUES {rows}")
+    last = end_of(mariadb)
+    execute(mariadb, f"DELETE FROM {table} WHERE id < 2")
+    frame = between(spark, served, table=table, startingPosition=str(first), endingPosition=str(last))
+    assert frame.rdd.getNumPartitions() >= 3
+    assert sorted(row.id for row in frame.select("id").collect()) == list(range(60))
+    whole = between(spark, served, table=table)  # from the beginning of the log to its end
+    kinds = {row["_change_type"]: row["count"] for row in whole.groupBy("_change_type").count().collect()}
+    assert kinds == {"insert": 60, "delete": 2}
+    with pytest.raises(Exception, match="is before startingPosition"):
+        between(spark, served, table=table, startingPosition=str(last), endingPosition=str(first)).collect()
+
+
+def test_available_now_reads_to_the_end_of_the_source_not_of_the_capture(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    start, instance = end_of(mariadb), served.instances["default"]
+    caught_up(served, mariadb)
+    instance.pause()
+    execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, 'x')" for i in range(20)))
+    got = Collected()
+    query = run(stream(spark, served, table=table, startingPosition=str(start)), got, tmp_path, drain=True)
+    time.sleep(2)  # it waits for the capture, which does not go on yet
+    assert query.isActive
+    assert got.rows == []
+    instance.resume()
+    assert query.awaitTermination(60)
+    assert [row["id"] for row in got.rows] == list(range(20))
+
+
+def test_batches_are_bounded_by_rows_and_a_transaction_that_is_too_large_is_split(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    start = end_of(mariadb)
+    with mariadb.connect(autocommit=False) as connection, connection.cursor() as cursor:
+        for transaction in range(10):
+            for row in range(3):
+                cursor.execute(f"INSERT INTO {table} VALUES ({transaction * 3 + row}, 'x')")
+            connection.commit()
+        for row in range(30, 130):  # 100 rows in one transaction: more than a batch takes
+            cursor.execute(f"INSERT INTO {table} VALUES ({row}, 'x')")
+        connection.commit()
+    execute(mariadb, f"UPDATE {table} SET v = 'y' WHERE id < 4")  # eight images in one event
+    caught_up(served, mariadb)
+    got, limits = Collected(), {"maxRowsPerTrigger": "8", "maxBytesPerTrigger": "100000"}
+    frame = stream(spark, served, table=table, startingPosition=str(start), **limits)
+    query = run(frame, got, tmp_path / "one", drain=True)
+    assert query.awaitTermination(200)
+    assert [row["id"] for row in got.rows] == [*range(130), 0, 0, 1, 1, 2, 2, 3, 3]
+    sizes = [batch.num_rows for batch in got.batches]
+    assert max(sizes) <= 8
+    assert sizes[:5] == [6] * 5  # two whole transactions each
+    assert {row["_commit_version"] for row in got.rows[30:130]} == {got.rows[30]["_commit_version"]}
+    assert {row["_gtid"] for row in got.rows[30:130]} == {got.rows[30]["_gtid"]}
+    ends = [progress["sources"][0]["endOffset"] for progress in progress_of(query)]
+    assert any("transaction" in end for end in ends)
+    # A batch that began inside of the transaction is the same when it is read again from the log.
+    inside = next(end for end in ends if "transaction" in end)
+    served.instances["default"].ack(served.instances["default"].store.latest)
+    rest = between(spark, served, table=table, startingPosition=json.dumps(inside), endingPosition=json.dumps(ends[-1]))
+    offset = inside["offset"]
+    expected = [(row["id"], row["_seq"], row["_row"]) for row in got.rows if row["_offset"] >= offset]
+    found = [(row.id, row._seq, row._row) for row in rest.orderBy("_seq", "_row").collect()]
+    assert [row for row in found if row[1] <= expected[-1][1]] == sorted(expected, key=lambda row: row[1:])
+
+
+def progress_of(query: Any) -> list[dict[str, Any]]:
+    """Spark's own progress of the last batches, as people see it."""
+    return [json.loads(progress.json) for progress in query.recentProgress]
+
+
+@pytest.mark.parametrize("is_by_gtid", [True, False])
+def test_a_query_begins_after_a_transaction_or_at_a_time(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path, is_by_gtid: bool
+) -> None:
+    execute(mariadb, f"INSERT INTO {table} VALUES (1, 'before')")
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@last_gtid, @@gtid_binlog_pos, UNIX_TIMESTAMP()")
+        _, gtid, second = cursor.fetchone()
+        if not is_by_gtid:
+            poll(lambda: time.time() > second + 1.2)
+    execute(mariadb, f"INSERT INTO {table} VALUES (2, 'after')")
+    caught_up(served, mariadb)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(second) + 1))
+    where = f"gtid:{gtid}" if is_by_gtid else f"time:{moment}"
+    got = Collected()
+    run(stream(spark, served, table=table, startingPosition=where), got, tmp_path, drain=True).awaitTermination(60)
+    assert [row["id"] for row in got.rows] == [2]
+
+
+def test_low_latency_reads_in_the_driver_and_resumes(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    got, options = Collected(), {"table": table, "startingPosition": str(end_of(mariadb)), "lowLatency": "true"}
+    for low in (0, 5):
+        execute(mariadb, *(f"INSERT INTO {table} VALUES ({low + i}, 'x')" for i in range(3)))
+        query = run(stream(spark, served, **options), got, tmp_path)
+        try:
+            execute(mariadb, *(f"INSERT INTO {table} VALUES ({low + i}, 'x')" for i in range(3, 5)))
+            assert poll(lambda low=low: len(got.rows) >= low + 5, 60)
+        finally:
+            query.stop()
+    assert [row["id"] for row in got.rows] == list(range(10))
+    # More than one batch takes, and no more after the end that the source has now.
+    execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, REPEAT('x', 1000000))" for i in range(10, 16)))
+    assert run(stream(spark, served, **options), got, tmp_path, drain=True).awaitTermination(60)
+    assert [row["id"] for row in got.rows] == list(range(16))
+    assert got.batches[-1].num_rows < 6
+
+
+def test_spark_shows_the_lag_behind_the_source(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    got = Collected()
+    limits = {"startingPosition": str(end_of(mariadb)), "maxRowsPerTrigger": "1"}
+    execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, 'x')" for i in range(4)))
+    end = end_of(mariadb)
+    query = run(stream(spark, served, table=table, **limits), got, tmp_path, drain=True)
+    assert query.awaitTermination(60)
+    first = progress_of(query)[0]["sources"][0]
+    latest = first["latestOffset"]
+    assert (latest["file"], latest["offset"]) == (end.file, end.offset)
+    assert first["endOffset"]["offset"] < end.offset
+    assert len(got.batches) == 4
+
+
+def test_a_checkpoint_of_another_table_or_server_is_refused(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    other = f"{table}_2"
+    execute(mariadb, f"CREATE TABLE {other} (id INT PRIMARY KEY)")
+    frame = stream(spark, served, table=table, startingPosition=str(end_of(mariadb)))
+    execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')", f"INSERT INTO {table} VALUES (2, 'x')")
+    assert run(frame, Collected(), tmp_path, drain=True).awaitTermination(60)
+    execute(mariadb, f"INSERT INTO {table} VALUES (3, 'x')")
+    with pytest.raises(Exception, match=f"made for {table}, not for {other}"):
+        run(stream(spark, served, table=other), Collected(), tmp_path, drain=True).awaitTermination(60)
+    (newest,) = sorted((tmp_path / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))[-1:]
+    lines = newest.read_text().splitlines()
+    offset = json.loads(lines[-1])
+    newest.write_text("\n".join([*lines[:-1], json.dumps(offset | {"log": "999-1"})]))
+    with pytest.raises(Exception, match="the log of another server, or before the log was reset"):
+        run(stream(spark, served, table=table), Collected(), tmp_path, drain=True).awaitTermination(60)
+
+
+def test_secrets_are_not_shown(spark: SparkSession, mariadb: DatabaseServer, table: str, tmp_path: Path) -> None:
+    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)))
+    flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": "hush-hush"}})
+    server = Server(settings.model_copy(update={"flight": flight}))
+    server.start()
+    try:
+        frame = between(spark, server, table=table, token="hush-hush")
+        plans = [frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().explainString(extended(spark))]
+        seen = Collected()
+        query = run(stream(spark, server, table=table, token="hush-hush"), seen, tmp_path)
+        assert poll(lambda: query.lastProgress is not None)
+        plans.append(json.dumps(progress_of(query)[-1]))
+        query.stop()
+        assert not [plan for plan in plans if "hush-hush" in plan]
+    finally:
+        server.stop()
+
+
+def extended(spark: SparkSession) -> Any:
+    mode = spark._jvm.org.apache.spark.sql.execution.ExplainMode
+    return mode.fromString("extended")
+
+
+def test_an_idle_stream_makes_no_batches(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    """Changes of other tables do move the offset; a source at rest does not."""
+    got, done = Collected(), threading.Event()
+    query = run(stream(spark, served, table=table, startingPosition=str(end_of(mariadb))), got, tmp_path)
+    execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')")
+    assert poll(lambda: len(got.rows) == 1, 60)
+    before = len(got.batches)
+    done.wait(3)
+    query.stop()
+    assert len(got.batches) == before
+
+
+def test_all_tables_of_a_filter_are_rows_of_json_also_after_ddl(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    schema, other = table.partition(".")[0], f"{table}_2"
+    start = end_of(mariadb)
+    execute(
+        mariadb,
+        f"INSERT INTO {table} VALUES (1, 'x')",
+        f"CREATE TABLE {other} (a INT, b VARCHAR(9), n DECIMAL(5,2), PRIMARY KEY (a, b)) DEFAULT CHARSET utf8mb4",
+        f"INSERT INTO {other} VALUES (7, 'k', 1.50)",
+        f"ALTER TABLE {table} DROP COLUMN v",
+        f"UPDATE {table} SET id = 2",
+        f"DELETE FROM {other}",
+    )
+    caught_up(served, mariadb)
+    got, options = Collected(), {"filter": f"{schema}\\..*", "startingPosition": str(start)}
+    frame = stream(spark, served, includeDdl="true", **options)
+    assert frame.schema["_key"].dataType.simpleString() == "map<string,string>"
+    assert run(frame, got, tmp_path, drain=True).awaitTermination(60)
+    found = [
+        (row["_change_type"], row["_table"], dict(row["_key"] or {}), row["before"], row["after"]) for row in got.rows
+    ]
+    changes = [row for row in found if row[0] != "ddl"]
+    assert changes == [
+        ("insert", table, {"id": "1"}, None, '{"id":1,"v":"x"}'),
+        ("insert", other, {"a": "7", "b": "k"}, None, '{"a":7,"b":"k","n":"1.50"}'),
+        ("update", table, {"id": "2"}, '{"id":1}', '{"id":2}'),
+        ("delete", other, {"a": "7", "b": "k"}, '{"a":7,"b":"k","n":"1.50"}', None),
+    ]
+    assert [(row["_table"], row["ddl"].split(" (")[0]) for row in got.rows if row["_change_type"] == "ddl"] == [
+        (other, f"CREATE TABLE {other}"),
+        (table, f"ALTER TABLE {table} DROP COLUMN v"),
+    ]
+    without = between(spark, served, **options)
+    assert "ddl" not in without.columns
+    assert without.count() == 4
+
+
+def test_a_query_lives_through_changes_of_its_table(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    """An added column is there after a restart, a dropped one is null, and another type stops the query with words."""
+    start, got = end_of(mariadb), Collected()
+
+    def drain() -> None:
+        caught_up(served, mariadb)
+        frame = stream(spark, served, table=table, startingPosition=str(start))
+        assert run(frame, got, tmp_path, drain=True).awaitTermination(60)
+
+    execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')")
+    drain()
+    running = stream(spark, served, table=table, startingPosition=str(start))
+    execute(mariadb, f"ALTER TABLE {table} ADD COLUMN n INT, DROP COLUMN v", f"INSERT INTO {table} VALUES (2, 7)")
+    caught_up(served, mariadb)
+    assert run(running, got, tmp_path, drain=True).awaitTermination(60)
+    assert [(row["id"], row["v"]) for row in got.rows] == [(1, "x"), (2, None)]
+    execute(mariadb, f"INSERT INTO {table} VALUES (3, 8)")
+    drain()
+    assert [(row["id"], row.get("n")) for row in got.rows] == [(1, None), (2, None), (3, 8)]
+    assert "v" not in got.rows[-1]
+    again = between(spark, served, table=table, startingPosition=str(start))
+    assert [(row.id, row.n) for row in again.orderBy("_seq").collect()] == [(1, None), (2, 7), (3, 8)]
+    running = stream(spark, served, table=table, startingPosition=str(start))
+    execute(mariadb, f"ALTER TABLE {table} MODIFY n BIGINT", f"INSERT INTO {table} VALUES (4, 9000000000)")
+    caught_up(served, mariadb)
+    with pytest.raises(Exception, match=rf"column {table}\.n is int64 at .*, but the reader was started with int32"):
+        run(running, got, tmp_path, drain=True).awaitTermination(60)
+    drain()
+    assert [(row["id"], row.get("n")) for row in got.rows][-1:] == [(4, 9000000000)]
+    whole = between(spark, served, table=table, startingPosition=str(start))
+    assert [row.n for row in whole.orderBy("_seq").collect()] == [None, 7, 8, 9000000000]

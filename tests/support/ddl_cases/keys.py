@@ -1,0 +1,101 @@
+"""Keys and constraints: names that servers invent, indexes that they add, prefixes, what a change of columns does."""
+
+from tests.support.ddl_cases.topic import Topic
+
+KEYS = Topic(
+    "keys",
+    r"""
+CREATE TABLE a (id INT, x INT, y VARCHAR(50), z TEXT, PRIMARY KEY (id), KEY (x), KEY (x), INDEX named (x, y),
+    UNIQUE (y), UNIQUE KEY uk USING BTREE (x, id), UNIQUE INDEX (x), KEY pre (y(10),
+    z(20)) COMMENT 'c' KEY_BLOCK_SIZE=1024, FULLTEXT KEY ft (z), FULLTEXT (y, z), KEY USING HASH (z(5)))
+CREATE TABLE b (id INT AUTO_INCREMENT KEY, x INT UNIQUE, y INT UNIQUE KEY, z CHAR(5) NOT NULL UNIQUE COMMENT 'x')
+CREATE TABLE c (a INT, b INT, CONSTRAINT pk PRIMARY KEY USING BTREE (a, b), CONSTRAINT u1 UNIQUE (b),
+    CONSTRAINT u2 UNIQUE INDEX u3 (a), CONSTRAINT UNIQUE (b, a))
+CREATE TABLE d (a INT, b INT, PRIMARY KEY whatever (b, a) KEY_BLOCK_SIZE 8)
+CREATE TABLE e (a VARCHAR(20) CHARSET latin1, b CHAR(20) CHARSET utf8mb4, c VARBINARY(20), d BLOB, PRIMARY KEY (a(20),
+    b(5)), KEY (b(20)), KEY (c(20), d(3)), KEY c3 (c(3) ASC, a DESC))
+ALTER TABLE a ADD KEY (id), ADD INDEX (x, id), ADD UNIQUE (id, y), ADD CONSTRAINT cu UNIQUE KEY (x, y, id),
+    ADD FULLTEXT INDEX ft2 (y)
+ALTER TABLE a DROP KEY x, DROP INDEX x_2, DROP PRIMARY KEY
+ALTER TABLE a ADD PRIMARY KEY (x, id)
+ALTER TABLE a DROP PRIMARY KEY, ADD PRIMARY KEY USING BTREE (id), ADD KEY (x)
+ALTER TABLE a RENAME INDEX named TO renamed, RENAME KEY pre TO named
+CREATE INDEX i1 ON a (x)
+CREATE UNIQUE INDEX i2 USING BTREE ON a (id) COMMENT 'x' ALGORITHM=INPLACE LOCK=NONE
+CREATE FULLTEXT INDEX i3 ON a (z)
+CREATE INDEX i4 ON {db}.a (y(3), x DESC)
+DROP INDEX i1 ON a
+mariadb: DROP INDEX i2 ON a
+mysql57 mysql80 mysql9: DROP INDEX i2 ON a ALGORITHM=DEFAULT LOCK=DEFAULT
+DROP INDEX `PRIMARY` ON a
+mysql80 mysql9: ALTER TABLE a ALTER INDEX i4 INVISIBLE, ADD INDEX hid (x) INVISIBLE
+mysql80 mysql9: ALTER TABLE a ALTER INDEX i4 VISIBLE
+mysql9: CREATE TABLE functional (a INT, b INT, KEY ((a + b)), KEY ((a * 2), b), KEY f ((b - 1) DESC, a))
+mysql9: ALTER TABLE functional ADD INDEX ((a - b)), ADD UNIQUE ((ABS(a)), b), DROP INDEX functional_index
+mysql9: CREATE TABLE many_values (a INT, j JSON, KEY mv ((CAST(j->'$.x' AS UNSIGNED ARRAY))))
+mysql9: ALTER TABLE b DROP CONSTRAINT x, ADD CONSTRAINT ch CHECK (y > 0)
+mysql9: ALTER TABLE b DROP CONSTRAINT ch, ADD CHECK (y > 1)
+mysql9: ALTER TABLE b DROP CHECK b_chk_1, DROP CONSTRAINT `PRIMARY`, ADD KEY (id)
+ALTER TABLE e MODIFY a VARCHAR(30) CHARSET latin1, MODIFY b CHAR(10) CHARSET utf8mb4
+ALTER TABLE e MODIFY b CHAR(4) CHARSET utf8mb4
+ALTER TABLE e MODIFY c VARBINARY(2), MODIFY d VARBINARY(30)
+ALTER TABLE e MODIFY c INT, CHANGE d d2 VARBINARY(3)
+ALTER TABLE e DROP c
+CREATE TABLE drops (a INT, b INT, c INT, PRIMARY KEY (a), KEY (b, c), KEY (c), KEY b1 (b))
+ALTER TABLE drops DROP c
+ALTER TABLE drops DROP PRIMARY KEY, DROP a
+ALTER TABLE drops ADD a INT PRIMARY KEY AUTO_INCREMENT FIRST
+ALTER TABLE drops MODIFY a INT, DROP PRIMARY KEY
+CREATE TABLE primary_like (`PRIMARY` INT, KEY (`PRIMARY`), functional_index INT, KEY (functional_index))
+CREATE TABLE b_2 (x INT, x_2 INT, KEY (x_2), KEY (x), KEY (x), KEY (x, x_2))
+SET sql_mode = ''
+CREATE TABLE cut (a VARCHAR(1000) CHARSET utf8mb4, b VARCHAR(800) CHARSET latin1, KEY (a), KEY ab (b), KEY bb (b(100),
+    a(700)))
+mysql80 mysql9: CREATE TABLE cut_early (a VARCHAR(1000) CHARSET latin1, b VARCHAR(400) CHARSET utf8mb4, KEY (a),
+    KEY (b), KEY z (a(900))) ROW_FORMAT=COMPACT
+mysql80 mysql9: ALTER TABLE cut_early ROW_FORMAT=DEFAULT, ADD KEY late (a)
+mysql80 mysql9: CREATE TABLE cut_redundant (a VARCHAR(1000) CHARSET latin1, KEY (a)) ROW_FORMAT REDUNDANT
+SET sql_mode = DEFAULT
+""",
+)
+
+FOREIGN = Topic(
+    "foreign keys",
+    r"""
+mysql9: SET restrict_fk_on_non_standard_key = OFF
+CREATE TABLE parent (id INT PRIMARY KEY, a INT, b INT, KEY (a, b))
+CREATE TABLE c1 (id INT PRIMARY KEY, p INT, q INT, FOREIGN KEY (p) REFERENCES parent (id))
+CREATE TABLE c2 (p INT, q INT,
+    CONSTRAINT fk2 FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL)
+CREATE TABLE c3 (p INT, q INT, FOREIGN KEY idx3 (p) REFERENCES parent (id) ON DELETE NO ACTION)
+CREATE TABLE c4 (p INT, q INT, CONSTRAINT fk4 FOREIGN KEY idx4 (p, q) REFERENCES parent (a, b) MATCH SIMPLE)
+CREATE TABLE c5 (p INT, q INT, KEY k5 (p, q), FOREIGN KEY (p) REFERENCES parent (id))
+CREATE TABLE c6 (p INT, q INT, FOREIGN KEY (p) REFERENCES parent (id), KEY k6 (p, q))
+CREATE TABLE c7 (p INT, FOREIGN KEY (p) REFERENCES parent (id),
+    CONSTRAINT second FOREIGN KEY (p) REFERENCES parent (a))
+CREATE TABLE c8 (p INT PRIMARY KEY, q INT REFERENCES parent (id),
+    CONSTRAINT f8 FOREIGN KEY (p) REFERENCES parent (id))
+ALTER TABLE c1 ADD KEY named (p, q)
+ALTER TABLE c1 DROP FOREIGN KEY c1_ibfk_1
+ALTER TABLE c1 DROP KEY named, ADD FOREIGN KEY (q) REFERENCES parent (id),
+    ADD CONSTRAINT fk1 FOREIGN KEY ix (p) REFERENCES parent (id)
+ALTER TABLE c2 DROP FOREIGN KEY fk2
+ALTER TABLE c2 ADD UNIQUE (p)
+ALTER TABLE c3 ADD CONSTRAINT again FOREIGN KEY (p, q) REFERENCES parent (a, b)
+ALTER TABLE c4 DROP FOREIGN KEY fk4, DROP INDEX fk4
+CREATE TABLE like_c1 LIKE c1
+ALTER TABLE like_c1 ADD KEY covers (p, q)
+ALTER TABLE c1 ADD KEY covers (p, q), ADD KEY covers_q (q, p)
+SET foreign_key_checks = 0
+CREATE TABLE orphan (p INT, CONSTRAINT `db.fk` FOREIGN KEY (p) REFERENCES `nowhere`.`to be found` (`i d`))
+DROP TABLE parent
+SET foreign_key_checks = 1
+mysql9: ALTER TABLE orphan DROP CONSTRAINT `db.fk`
+mariadb: ALTER TABLE orphan DROP CONSTRAINT `db.fk`
+mysql57 mysql80: ALTER TABLE orphan DROP FOREIGN KEY `db.fk`
+ALTER TABLE orphan DROP INDEX `db.fk`
+mariadb: ALTER TABLE c5 DROP FOREIGN KEY IF EXISTS nothing
+""",
+)
+
+TOPICS = (KEYS, FOREIGN)

@@ -1,0 +1,52 @@
+"""The first call to a server that does not listen yet: it is waited for, within the bound that the caller gave."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.client import Connection
+from penstock.errors import ServerUnavailableError, SourceConnectionError
+from penstock.server import Server
+from penstock.testing import free_port
+from tests.unit.server.admin_support import served, settings_with, shop_folder
+
+LONG_S = 60.0
+
+CALLS: dict[str, Callable[[Connection], object]] = {
+    "changes": lambda there: there.changes("shop.product", start="earliest").close(),
+    "subscription": lambda there: there.subscribe(1001).close(),
+    "positions": lambda there: there.positions(),
+    "tables": lambda there: there.tables(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_server_that_does_not_listen_yet_is_waited_for(tmp_path: Path, name: str) -> None:
+    port = free_port()
+    settings = settings_with(shop_folder(tmp_path / "logs"), flight={"port": port})
+    with (
+        ThreadPoolExecutor(1) as pool,
+        penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=0.05) as hasty,
+        penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=LONG_S) as patient,
+    ):
+        asked = pool.submit(CALLS[name], patient)
+        with pytest.raises(ServerUnavailableError, match=f"no Penstock server answers at grpc://127.0.0.1:{port}"):
+            CALLS[name](hasty)
+        assert not asked.done()
+        with served(settings):
+            asked.result(LONG_S)
+
+
+def test_a_server_that_cannot_be_reached_is_no_trouble_of_the_source(tmp_path: Path) -> None:
+    server = Server(settings_with(shop_folder(tmp_path / "logs")))
+    server.start()
+    with penstock.connect(server.address, destination="shop", patience_s=0) as there:
+        assert there.status()["state"]
+        server.stop()
+        with pytest.raises(ServerUnavailableError) as told:
+            there.status()
+    assert told.value.transient
+    assert not isinstance(told.value, SourceConnectionError)

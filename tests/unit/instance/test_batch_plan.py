@@ -1,0 +1,108 @@
+"""Where batches end and how ranges are cut, against the plain meaning of the limits."""
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from penstock.binlog.events.block import Block
+from penstock.binlog.events.file import LogFile
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.rows.count import count_by_event
+from penstock.instance.batch_plan import BatchLimit, BatchPlan, RecentPlans, plan_batch
+from penstock.model import Position
+from tests.twins.event import MAGIC
+from tests.twins.log import LogWriter
+from tests.twins.strategy import examples, logs
+
+START = Position("binlog.000001", 4)
+
+
+def written(folder: Path, log: LogWriter) -> list[Block]:
+    path = folder / START.file
+    path.write_bytes(MAGIC + bytes(log.data))
+    return list(LogFile(path))
+
+
+def after(blocks: list[Block], start: Position, end: Position) -> list[Block]:
+    parts = [block.between(start, end) for block in blocks]
+    return [part for part in parts if len(part)]
+
+
+def events_of(blocks: list[Block]) -> list[int]:
+    return [int(position) for block in blocks for position in block.column("position")]
+
+
+def rows_of(block: Block) -> int:
+    """Images: two for each row of an update."""
+    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    sides = np.where(np.isin(block.column("kind")[events], (24, 31, 39)), 2, 1)
+    return int((count_by_event(block, events) * sides).sum())
+
+
+def bytes_of(block: Block) -> int:
+    return int(block.cells.bounds[-1]) - int(block.cells.bounds[0])
+
+
+@settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs(files=1, transactions=6), st.integers(1, 4000), st.one_of(st.none(), st.integers(1, 12)))
+def test_batches_follow_one_another_within_their_limits(
+    tmp_path: Path, log: LogWriter, max_bytes: int, max_rows: int | None
+) -> None:
+    blocks = written(tmp_path, log)
+    if not blocks:
+        return
+    last = blocks[-1].end_of(int(blocks[-1].boundaries[-1])) if blocks[-1].boundaries.size else START
+    boundaries = {START} | {block.end_of(int(i)) for block in blocks for i in block.boundaries}
+    limit = BatchLimit(max_bytes, max_rows)
+    start, seen = START, list[int]()
+    while start < last:
+        rest = after(blocks, start, last)
+        plan = plan_batch(start, rest, limit, last)
+        batch = after(blocks, start, plan.end)
+        assert start < plan.end <= last
+        seen += events_of(batch)
+        size, rows = sum(map(bytes_of, batch)), sum(map(rows_of, batch))
+        is_within = size <= max_bytes and (max_rows is None or rows <= max_rows)
+        ends_inside = sum(int(block.boundaries.size) for block in batch)
+        if plan.end.transaction is not None:
+            # Split: not a single transaction is whole, and it is the one that begins where the position says.
+            assert ends_inside == 0
+            assert plan.end not in boundaries
+            assert plan.end.transaction in {int(at) for block in batch for at in block.column("transaction")}
+            assert not any(plan.end.boundary < boundary <= plan.end for boundary in boundaries)
+        else:
+            assert plan.end in boundaries
+            assert is_within or ends_inside == 1 or start.transaction is not None
+        start = plan.end
+    assert seen == events_of(after(blocks, START, last))
+
+
+@settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(logs(files=1, transactions=6), st.integers(1, 2000))
+def test_parts_of_a_range_are_whole_transactions(tmp_path: Path, log: LogWriter, part_bytes: int) -> None:
+    blocks = written(tmp_path, log)
+    if not blocks or not blocks[-1].boundaries.size:
+        return
+    last = blocks[-1].end_of(int(blocks[-1].boundaries[-1]))
+    boundaries = {START} | {block.end_of(int(i)) for block in blocks for i in block.boundaries}
+    small = [part for block in blocks for part in block.parted(part_bytes // 4 + 1)]
+    plan = plan_batch(START, after(small, START, last), BatchLimit(1 << 40), last, part_bytes)
+    assert plan.end == last
+    assert not plan.is_limited
+    parts = plan.parts(START)
+    assert {bound for part in parts for bound in part} <= boundaries
+    seen = [position for low, high in parts for position in events_of(after(blocks, low, high))]
+    assert seen == events_of(after(blocks, START, last))
+
+
+def test_the_last_plans_are_remembered() -> None:
+    plans, ends = RecentPlans(), [Position("binlog.000001", 100 + i) for i in range(100)]
+    for end in ends:
+        plans.remember(START, BatchPlan(end, [Position("binlog.000001", 50)]))
+    assert plans.find(START, ends[0]) is None
+    found = plans.find(START, ends[-1])
+    assert found is not None
+    assert found.parts(START) == [(START, Position("binlog.000001", 50)), (Position("binlog.000001", 50), ends[-1])]
+    assert plans.find(Position("binlog.000001", 5), ends[-1]) is None
