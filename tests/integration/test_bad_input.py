@@ -12,7 +12,8 @@ import pytest
 
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.server import Server
-from tests.capture import execute, source_of
+from penstock.testing import free_port
+from tests.support.capture import execute, source_of
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 
@@ -66,21 +67,19 @@ def test_a_busy_port_for_the_page(busy_port: int) -> None:
 
 
 def test_a_busy_port_for_the_server(mariadb: Any, busy_port: int) -> None:
-    result = run("serve", "--port", str(mariadb.port), "--listen", str(busy_port), PENSTOCK_PASSWORD=mariadb.password)
+    result = run("serve", "--port", str(mariadb.port), "--flight", str(busy_port), PENSTOCK_PASSWORD=mariadb.password)
     assert_one_line(result, f"127.0.0.1:{busy_port}", "port is in use", "another")
 
 
 def test_a_wrong_password(mariadb: Any) -> None:
-    result = run("serve", "--port", str(mariadb.port), "--listen", "0", PENSTOCK_PASSWORD="wrong-secret")
+    result = run("serve", "--port", str(mariadb.port), "--flight", "0", PENSTOCK_PASSWORD="wrong-secret")
     assert_one_line(result, f"127.0.0.1:{mariadb.port}", "refused user 'root'", "password")
     assert "wrong-secret" not in result.stderr + result.stdout
 
 
 def test_no_database_there(busy_port: int) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        nobody = probe.getsockname()[1]
-    result = run("serve", "--port", str(nobody), "--listen", "0", PENSTOCK_PASSWORD="x")
+    nobody = free_port()
+    result = run("serve", "--port", str(nobody), "--flight", "0", PENSTOCK_PASSWORD="x")
     assert_one_line(result, f"127.0.0.1:{nobody}", "is it running")
 
 
@@ -99,7 +98,7 @@ def test_a_log_that_cannot_be_captured(
     private_server: Callable[..., Any], options: dict[str, Any], words: tuple[str, ...]
 ) -> None:
     server = private_server("mariadb", options=options)
-    result = run("serve", "--port", str(server.port), "--listen", "0", PENSTOCK_PASSWORD=server.password)
+    result = run("serve", "--port", str(server.port), "--flight", "0", PENSTOCK_PASSWORD=server.password)
     assert_one_line(result, f"127.0.0.1:{server.port}", *words)
 
 
@@ -108,7 +107,7 @@ def test_a_user_without_the_replication_privilege(mariadb: Any, granted: str) ->
     with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE OR REPLACE USER nobody@'%' IDENTIFIED BY 'pw'")
         cursor.execute(f"GRANT {granted} ON *.* TO nobody@'%'")
-    result = run("serve", "--port", str(mariadb.port), "--user", "nobody", "--listen", "0", PENSTOCK_PASSWORD="pw")
+    result = run("serve", "--port", str(mariadb.port), "--user", "nobody", "--flight", "0", PENSTOCK_PASSWORD="pw")
     assert_one_line(result, "nobody", "GRANT", "REPLICATION")
 
 

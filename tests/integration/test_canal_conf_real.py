@@ -2,7 +2,6 @@
 
 import json
 import logging
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,11 +15,11 @@ from penstock.cli.status_text import status_text
 from penstock.client.canal import CanalConnector
 from penstock.config import ConfFolder
 from penstock.server import Server
-from penstock.testing import DatabaseServer
-from tests.capture import execute, poll
+from penstock.testing import DatabaseServer, free_port
 from tests.integration.test_canal_clients import values
 from tests.integration.test_canal_port import changes
 from tests.services.canal_client import PYTHON_CLIENT, Driver
+from tests.support.capture import execute, poll
 from tests.unit.server.admin_support import status_of
 
 SERVER = """
@@ -58,12 +57,6 @@ def serving(conf: Path) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def rows_of(server: Server, table: str, count: int) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ the parent is the *thread* that started the process, hence one thread that start
 import functools
 import os
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -28,10 +29,35 @@ _STACK_FRAME = re.compile(r"\s+(at \S+\(|\.\.\. \d+ more)")
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Reserve a TCP port of the loopback interface for as long as this process lives, and return it.
+
+    The port lies outside the range from which the kernel gives ports to outgoing connections, and no other process
+    that calls `free_port` gets it: it stays free until the server that it is meant for listens, also while that server
+    is down between a kill and a restart.
+    """
+    candidates = _ports_without_automatic_use()
+    for _attempt in range(1000):
+        port = random.choice(candidates)  # noqa: S311 - a port is no secret
+        # The name of an abstract socket belongs to one process, and the kernel frees it when that process ends.
+        reservation = socket.socket(socket.AF_UNIX)
+        try:
+            reservation.bind(f"\0penstock-port-{port}")
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            reservation.close()
+            continue
+        reservation.detach()  # stays open until the process ends
+        return port
+    raise ServerStartError("no free TCP port was found on the loopback interface: 1000 ports were tried")
+
+
+@functools.cache
+def _ports_without_automatic_use() -> Sequence[int]:
+    """Return the ports that no outgoing connection gets by itself, or all unprivileged ones where those are few."""
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    every = range(15000, 65536)
+    return [port for port in every if not first <= port <= last] if first - every[0] > 1000 else every
 
 
 def poll_until(condition: Callable[[], bool], timeout_s: float) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -167,4 +168,16 @@ def test_a_server_is_gone_when_its_parent_was_killed(tmp_path: Path, user: str |
 
 
 def test_a_free_port_can_be_listened_on() -> None:
-    assert 1024 <= free_port() <= 65535
+    with socket.create_server(("127.0.0.1", free_port())) as listener:
+        assert listener.getsockname()[1] >= 1024
+
+
+def test_a_free_port_is_reserved_for_this_process_and_never_given_to_an_outgoing_connection() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    ports = [free_port() for _ in range(50)]
+    script = "from penstock.testing import free_port\nprint(*(free_port() for _ in range(50)))"
+    others = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert len({*ports, *map(int, others)}) == 100
+    assert not [port for port in ports if first <= port <= last]
+    with socket.socket(socket.AF_UNIX) as other, pytest.raises(OSError, match="in use"):
+        other.bind(f"\0penstock-port-{ports[0]}")
