@@ -37,6 +37,24 @@ def test_a_password_is_masked_and_nothing_else(form: str, secret: str) -> None:
         assert masked_statement(in_place, kind, dialect).rstrip() == masked
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "routine",
+    [
+        "CREATE PROCEDURE p() BEGIN SET @a = 'x', @b = 'y'; SELECT 'z' AS 'w', password; {}; SET @c = 'v'; END",
+        "CREATE DEFINER=`root`@`%` EVENT e ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01' DO {}",
+    ],
+)
+def test_a_password_in_the_body_of_a_routine_is_masked_and_nothing_else(routine: str, form: str) -> None:
+    text = routine.format(form.format("'geheim'"))
+    kind = kind_of(text, MARIADB)
+    expected = routine.format(form.format("'***'").replace("BY 'x'", "BY '***'"))
+    assert masked_statement(text, kind, MARIADB) == expected
+    in_place = masked_in_place(text, kind, MARIADB)
+    assert masked_statement(in_place, kind, MARIADB).rstrip() == expected
+    assert len(in_place) == len(text)
+
+
 @pytest.mark.parametrize("text", ["INSERT INTO t VALUES ('geheim')", "CREATE TABLE t (password CHAR(9) DEFAULT 'x')"])
 def test_other_statements_stay_as_they_are(text: str) -> None:
     assert masked_statement(text, kind_of(text, MARIADB), MARIADB) == text

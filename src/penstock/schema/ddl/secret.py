@@ -2,8 +2,12 @@
 
 IDENTIFIED BY 'x'   IDENTIFIED WITH plugin AS 'hash'   IDENTIFIED VIA plugin USING PASSWORD('x')
 REPLACE 'x'         SET PASSWORD FOR u = 'hash'        CREATE SERVER … OPTIONS (PASSWORD 'x')
+
+The body of a procedure, function, trigger or event may hold such statements among others. There a literal counts only
+right after PASSWORD, or inside a statement that has said IDENTIFIED or SET PASSWORD: `SET name = 'x'` stays as it is.
 """
 
+import re
 from collections.abc import Iterator
 
 from penstock.schema.ddl.kind import StatementKind
@@ -13,9 +17,11 @@ from penstock.schema.dialect import SqlDialect
 
 MASK = "'***'"
 _SHORTEST = len(MASK)
-_WITH_SECRETS = {StatementKind.ACCOUNT, StatementKind.STORAGE}
+_WITH_SECRETS = {StatementKind.ACCOUNT, StatementKind.STORAGE, StatementKind.ROUTINE}
 _LITERALS = {TokenKind.STRING, TokenKind.HEX, TokenKind.BITS}
 _BEFORE = {"BY", "AS", "USING", "PASSWORD", "OLD_PASSWORD", "REPLACE", "="}
+_FUNCTIONS = {"PASSWORD", "OLD_PASSWORD"}
+_MENTIONED = re.compile("IDENTIFIED|PASSWORD", re.IGNORECASE)
 
 
 def may_have_secrets(kind: StatementKind) -> bool:
@@ -28,7 +34,7 @@ def masked_statement(text: str, kind: StatementKind, dialect: SqlDialect) -> str
     if kind not in _WITH_SECRETS:
         return text
     try:
-        return _replaced(text, [(begin, end, MASK) for begin, end in _secrets(text, dialect)])
+        return _replaced(text, [(begin, end, MASK) for begin, end in _secrets(text, kind, dialect)])
     except DdlError:
         return _only_verb(text)
 
@@ -38,7 +44,7 @@ def masked_in_place(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
     if kind not in _WITH_SECRETS:
         return text
     try:
-        found = [(begin, end, _fitting(end - begin)) for begin, end in _secrets(text, dialect)]
+        found = [(begin, end, _fitting(end - begin)) for begin, end in _secrets(text, kind, dialect)]
     except DdlError:
         return _only_verb(text)[: len(text)].ljust(len(text))
     return _replaced(text, found).ljust(len(text))
@@ -62,13 +68,21 @@ def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
     return "".join(parts) + text[at:] if parts else text
 
 
-def _secrets(text: str, dialect: SqlDialect) -> Iterator[tuple[int, int]]:
+def _secrets(text: str, kind: StatementKind, dialect: SqlDialect) -> Iterator[tuple[int, int]]:
     """Yield where each secret begins and ends."""
-    before = ""
+    is_routine = kind is StatementKind.ROUTINE
+    if is_routine and not _MENTIONED.search(text):
+        return
+    before, is_open = "", not is_routine
     for token in scan(text, dialect):
         is_quoted = token.kind is TokenKind.NAME and text[token.at] == '"'  # a text, whatever sql_mode says
-        if (token.kind in _LITERALS or is_quoted) and before in _BEFORE:
+        if is_routine and token.word == ";":
+            is_open = False
+        elif token.word == "IDENTIFIED" or (token.word == "PASSWORD" and before == "SET"):
+            is_open = True
+        counts = before in _BEFORE if is_open else before in _FUNCTIONS
+        if counts and (token.kind in _LITERALS or is_quoted):
             yield token.at, end_of(text, token, dialect)
             before = ""
-        elif token.word != "(" or before not in ("PASSWORD", "OLD_PASSWORD"):
+        elif token.word != "(" or before not in _FUNCTIONS:
             before = token.word
