@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from tests.services.canal_client import JAVA_CLIENT, Driver
 
 ROWS = scaled(1_000_000, 4000)
 SIZE = 4096  # of a batch, in KiB
-_TABLE = (
+TABLE = (
     "CREATE TABLE shop.t (id INT PRIMARY KEY, name VARCHAR(60), price DECIMAL(10,2), qty INT UNSIGNED, weight DOUBLE,"
     " made DATETIME(3), stamp TIMESTAMP, kind ENUM('a','b','c'), note TEXT, big BIGINT)"
 )
-_INSERT = (
+INSERT = (
     "INSERT INTO shop.t SELECT seq, CONCAT('product number ', seq), seq / 7, seq * 3, seq / 3,"
     " '2024-01-01 00:00:00.123' + INTERVAL seq SECOND, FROM_UNIXTIME(1700000000 + seq), 1 + seq % 3,"
     " REPEAT('lorem ', 1 + seq % 5), seq * 1000003 FROM seq_{}_to_{}"
@@ -74,13 +74,13 @@ def prepare(source: DatabaseServer) -> str:
     with source.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop")
         cursor.execute("USE shop")
-        cursor.execute(_TABLE)
+        cursor.execute(TABLE)
         cursor.execute("CREATE TABLE shop.tick (id INT PRIMARY KEY, at BIGINT)")
         cursor.execute("FLUSH LOGS")
         begin = end_of(source)
         half = ROWS // 2
         for first in range(1, half, 1000):
-            cursor.execute(_INSERT.format(first, first + 999))
+            cursor.execute(INSERT.format(first, first + 999))
             connection.commit()
         for first in range(1, half, 1000):
             cursor.execute(
@@ -90,12 +90,22 @@ def prepare(source: DatabaseServer) -> str:
     return begin
 
 
+def connection_of(source: DatabaseServer) -> dict[str, Any]:
+    """Return how a server reaches its source, as its settings have it."""
+    return {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
+
+
+def serving(source: DatabaseServer, start: str | None, folder: Path) -> AbstractContextManager[Running]:
+    """Run a server of a source, from a position on."""
+    return serving_instance({"source": connection_of(source)} | ({"start": start} if start else {}), folder)
+
+
 @contextmanager
-def serving(source: DatabaseServer, start: str | None, folder: Path) -> Iterator[Running]:
+def serving_instance(instance: dict[str, Any], folder: Path) -> Iterator[Running]:
+    """Run a server with one instance, `shop`, of these settings."""
     port, flight = free_port(), free_port()
-    about = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
-    instance = {"destination": "shop", "source": about} | ({"start": start} if start else {})
-    settings = {"flight": {"port": flight}, "canal": {"port": port}, "admin": {"port": None}, "instances": [instance]}
+    instances = [{"destination": "shop", **instance}]
+    settings = {"flight": {"port": flight}, "canal": {"port": port}, "admin": {"port": None}, "instances": instances}
     path, log = folder / "server.yml", folder / "server.log"
     path.write_text(yaml.safe_dump(settings))
     with log.open("wb") as out:
@@ -149,8 +159,7 @@ def arrow_raw(server: Running, client: int) -> Any:  # noqa: ARG001
 
 
 def capture_alone(source: DatabaseServer, start: str, end: str) -> dict[str, Any]:
-    about = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
-    asked = json.dumps({"instance": {"source": about, "start": start}, "end": end})
+    asked = json.dumps({"instance": {"source": connection_of(source), "start": start}, "end": end})
     command = [sys.executable, "-m", "benchmarks._capture_run"]
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     if done.returncode:

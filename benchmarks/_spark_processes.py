@@ -1,0 +1,44 @@
+"""CPU time of a Spark query: of its JVM and of every Python process below it."""
+
+import os
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class CpuMeter:
+    """Counts the CPU seconds of a process and of all below it, from when the meter is made.
+
+        meter = CpuMeter(jvm_pid)
+        ...
+        meter.used_s
+
+    What a process has used that ended meanwhile is not known; those of a query live as long as it does.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._before = _cpu_by_process(root)
+
+    @property
+    def used_s(self) -> float:
+        """The CPU seconds since then."""
+        return sum(used - self._before.get(process, 0.0) for process, used in _cpu_by_process(self._root).items())
+
+
+def _cpu_by_process(root: int) -> dict[int, float]:
+    children, times = dict[int, list[int]](), dict[int, float]()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended
+                continue
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
+            times[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICKS
+    found, waiting = dict[int, float](), [root]
+    while waiting:
+        process = waiting.pop()
+        found[process] = times.get(process, 0.0)
+        waiting += children.get(process, [])
+    return found
