@@ -6,11 +6,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.client.address import Address
     from penstock.client.connection import Connection, connect
+    from penstock.client.embedded import EmbeddedSource
     from penstock.client.flight import FlightClient
 
-__all__ = ["Address", "Connection", "FlightClient", "connect"]
+__all__ = ["Address", "Connection", "EmbeddedSource", "FlightClient", "connect"]
 
-_HOMES = {"Address": "address", "Connection": "connection", "FlightClient": "flight", "connect": "connection"}
+_HOMES = {
+    "Address": "address",
+    "Connection": "connection",
+    "EmbeddedSource": "embedded",
+    "FlightClient": "flight",
+    "connect": "connection",
+}
 
 
 def __getattr__(name: str) -> Any:

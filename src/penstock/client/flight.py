@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from penstock.client.address import Address
+from penstock.client.embedded import EmbeddedSource
 from penstock.client.link import Link
 from penstock.client.repeated_read import RepeatedRead
 from penstock.model import Position, TableName
@@ -23,8 +24,10 @@ class FlightClient:
     Safe to keep for long, and to share by threads. What is transient is tried again for `patience_s`.
     """
 
-    def __init__(self, server: str | Address, destination: str = "default", *, patience_s: float = 0) -> None:
-        address = server if isinstance(server, Address) else Address(server)
+    def __init__(
+        self, server: str | Address | EmbeddedSource, destination: str = "default", *, patience_s: float = 0
+    ) -> None:
+        address = Address(server) if isinstance(server, str) else server
         self._link = Link(address, patience_s, destination=destination)
         self._destination = destination
 

@@ -13,6 +13,7 @@ import pyarrow.flight as fl
 from penstock.backoff import Backoff, RetryTimer
 from penstock.client.address import Address
 from penstock.client.channel import Channel, Stream
+from penstock.client.embedded import EmbeddedSource
 from penstock.client.servers import open_servers
 from penstock.errors import (
     CoordinationError,
@@ -49,7 +50,12 @@ class Link:
     """
 
     def __init__(
-        self, address: Address, patience_s: float = 0, *, start_patience_s: float = 0, destination: str = "default"
+        self,
+        address: Address | EmbeddedSource,
+        patience_s: float = 0,
+        *,
+        start_patience_s: float = 0,
+        destination: str = "default",
     ) -> None:
         self._address, self.patience_s, self._destination = address, patience_s, destination
         self._start_patience_s = max(patience_s, start_patience_s)

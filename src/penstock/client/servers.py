@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
 from penstock.client.address import Address
 from penstock.client.channel import Channel, Stream
+from penstock.client.embedded import EmbeddedServers, EmbeddedSource
 from penstock.errors import CoordinationError, ServerUnavailableError
 
 if TYPE_CHECKING:
@@ -175,8 +176,10 @@ def _raise(error: BaseException) -> NoReturn:
     raise error
 
 
-def open_servers(address: Address, destination: str) -> Servers:
+def open_servers(address: Address | EmbeddedSource, destination: str) -> Servers:
     """Return the servers of an address, without connecting to any; ConfigurationError when it cannot be read."""
+    if isinstance(address, EmbeddedSource):
+        return EmbeddedServers(address)
     return LookedUpServers(address, destination) if address.zookeeper else NamedServers(address)
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from penstock.client import Address, FlightClient
+from penstock.client import Address, EmbeddedSource, FlightClient
 from penstock.errors import ConfigurationError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.model import Position
 from penstock.spark.options import ReadOptions
@@ -25,7 +25,7 @@ _REPORT_S = 1.0  # how often the source is asked where its log ends
 
 
 @lru_cache(maxsize=16)
-def shared_client(server: Address, destination: str, wait_s: float) -> FlightClient:
+def shared_client(server: Address | EmbeddedSource, destination: str, wait_s: float) -> FlightClient:
     """Return a client of this process: Spark's workers are reused from batch to batch."""
     return FlightClient(server, destination, patience_s=wait_s)
 

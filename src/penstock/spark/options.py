@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from penstock.client import Address
+from penstock.client import Address, EmbeddedSource
 from penstock.errors import ConfigurationError
 from penstock.model import Position, TableName
 from penstock.model.start_point import Moment, StartWord, is_fixed, parse_start
@@ -30,8 +30,31 @@ OPTIONS = (
         "",
         "instead of `server`: the ZooKeeper that knows the running server, `HOST:PORT,…` or with a chroot",
     ),
+    Option(
+        "host",
+        "",
+        "instead of `server`: the database server itself, which is captured on this machine without a Penstock server",
+    ),
+    Option("port", "3306", "with `host`: port of the database server"),
+    Option("user", "root", "with `host`: database user with REPLICATION SLAVE, REPLICATION CLIENT and SELECT"),
+    Option("password", "", "with `host`: password of the user; Spark redacts it"),
+    Option("tls", "preferred", "with `host`: `disabled`, `preferred`, `required`, `verify-ca` or `verify-identity`"),
+    Option(
+        "path",
+        "",
+        "instead of `server`: folder with the files of a log, on the driver and every executor; also `load(path)`",
+    ),
+    Option(
+        "stateDir",
+        "~/.local/state/penstock",
+        "with `host` or `path`: folder in which the table definitions of the log are kept from one query to the next",
+    ),
     Option("token", "", "what the server lets you in with; Spark redacts it"),
-    Option("tlsCa", "", "file with certificates to trust, on the driver and every executor; makes the connection TLS"),
+    Option(
+        "tlsCa",
+        "",
+        "file with certificates to trust, on the driver and every executor; makes the connection to a `server` TLS",
+    ),
     Option("destination", "default", "instance on that server"),
     Option("table", "", "one table, `database.table`: its own columns"),
     Option("tables", "", "several tables with commas: one struct column each"),
@@ -52,7 +75,19 @@ OPTIONS = (
     Option("lowLatency", "false", "reads small batches in the driver: about 30 ms sooner, one task", "stream"),
 )
 _KNOWN = {option.name.lower(): option.name for option in OPTIONS}
-_SPARKS_OWN = {"path"}
+_ORIGINS = ("server", "zookeeper", "host", "path")
+_TLS = ("disabled", "preferred", "required", "verify-ca", "verify-identity")
+# Options that say something only of one way to the log.
+_GOES_WITH = {
+    "token": ("server", "zookeeper"),
+    "destination": ("server", "zookeeper"),
+    "tlsca": ("server", "zookeeper", "host"),
+    "port": ("host",),
+    "user": ("host",),
+    "password": ("host",),
+    "tls": ("host",),
+    "statedir": ("host", "path"),
+}
 _MOST_WAIT_S = 24 * 3600
 
 
@@ -63,7 +98,7 @@ class ReadOptions:
     >>> ReadOptions.of({"server": "127.0.0.1:11115", "table": "shop.orders"})
     """
 
-    server: Address
+    server: Address | EmbeddedSource
     destination: str
     tables: tuple[TableName, ...]
     filter: str  # instead of tables
@@ -84,8 +119,7 @@ class ReadOptions:
         """Return the options as Spark gives them, checked; raise ConfigurationError for what makes no sense."""
         given = {key.lower(): value for key, value in options.items()}
         _check_known(given)
-        if bool(given.get("server")) == bool(given.get("zookeeper")):
-            raise ConfigurationError("give the option `server`, for example 127.0.0.1:11115, or the option `zookeeper`")
+        server = _server(given)
         if sum(bool(given.get(name)) for name in ("table", "tables", "filter")) != 1:
             raise ConfigurationError("give one of the options `table`, `tables` and `filter`")
         has_filter = bool(given.get("filter"))
@@ -97,7 +131,7 @@ class ReadOptions:
             raise ConfigurationError("`includeDdl` goes with a `filter`: rows of a table have no column for statements")
         names = [] if has_filter else [given["table"]] if given.get("table") else given["tables"].split(",")
         return cls(
-            server=_address(given),
+            server=server,
             destination=given.get("destination") or "default",
             tables=tuple(TableName.parse(name) for name in names),
             filter=given.get("filter", ""),
@@ -162,21 +196,53 @@ def options_table() -> str:
 
 
 def _check_known(given: Mapping[str, str]) -> None:
-    unknown = sorted(given.keys() - _KNOWN.keys() - _SPARKS_OWN)
+    unknown = sorted(given.keys() - _KNOWN.keys())
     if unknown:
         near = get_close_matches(unknown[0], _KNOWN, 1)
         meant = f"did you mean {_KNOWN[near[0]]}? " if near else ""
         raise ConfigurationError(f"unknown option {', '.join(unknown)}: {meant}there are {', '.join(_KNOWN.values())}")
 
 
-def _address(given: Mapping[str, str]) -> Address:
-    secrets = given.get("token", ""), given.get("tlsca", "")
-    if given.get("server"):
-        return Address(given["server"], *secrets)
-    address = Address.of_zookeeper(given["zookeeper"], *secrets)
-    if address.zookeeper:  # raises for what is none
+def _server(given: Mapping[str, str]) -> Address | EmbeddedSource:
+    """Return where the log comes from: a server that is named or looked up, or a capture of our own."""
+    origins = [name for name in _ORIGINS if given.get(name)]
+    if len(origins) != 1:
+        raise ConfigurationError(
+            "give one of the options `server` (for example 127.0.0.1:11115), `zookeeper`, `host` (a database server,"
+            f" captured without a Penstock server) and `path`; given: {', '.join(origins) or 'none of them'}"
+        )
+    (origin,) = origins
+    for name, allowed in _GOES_WITH.items():
+        if given.get(name) and origin not in allowed:
+            raise ConfigurationError(f"the option {_KNOWN[name]} goes with {' or '.join(allowed)}, not with {origin}")
+    if origin == "server":
+        return Address(given["server"], given.get("token", ""), given.get("tlsca", ""))
+    if origin == "zookeeper":
+        address = Address.of_zookeeper(given["zookeeper"], given.get("token", ""), given.get("tlsca", ""))
+        if not address.zookeeper:  # raises for what is none
+            raise ConfigurationError("the option `zookeeper` is empty")
         return address
-    raise ConfigurationError("the option `zookeeper` is empty")
+    if origin == "path":
+        return EmbeddedSource(path=given["path"], state_dir=given.get("statedir", ""), ends_with_jvm=True)
+    return _database(given)
+
+
+def _database(given: Mapping[str, str]) -> EmbeddedSource:
+    tls, tls_ca = given.get("tls", ""), given.get("tlsca", "")
+    if tls and tls not in _TLS:
+        raise ConfigurationError(f"the option tls is one of {', '.join(_TLS)}, not {tls!r}")
+    if tls_ca and not tls.startswith("verify"):
+        raise ConfigurationError("with `host`, the option tlsCa goes with tls verify-ca or verify-identity")
+    return EmbeddedSource(
+        host=given["host"],
+        port=_number(given, "port", 3306, most=65535),
+        user=given.get("user") or "root",
+        password=given.get("password", ""),
+        tls=tls or "preferred",
+        tls_ca=tls_ca,
+        state_dir=given.get("statedir", ""),
+        ends_with_jvm=True,
+    )
 
 
 def _partial_json(text: str) -> Literal["error", "operations"]:

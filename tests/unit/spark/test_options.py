@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.client import Address, EmbeddedSource
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
 from penstock.spark.options import ReadOptions, struct_names
@@ -97,9 +98,49 @@ def test_a_token_is_in_no_text_of_the_options() -> None:
 
 
 def test_servers_are_named_or_found_by_zookeeper() -> None:
-    assert ReadOptions.of({"server": "a:1,b:1", "table": "a.b"}).server.urls == ("grpc://a:1", "grpc://b:1")
-    assert ReadOptions.of({"zookeeper": "zk1:2181/prod", "table": "a.b"}).server.zookeeper == "zk1:2181/prod"
-    with pytest.raises(ConfigurationError, match="or the option `zookeeper`"):
+    named = ReadOptions.of({"server": "a:1, grpc+tls://b:2", "table": "a.b"}).server
+    assert isinstance(named, Address)
+    assert named.urls == ("grpc://a:1", "grpc+tls://b:2")
+    looked_up = ReadOptions.of({"zookeeper": "zk1:2181/prod", "table": "a.b"}).server
+    assert isinstance(looked_up, Address)
+    assert looked_up.zookeeper == "zk1:2181/prod"
+    with pytest.raises(ConfigurationError, match="given: server, zookeeper"):
         ReadOptions.of({"zookeeper": "zk1:2181", "server": "a:1", "table": "a.b"})
     with pytest.raises(ConfigurationError, match="not a ZooKeeper address"):
         ReadOptions.of({"zookeeper": "zk1:port", "table": "a.b"})
+
+
+def test_a_database_or_a_folder_of_logs_is_captured_without_a_server() -> None:
+    read = ReadOptions.of({"host": "db1", "user": "penstock", "password": "hush", "table": "a.b", "stateDir": "/s"})
+    assert isinstance(read.server, EmbeddedSource)
+    assert read.server.settings == {
+        "host": "db1", "port": 3306, "user": "penstock", "password": "hush", "tls": "preferred",
+    }  # fmt: skip
+    assert "hush" not in repr(read)
+    assert "hush" not in str(read.server.run_folder)
+    other = ReadOptions.of({"host": "db1", "user": "penstock", "password": "other", "table": "a.b", "stateDir": "/s"})
+    assert isinstance(other.server, EmbeddedSource)
+    assert other.server.folder == read.server.folder  # one schema history
+    assert other.server.run_folder != read.server.run_folder  # a password is asked for by the database itself
+    folder = ReadOptions.of({"path": "/logs", "filter": ".*"})
+    assert isinstance(folder.server, EmbeddedSource)
+    assert folder.server.settings == {"path": "/logs"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "given: none of them"),
+        ({"host": "db1", "server": "a:1"}, "given: server, host"),
+        ({"host": "db1", "token": "t"}, "token goes with server or zookeeper, not with host"),
+        ({"host": "db1", "destination": "shop"}, "destination goes with server"),
+        ({"server": "a:1", "password": "p"}, "password goes with host, not with server"),
+        ({"server": "a:1", "stateDir": "/s"}, "stateDir goes with host or path"),
+        ({"host": "db1", "tls": "yes"}, "tls is one of disabled"),
+        ({"host": "db1", "tlsCa": "/ca.pem"}, "goes with tls verify-ca"),
+        ({"host": "db1", "port": "70000"}, "port must be"),
+    ],
+)
+def test_options_of_one_way_to_the_log_are_refused_with_another(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        ReadOptions.of({**options, "table": "a.b"})

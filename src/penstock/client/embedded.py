@@ -1,0 +1,231 @@
+"""Capture without a Penstock server: a client of a database starts a server of its own on its machine, and shares it.
+
+Processes of one user on one machine that read one source share one server process. Whoever needs it first starts it,
+and whoever finds it dead starts it again. It ends by itself a few seconds after the last process that is registered
+with it (server/embedded.py). Its folder:
+
+| name             | content                                                                     |
+|------------------|-----------------------------------------------------------------------------|
+| `data/`          | the schema history of the source, for all that read it                      |
+| `run-…/lock`     | held while somebody starts the server                                       |
+| `run-…/server.json` | URL and token of the server that runs, readable by its owner only        |
+| `run-…/users/`   | one empty file per process for which the server runs                        |
+| `run-…/log`      | what the server has logged since it was started                             |
+"""
+
+import hashlib
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from penstock import errors
+from penstock.client.address import Address
+from penstock.client.channel import Channel, Stream
+from penstock.disk import FileLock, make_private_folder
+from penstock.errors import ConfigurationError, PenstockError, ServerUnavailableError
+from penstock.local_process import LocalProcess
+
+T = TypeVar("T")
+
+_START_S = 60.0  # within which a server has found its source, or has said why not
+_POLL_S = 0.05
+_LOG_LINES = 5
+_started: list["subprocess.Popen[bytes]"] = []  # they outlive us; a Popen that is collected would complain of that
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSource:
+    """A database server, or a folder with files of its log, that is captured on this machine without a server.
+
+    FlightClient(EmbeddedSource(host="db1", user="penstock", password="…"), patience_s=60)
+    FlightClient(EmbeddedSource(path="/backup/binlogs"))
+    """
+
+    host: str = ""
+    port: int = 3306
+    user: str = "root"
+    password: str = field(default="", repr=False)
+    tls: str = "preferred"  # as the setting `tls` of a source
+    tls_ca: str = ""
+    path: str = ""  # instead of a host
+    state_dir: str = ""  # where its folder is; below the user's own state folder when it is not given
+    ends_with_jvm: bool = False  # it is used by the JVM above this process, not by this process alone
+
+    @property
+    def server(self) -> str:
+        """What log lines and errors call it."""
+        return f"the embedded capture of {self.path or f'{self.host}:{self.port}'}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The source as an instance's settings have it."""
+        if self.path:
+            return {"path": self.path}
+        settings = {"host": self.host, "port": self.port, "user": self.user, "password": self.password, "tls": self.tls}
+        return settings | ({"tls_ca": self.tls_ca} if self.tls_ca else {})
+
+    @property
+    def folder(self) -> Path:
+        """The folder of everything that is kept of this source."""
+        base = Path(self.state_dir) if self.state_dir else _state_folder()
+        return base / _digest(self.path or [self.host, self.port, self.user])
+
+    @property
+    def run_folder(self) -> Path:
+        """The folder of the server that runs: another password or way to connect is never served by it."""
+        return self.folder / f"run-{_digest(self.settings)}"
+
+
+class EmbeddedServers:
+    """The server process of an embedded source, as `Link` asks for it; it is started where it does not run."""
+
+    is_single = True
+
+    def __init__(self, source: EmbeddedSource) -> None:
+        self._source = source
+        self._lock = threading.Lock()  # of these:
+        self._channel: Channel | None = None
+        self._is_left = False
+
+    def candidates(self) -> Sequence[Channel]:
+        """Return the connection to the server that runs, after starting it where it does not."""
+        with self._lock:
+            if self._channel is None or self._is_left:
+                self._channel, self._is_left = self._find(), False
+            return [self._channel]
+
+    def leave(self, channel: Channel) -> None:
+        """Look again whether the server runs before it is asked the next time."""
+        with self._lock:
+            self._is_left = self._is_left or channel is self._channel
+
+    def run(self, channel: Channel, call: Callable[[], T]) -> T:
+        """Make a call once."""
+        return channel.call(call)
+
+    def follow(self, channel: Channel, stream: Stream) -> None:
+        """Streams of a server that ends break by themselves."""
+
+    def close(self) -> None:
+        """Close the connection; the server ends by itself when nobody uses it."""
+        with self._lock:
+            channel, self._channel = self._channel, None
+        if channel is not None:
+            channel.client.close()
+
+    def _find(self) -> Channel:
+        address = find_or_start(self._source)
+        if self._channel is not None and self._channel.url == address.server:
+            return self._channel
+        return Channel(address, address.server, name=self._source.server, advice="")
+
+
+def find_or_start(source: EmbeddedSource) -> Address:
+    """Return the address of the server process of a source; start it where it does not run.
+
+    Raises what keeps it from starting: a source that does not answer, a password that is refused, a missing grant.
+    """
+    folder = source.run_folder
+    user = LocalProcess.java_above() if source.ends_with_jvm else None
+    try:
+        make_private_folder(folder / "users")
+        (folder / "users" / (user or LocalProcess.current()).to_text()).touch(mode=0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{source.server} cannot write to {folder} ({error.strerror}): name another folder (in Spark with the"
+            " option stateDir)"
+        ) from None
+    if (address := _running(folder)) is not None:
+        return address
+    with _start_lock(folder / "lock", source):
+        if (address := _running(folder)) is not None:
+            return address
+        _start(source, folder)
+    if (address := _running(folder)) is None:
+        raise ServerUnavailableError(f"{source.server} has ended right after its start:{_log_end(folder)}")
+    return address
+
+
+def _running(folder: Path) -> Address | None:
+    try:
+        found = json.loads((folder / "server.json").read_bytes())
+        is_alive = LocalProcess.parse(found["process"]).is_alive
+        return Address(found["url"], found["token"]) if is_alive else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+@contextmanager
+def _start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
+    lock, deadline = FileLock(path), time.monotonic() + _START_S
+    while True:
+        try:
+            lock.acquire()
+            break
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise ServerUnavailableError(f"{source.server} is being started by another process") from None
+            time.sleep(_POLL_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _start(source: EmbeddedSource, folder: Path) -> None:
+    """Start the server process, and return when it serves; raise what it says of its failure."""
+    request = {"source": source.settings, "data_dir": str(source.folder / "data")}
+    with (folder / "log").open("wb") as log_file:
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "penstock.server.embedded", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log_file,
+            start_new_session=True,
+        )
+    _started[:] = [one for one in _started if one.poll() is None]
+    _started.append(process)
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
+    with process.stdin as pipe:
+        pipe.write(json.dumps(request).encode())
+    with process.stdout as answers:
+        is_ready, _, _ = select.select([answers], [], [], _START_S)
+        line = answers.readline() if is_ready else b""
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        process.kill()
+        raise ServerUnavailableError(f"{source.server} did not start:{_log_end(folder)}") from None
+    if "error" in answer:
+        raise _error_of(answer)
+
+
+def _error_of(answer: dict[str, str]) -> PenstockError:
+    found = getattr(errors, answer["error"], PenstockError)
+    return found(answer["message"])
+
+
+def _log_end(folder: Path) -> str:
+    lines = (folder / "log").read_text("utf-8", "replace").splitlines()[-_LOG_LINES:]
+    return "".join(f"\n  {line}" for line in lines) or " it has logged nothing"
+
+
+def _state_folder() -> Path:
+    base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
+    if base.is_dir() or os.access(next(parent for parent in base.parents if parent.exists()), os.W_OK):
+        return base / "penstock" / "embedded"
+    return Path(tempfile.gettempdir()) / f"penstock-embedded-{os.getuid()}"
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
