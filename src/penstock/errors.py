@@ -92,6 +92,12 @@ class StoreError(PenstockError):
     """The event store was used against its rules, or is closed."""
 
 
+class BlocksFreedError(StoreError):
+    """What a reader without a cursor was reading was freed from the store: read it again, from the source's log."""
+
+    transient = True
+
+
 class CoordinationError(PenstockError):
     """ZooKeeper cannot be reached, or refuses."""
 

@@ -5,8 +5,8 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
 from penstock.coordinate import Fence
 from penstock.disk import WriteWarnings
 from penstock.errors import (
+    BlocksFreedError,
     FencedError,
     NotRunningError,
     PenstockError,
@@ -176,9 +177,14 @@ class Instance:
             if target <= start:
                 return start
             blocks = store.read(start, target)
-        if blocks is None:
-            blocks = source_log.read_log(start, source_log.translate(target))
-        plan = plan_batch(start, blocks, limit, target)
+
+        def read_log() -> Iterable[Block]:
+            return source_log.read_log(start, source_log.translate(target))
+
+        try:
+            plan = plan_batch(start, read_log() if blocks is None else blocks, limit, target)
+        except BlocksFreedError:
+            plan = plan_batch(start, read_log(), limit, target)
         self._plans.remember(asked, plan)
         return plan.end
 
@@ -192,7 +198,8 @@ class Instance:
     def _plan_parts(self, start: Position, end: Position) -> BatchPlan:
         stored = self.store.read(start, end)
         if stored is not None:
-            return plan_batch(start, stored, BatchLimit(sys.maxsize), end)
+            with suppress(BlocksFreedError):
+                return plan_batch(start, stored, BatchLimit(sys.maxsize), end)
         log_parts = self.source_log.cut_at_files(start, end, MANY_FILES)
         if log_parts:
             return BatchPlan(end, log_parts)  # the files alone keep many tasks busy, and need not be read for it

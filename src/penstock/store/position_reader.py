@@ -1,15 +1,17 @@
 """Reads of the store by log position, for consumers that keep their own position."""
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from penstock.binlog.events.block import Block
-from penstock.errors import StoreError
+from penstock.errors import BlocksFreedError, StoreError
 from penstock.model import Position
 from penstock.store.block_storage import BlockGoneError, BlockStorage
 from penstock.store.cut import end_after
 from penstock.store.store_index import StoreIndex
 from penstock.store.store_lock import StoreLock
 
+EAGER_BYTES = 64 << 20  # a range up to this size is held while it is read, whatever is freed meanwhile
 TRIES = 100  # to look into blocks that others free at the same time
 
 
@@ -58,16 +60,31 @@ class PositionReader:
                 return end_after(start, blocks, self._storage.entries, max_bytes)
         raise StoreError(f"what follows {start} went {TRIES} times while it was looked into")
 
-    def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
-        """Return the entries of (start, end], or None when the store does not have all of them."""
+    def read(self, start: Position, end: Position) -> Iterable[Block] | None:
+        """Return the entries of (start, end], or None when the store does not have all of them.
+
+        A large range is read block by block, so that it is never in memory as a whole: it can be iterated over once,
+        and BlocksFreedError says that the rest was freed meanwhile.
+        """
         with self._lock:
             self._lock.check()
             if start < self._index.origin_for(start).position or end > self._index.boundary.position:
                 return None
             blocks = self._storage.blocks
             wanted = [info for info in blocks.since(blocks.find(lambda info: info.end <= start)) if info.start < end]
+        parts = (part for info in wanted if len(part := self._storage.entries(info).block.between(start, end)))
         try:
-            parts = [self._storage.entries(info).block.between(start, end) for info in wanted]
+            if sum(info.size for info in wanted) <= EAGER_BYTES:
+                return tuple(parts)
+            first = next(parts, None)
         except BlockGoneError:
             return None  # acked in the meantime
-        return tuple(part for part in parts if len(part))
+        return () if first is None else _read_on(first, parts)
+
+
+def _read_on(first: Block, parts: Iterator[Block]) -> Iterator[Block]:
+    yield first
+    try:
+        yield from parts
+    except BlockGoneError:
+        raise BlocksFreedError("a range of the log was freed from the store while it was read: read it again") from None

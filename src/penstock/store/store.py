@@ -11,7 +11,7 @@ One lock protects the index and the clients. Blocks are read and written without
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from penstock.binlog.events.block import Block
 from penstock.disk import WriteWarnings
@@ -311,8 +311,11 @@ class EventStore:
         """
         return self._reader.end_after(start, max_bytes, timeout_s)
 
-    def read(self, start: Position, end: Position) -> tuple[Block, ...] | None:
-        """Return the entries of (start, end], or None when the store does not have all of them."""
+    def read(self, start: Position, end: Position) -> Iterable[Block] | None:
+        """Return the entries of (start, end], or None when the store does not have all of them.
+
+        A large range can be iterated over once, and BlocksFreedError says that the rest was freed meanwhile.
+        """
         return self._reader.read(start, end)
 
     # -- status

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import StoreError, StoreFullError
+from penstock.errors import BlocksFreedError, StoreError, StoreFullError
 from penstock.instance.clients import Clients
 from penstock.meta import MetaManager
 from penstock.model import Position
-from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
+from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage, position_reader
 from penstock.store.block_info import BlockEntries, BlockInfo
 from penstock.store.block_storage import BlockGoneError, BlockStorage
 from penstock.store.segment import Segment
@@ -46,6 +46,37 @@ def test_a_block_that_goes_while_it_is_read_comes_from_the_log() -> None:
     (block,) = blocks_of(transaction())
     store.put(block)
     assert store.read(START, block.end) is None
+
+
+def test_a_large_range_is_read_block_by_block_and_says_that_the_rest_was_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting(MemoryStorage):
+        def entries(self, info: BlockInfo) -> BlockEntries:
+            looked_at.append(info)
+            return super().entries(info)
+
+    looked_at: list[BlockInfo] = []
+    store = EventStore(Counting(1 << 20), START)
+    store.add_client("one")
+    blocks = blocks_of(*[transaction()] * 4)
+    for block in blocks:
+        assert store.put(block)
+    whole = store.read(START, store.latest)
+    assert whole is not None
+    assert len(list(whole)) == 4
+    monkeypatch.setattr(position_reader, "EAGER_BYTES", 1)
+    looked_at.clear()
+    large = store.read(START, store.latest)
+    assert large is not None
+    assert len(looked_at) == 1
+    assert [block.end for block in large] == [block.end for block in blocks]
+    large = store.read(START, store.latest)
+    assert large is not None
+    rest = iter(large)
+    assert next(rest).end == blocks[0].end
+    store.release("one", store.latest)
+    with pytest.raises(BlocksFreedError, match="read it again") as freed:
+        list(rest)
+    assert freed.value.transient
 
 
 def test_what_is_always_gone_is_an_error_and_no_endless_loop() -> None:
