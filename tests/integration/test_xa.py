@@ -173,6 +173,43 @@ def test_ids_of_every_form_are_found_again(server: DatabaseServer, database: New
         assert report(instance)["prepared"]["count"] == 0
 
 
+MARIADB_COMPRESSED = {"log_bin_compress": 1, "log_bin_compress_min_len": 10}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("mariadb", MARIADB_COMPRESSED),
+        ("mariadb11", MARIADB_COMPRESSED),
+        ("mysql9", {"binlog_transaction_compression": "ON"}),
+    ],
+)
+def test_compressed_rows_come_with_the_commit(
+    private_server: Callable[..., Any], kind: str, options: dict[str, Any]
+) -> None:
+    """MariaDB compresses rows and the statements XA END and XA COMMIT, MySQL all up to XA PREPARE as one payload."""
+    source = private_server(kind, options=options)
+    execute(source, "CREATE DATABASE packed")
+    table = new_table(source, "packed")
+    with following(source) as instance, sessions(source, 2) as (one, other):
+        reader = Reader(instance, table)
+        begin, xid = reader.at, f"'{'a' * 40}'"
+        xa(one, xid, f"INSERT INTO {table} VALUES (1, REPEAT('x', 200))", f"UPDATE {table} SET v = 'u' WHERE id = 1")
+        one.execute(f"XA PREPARE {xid}")
+        execute(source, f"INSERT INTO {table} VALUES (2, REPEAT('y', 200))")
+        xa(other, "'b'", f"INSERT INTO {table} VALUES (3, REPEAT('z', 200))")
+        other.execute("XA PREPARE 'b'")
+        other.execute("XA ROLLBACK 'b'")
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == [2]
+        one.execute(f"XA COMMIT {xid}")
+        reader.drain(instance)
+        assert [row["id"] for row in reader.changes] == [2, 1, 1, 1]
+        assert reader.state == rows_of(source, table)
+        assert [row["_seq"] for row in reader.changes] == sorted(row["_seq"] for row in reader.changes)
+        assert changes_between(instance, reader.table, begin, reader.at) == reader.changes
+
+
 def in_table(block: Any, instance: Instance, table: str) -> list[dict[str, Any]]:
     (schema,) = instance.describe([TableName.parse(table)])
     return [row for batch in changes_of(block, schema.name, table_fields(schema)) for row in batch.to_pylist()]
