@@ -414,6 +414,21 @@ def test_the_settings_say_what_is_wrong(tmp_path: Path) -> None:
         Instance(settings_of(tmp_path)).start()
 
 
+@pytest.mark.parametrize("version", [b"10.4.34-MariaDB-log", b"5.6.51-log"])
+def test_the_log_of_a_server_that_is_too_old_is_refused(tmp_path: Path, version: bytes) -> None:
+    log = LogWriter(is_checksummed=False).open()
+    log.begin()
+    log.commit()
+    at = log.data.index(b"10.")
+    log.data[at : at + 50] = version.ljust(50, b"\0")
+    put(tmp_path / "logs", log)
+    with pytest.raises(ConfigurationError, match=r"supported are MySQL 5\.7 to 9 and MariaDB 10\.5 to 12"):
+        Instance(settings_of(tmp_path / "logs")).start()
+    done = CliRunner().invoke(app, ["check", "--path", str(tmp_path / "logs")])
+    assert done.exit_code == 1
+    assert "supported are MySQL 5.7 to 9 and MariaDB 10.5 to 12" in " ".join(done.output.split())
+
+
 def test_an_instance_that_was_stopped_is_not_a_source_that_cannot_be_reached(tmp_path: Path, file_of: Made) -> None:
     folder = tmp_path / "logs"
     put(folder, file_of(1))
