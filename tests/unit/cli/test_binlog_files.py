@@ -35,11 +35,17 @@ def zstd(data: bytes) -> bytes:
     return pa.compress(data, "zstd", asbytes=True)
 
 
+def pzstd(data: bytes) -> bytes:
+    """Two frames, each after one with its size for who expands them in parallel."""
+    frames = [zstd(data[: len(data) // 2]), zstd(data[len(data) // 2 :])]
+    return b"".join(struct.pack("<III", 0x184D2A50, 4, len(frame)) + frame for frame in frames)
+
+
 def lines(*arguments: object) -> list[dict[str, object]]:
     return [json.loads(line) for line in binlog(*map(str, arguments), "--output", "json").stdout.splitlines()]
 
 
-@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("zst", zstd)])
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("zst", zstd), ("zst", pzstd)])
 def test_compressed_files_are_read_as_the_plain_ones(tmp_path: Path, ending: str, compress: object) -> None:
     data = log_of(*range(20), count=100)
     plain, packed = tmp_path / "binlog.000007", tmp_path / f"binlog.000007.{ending}"

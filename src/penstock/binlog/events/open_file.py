@@ -13,6 +13,8 @@ import pyarrow as pa
 from penstock.errors import BinlogError
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# Frames that readers of zstd skip begin with 50 to 5f and these; pzstd writes one before each of its frames.
+_ZSTD_SKIPPED = b"\x2a\x4d\x18"
 _ENDINGS = {".gz", ".zst", ".zstd"}
 
 
@@ -55,11 +57,15 @@ def open_log(path: Path) -> Generator[LogBytes, None, None]:
         if head.startswith(_GZIP):
             with gzip.GzipFile(fileobj=file) as expanded:
                 yield _Expanded(path, "gzip", expanded)
-        elif head == _ZSTD:
+        elif _is_zstd(head):
             with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as expanded:
                 yield _Expanded(path, "zstd", expanded)
         else:
             yield _Plain(file)
+
+
+def _is_zstd(head: bytes) -> bool:
+    return head == _ZSTD or (head[1:] == _ZSTD_SKIPPED and head[0] & 0xF0 == 0x50)
 
 
 class _Plain:
