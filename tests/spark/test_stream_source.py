@@ -251,6 +251,29 @@ def test_parts_of_a_range_are_whole_transactions(served: Server, mariadb: Databa
     assert [len(part) for part in from_store] == [50, 50, 50]
 
 
+def test_transactions_that_came_one_by_one_are_read_in_few_blocks(
+    served: Server, mariadb: DatabaseServer, shop: str
+) -> None:
+    """Each block costs a message and a decoding. Rows from before and after an ALTER TABLE may be in one block."""
+    caught_up(served, mariadb)
+    store = served.instances["default"].store
+    start, table = store.latest, TableName.parse(f"{shop}.owner")
+    for i in range(30):
+        if i == 20:
+            execute(mariadb, f"ALTER TABLE {shop}.owner DROP COLUMN name")
+        values = f"({i}, 'o')" if i < 20 else f"({i})"
+        execute(mariadb, f"INSERT INTO {shop}.owner VALUES {values}")
+        caught_up(served, mariadb)
+    assert len(store.read(start, store.latest) or ()) > 20
+    with closing(FlightClient(served.address)) as client:
+        blocks = [block for ticket in client.parts([table], start, store.latest) for block in client.read(ticket)]
+    assert len(blocks) == 1
+    fields = pa.schema([("id", pa.int32()), ("name", pa.string())])
+    found = [batch for block in blocks for batch in changes_of(block, table, fields)]
+    assert [number for batch in found for number in batch["id"].to_pylist()] == list(range(30))
+    assert {name for batch in found for name in batch["name"].to_pylist()} == {"o", None}
+
+
 def test_earliest_reads_what_the_source_still_has(
     spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:

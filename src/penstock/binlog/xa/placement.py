@@ -102,4 +102,4 @@ def _agree(tables: dict[int, bytes], others: dict[int, bytes]) -> bool:
 
 def _used_tables(block: Block) -> dict[int, bytes]:
     used = np.unique(block.column("table_id")[block.column("entry") == Entry.ROWS]).tolist()
-    return {number: block.tables[number] for number in used}
+    return {number: block.tables[number] for number in used if number in block.tables}

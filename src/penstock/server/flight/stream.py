@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.xa.placement import join_blocks
 from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
@@ -111,7 +112,8 @@ def range_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Sch
 
     def pieces() -> Iterator[Piece]:
         teller, place = _ProgressWriter(shape), start
-        for block in instance.read(start, end):
+        # A log that was captured while it was written is in the store as one block for each transaction.
+        for block in join_blocks(instance.read(start, end)):
             if context.is_over():
                 return
             ends = block.boundaries
