@@ -53,11 +53,12 @@ def session(name: str = "penstock", settings: Mapping[str, str] | None = None, *
     >>> spark = penstock.spark.session("orders")  # on this machine, with all its cores
     >>> spark = penstock.spark.session("orders", master="spark://cdc1:7077")
 
-    Without a master it is the one of `spark-submit`, else this machine. `settings` win over ours; which of ours were
-    applied is logged.
+    Without a master it is the one of `spark-submit`, else this machine. `settings`, and those of `spark-submit`, win
+    over ours; which of ours were applied is logged.
     """
-    master = master or (settings or {}).get("spark.master") or SparkConf().get("spark.master") or "local[*]"
-    fast = fast_settings(master)
+    submitted = _submitted_settings()
+    master = master or (settings or {}).get("spark.master") or submitted.get("spark.master") or "local[*]"
+    fast = {key: value for key, value in fast_settings(master).items() if key not in submitted}
     log.info("session settings master=%s %s", master, " ".join(f"{key}={value}" for key, value in fast.items()))
     return _start(name, master, {**fast, **(settings or {})}, None)
 
@@ -79,6 +80,14 @@ def local_session(
     """
     master = f"local[{cores}]"
     return _start(name, master, {**fast_settings(master), **(settings or {})}, log_file)
+
+
+def _submitted_settings() -> dict[str, str]:
+    """Return the settings of `spark-submit`, which only the JVM knows that has started this process."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # pyright: ignore  # noqa: SLF001, PGH003 - connects to that JVM
+    return dict(SparkConf().getAll())
 
 
 def _start(name: str, master: str, settings: Mapping[str, str], log_file: Path | None) -> SparkSession:
