@@ -98,7 +98,7 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
             started.callback(reader.close)
             builders[name] = DocumentBuilder(plan, reader)
             index.prepare(plan.fields)
-            load_all(builders[name], index, int(Sequence.at(start)))
+            load_all(builders[name], index, int(Sequence.from_position(start)))
         made = Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
         started.callback(made.stop)
         yield made

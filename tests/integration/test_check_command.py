@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from penstock.config import InstanceSettings
 from penstock.instance.examine import examine_instances
 from penstock.model import Position
-from penstock.source.examine import examine
+from penstock.source.examine import examine_server
 from penstock.source.finding import Finding, Verdict
 from penstock.testing import DatabaseServer
 from tests.support.capture import changes_until, execute, instance_of, source_of
@@ -32,7 +32,7 @@ def failed(findings: list[Finding]) -> list[Finding]:
 
 
 def test_a_source_that_is_ready(server: DatabaseServer) -> None:
-    findings = list(examine(source_of(server)))
+    findings = list(examine_server(source_of(server)))
     assert failed(findings) == []
     about = {one.what: one.found for one in findings}
     assert about["reading the log"].startswith("binlog.000001:4 to binlog.")
@@ -40,7 +40,7 @@ def test_a_source_that_is_ready(server: DatabaseServer) -> None:
 
 
 def test_mysql57_lacks_the_names_of_columns(mysql57: DatabaseServer) -> None:
-    found = {one.what: one for one in examine(source_of(mysql57))}
+    found = {one.what: one for one in examine_server(source_of(mysql57))}
     assert failed(list(found.values())) == []
     one = found["binlog_row_metadata"]
     assert (one.verdict, one.found) == (Verdict.WARN, "NOT THERE")
@@ -48,25 +48,25 @@ def test_mysql57_lacks_the_names_of_columns(mysql57: DatabaseServer) -> None:
 
 
 def test_a_wrong_password(server: DatabaseServer) -> None:
-    (one,) = examine(source_of(server).model_copy(update={"password": SecretStr("wrong")}))
+    (one,) = examine_server(source_of(server).model_copy(update={"password": SecretStr("wrong")}))
     assert (one.what, one.verdict) == ("login", Verdict.FAIL)
     assert "check user and password" in one.mend
 
 
 def test_nobody_there(server: DatabaseServer) -> None:
-    (one,) = examine(source_of(server).model_copy(update={"port": 1}))
+    (one,) = examine_server(source_of(server).model_copy(update={"port": 1}))
     assert "is it running, and are host and port right?" in one.mend
 
 
 def test_missing_grants(server: DatabaseServer) -> None:
     execute(server, "DROP USER IF EXISTS poor", "CREATE USER poor IDENTIFIED BY 'poor-password'")
     poor = source_of(server).model_copy(update={"user": "poor", "password": SecretStr("poor-password")})
-    found = {one.what: one for one in examine(poor)}
+    found = {one.what: one for one in examine_server(poor)}
     assert found["reading the log"].verdict is Verdict.FAIL
     assert "GRANT REPLICATION SLAVE" in found["reading the log"].mend
     assert found["SELECT"].verdict is Verdict.WARN
     execute(server, "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO poor")
-    assert failed(list(examine(poor))) == []
+    assert failed(list(examine_server(poor))) == []
     execute(server, "DROP USER poor")
 
 
@@ -80,7 +80,7 @@ def test_settings_that_must_change(private_server: Callable[..., DatabaseServer]
         "binlog_expire_logs_seconds": 3600,
     }
     server = private_server("mariadb", options=options)
-    findings = list(examine(source_of(server)))
+    findings = list(examine_server(source_of(server)))
     assert {one.what: one.found for one in failed(findings)} == {
         "binlog_format": "STATEMENT",
         "binlog_row_image": "MINIMAL",
@@ -94,7 +94,7 @@ def test_settings_that_must_change(private_server: Callable[..., DatabaseServer]
 @pytest.mark.mariadb
 def test_without_a_log(private_server: Callable[..., DatabaseServer]) -> None:
     server = private_server("mariadb", options={"log_bin": None})
-    found = {one.what: one for one in examine(source_of(server))}
+    found = {one.what: one for one in examine_server(source_of(server))}
     assert (found["log_bin"].found, found["log_bin"].verdict) == ("OFF", Verdict.FAIL)
     assert "reading the log" not in found
 
@@ -114,7 +114,7 @@ def test_an_encrypted_log_is_read_through_its_server(private_server: Callable[..
             },
         )
         execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
-        found = {one.what: one for one in examine(source_of(server))}
+        found = {one.what: one for one in examine_server(source_of(server))}
         assert (found["encryption of the log"].verdict, found["encryption of the log"].found) == (Verdict.OK, "on")
         assert failed(list(found.values())) == []
         instance = instance_of(server, start="earliest")

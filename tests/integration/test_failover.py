@@ -138,7 +138,7 @@ def test_a_standby_that_is_behind_is_waited_for(private_server: Callable[..., An
         at = instance.store.latest
         assert poll(lambda: has_received(second, kind, at.offset))
         first.kill()
-        assert poll(lambda: "yet, which is captured already" in instance.states.present.reason)
+        assert poll(lambda: "yet, which is captured already" in instance.states.current.reason)
         assert instance.store.latest.epoch == 0
         start_applying(second, kind)
         assert poll(lambda: instance.store.latest.epoch == 1)

@@ -187,7 +187,7 @@ def test_from_a_server_to_its_files_and_back(server: DatabaseServer, tmp_path: P
                 taker = Taker(instance, reading)
                 taker.start()
                 end = end_of(server) if not is_folder else instance.source_log.end()
-                assert poll(partial(has, reading, end)), instance.states.present
+                assert poll(partial(has, reading, end)), instance.states.current
                 taker.end()
                 assert instance.status()["epoch"] == 0
             taker.stop()

@@ -56,7 +56,7 @@ def test_a_full_store_blocks_and_says_for_whom(server: DatabaseServer, table: st
             instance.clients.subscribe(client, "", Start.latest())
         execute(server, *(f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))" for number in range(30)))
         assert poll(lambda: instance.state is InstanceState.BLOCKED)
-        assert instance.states.present.reason == "the store is full until 1, 2 acks"
+        assert instance.states.current.reason == "the store is full until 1, 2 acks"
         instance.clients.rollback(1)
 
         def take(client: int) -> bool:
@@ -67,7 +67,7 @@ def test_a_full_store_blocks_and_says_for_whom(server: DatabaseServer, table: st
 
         while take(1):
             pass
-        assert poll(lambda: instance.states.present.reason == "the store is full until 2 acks")
+        assert poll(lambda: instance.states.current.reason == "the store is full until 2 acks")
         assert poll(lambda: not any([take(1), take(2)]) and instance.store.latest >= end_of(server))
         assert poll(lambda: instance.state is InstanceState.FOLLOWING)
         assert instance.counters.blocked_s > 0

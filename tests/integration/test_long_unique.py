@@ -88,13 +88,17 @@ def test_no_consumer_gets_it(mariadb: DatabaseServer, database: NewDatabase) -> 
     assert typed.column_names[:4] == ["id", "b", "c", "_change_type"]
     assert penstock.read_binlog(file, f"{schema}.u").column_names[:3] == ["b", "db_row_hash_1", "_change_type"]
     with mariadb.connect() as connection, connection.cursor() as cursor:
-        assert [column.name for column in live_schema(cursor, TableName(schema, "t")).shown] == ["id", "b", "c"]
+        assert [column.name for column in live_schema(cursor, TableName(schema, "t")).declared_columns] == [
+            "id",
+            "b",
+            "c",
+        ]
     types = lambda block: lambda number: declared_types(block.schema_of(number), block.server_version)  # noqa: E731
     entries = Entries(Rendering(types))
-    everything = ColumnRules.of(FilterSettings().columns)
+    everything = ColumnRules.from_settings(FilterSettings().columns)
     found = list[tuple[str, list[str]]]()
     for block in LogFile(file):
-        rows = JsonRows(everything.columns_of).of(block)
+        rows = JsonRows(everything.columns_to_show).of(block)
         for row in rows.to_pylist() if rows is not None else ():
             assert set(json.loads(row["row"])) <= {"id", "b", "c", "db_row_hash_1"}
         raw = entries.of(block).data.tobytes()

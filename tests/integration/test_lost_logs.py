@@ -77,7 +77,7 @@ def test_a_copy_that_is_not_complete_is_waited_for(
     with running(folder_instance(folder, start="earliest")) as instance:
         instance.clients.subscribe(1, "", Start.first())
         first = instance.store.first
-        assert poll(lambda: "is not all there" in instance.states.present.reason), instance.states.present
+        assert poll(lambda: "is not all there" in instance.states.current.reason), instance.states.current
         assert instance.store.latest.file == victim.name
         victim.write_bytes(whole)
         assert poll(lambda: instance.store.latest >= end)
@@ -126,7 +126,7 @@ def test_a_last_file_that_is_away_for_a_moment_comes_once(private_server: Server
         end = end_of(server)
         assert poll(lambda: instance.store.latest >= end)
         last.rename(tmp_path / "away")
-        assert poll(lambda: "waiting for what is missing" in instance.states.present.reason)
+        assert poll(lambda: "waiting for what is missing" in instance.states.current.reason)
         (tmp_path / "away").rename(last)
         assert poll(lambda: instance.state is InstanceState.FOLLOWING)
         found = taken(instance)
@@ -171,7 +171,7 @@ def test_a_standby_whose_log_begins_later_is_not_followed_by_time(private_server
         first.kill()
         fill(second, range(20, 23))
         instance.resume()
-        assert poll(lambda: instance.failure is not None), instance.states.present
+        assert poll(lambda: instance.failure is not None), instance.states.current
         assert "what came between the two is gone" in str(instance.failure)
 
 
@@ -242,7 +242,7 @@ def test_a_domain_that_was_deleted_is_no_loss(private_server: Servers) -> None:
         execute(server, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (7)")
         execute(server, *(f"KILL {one}" for one in dump_threads(server)))
         fill(server, range(7, 9))
-        assert poll(lambda: seen_after(instance, start) == {1, 5, 6, 7, 8}), instance.states.present
+        assert poll(lambda: seen_after(instance, start) == {1, 5, 6, 7, 8}), instance.states.current
 
 
 def is_purged_to(server: DatabaseServer, file: str) -> bool:
@@ -272,7 +272,7 @@ def test_a_source_that_came_back_during_a_pause_is_kept(
         assert poll(lambda: f"failures={QUICK.retries} " in caplog.text), "the source was not taken for dead"
         first.start()
         source, answered = instance.components.log.binlog_source, threading.Event()
-        ask = source.answers
+        ask = source.check_answers
         monkeypatch.setattr(source, "answers", lambda *given: (ask(*given), answered.set()))
         assert answered.wait(30), "nobody asked whether the source is there again"
         instance.resume()

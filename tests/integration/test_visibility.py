@@ -217,7 +217,7 @@ def test_open_and_prepared_transactions_hold_nobody_up(source: Any, tmp_path: Pa
         waiting.start()
         try:
             builder = DocumentBuilder(plan, rows)
-            assert load_all(builder, index, int(Sequence.at(start))) == 3
+            assert load_all(builder, index, int(Sequence.from_position(start))) == 3
             struct = pa.array([{"id": key} for key in (1, 2, 3)], pa.struct([("id", pa.int32())]))
             changes = pa.table({"_table": ["d.t"] * 3, "t": struct, "_seq": [event["_seq"]] * 3})
             assert apply_changes(changes, {TableName("d", "t"): "t"}, plan, builder, index) == 3
@@ -332,7 +332,7 @@ def test_a_first_load_sees_all_that_was_in_the_log_when_it_began(held: Any, tmp_
         plan = DocumentPlan.of(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
         with EmbeddedIndex.open(tmp_path) as index:
             index.prepare(plan.fields)
-            load_all(DocumentBuilder(plan, rows), index, int(Sequence.at(instance.store.latest)))
+            load_all(DocumentBuilder(plan, rows), index, int(Sequence.from_position(instance.store.latest)))
             assert index.get("1") == {"a": 2}
 
 

@@ -18,33 +18,36 @@ BeginKind = Literal["cursor", "store", "configured", "end"]
 
 
 @dataclass(frozen=True, slots=True)
-class Begin:
-    """`end` is the end of the log, for want of a cursor; `reason` says where one was looked for."""
+class CaptureStart:
+    """Where an instance began to read the log, and why. `end` means the end of the log, because no cursor was found;
+    `reason` says where one was looked for."""
 
     kind: BeginKind
     position: Position
     reason: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the begin as plain data for a status."""
+        """Return the start as plain data for a status."""
         return {"kind": self.kind, "position": self.position.to_json(), "reason": self.reason}
 
 
-def judge_begin(settings: InstanceSettings, position: Position, *, has_cursor: bool, has_events: bool) -> Begin:
-    """Say why an instance begins at `position`; `has_events` means that its store resumed with what it holds."""
+def explain_start(
+    settings: InstanceSettings, position: Position, *, has_cursor: bool, has_events: bool
+) -> CaptureStart:
+    """Return why an instance begins at `position`; `has_events` means that its store resumed with what it holds."""
     if has_events:
-        return Begin("store", position, "the store resumed with the events it holds")
+        return CaptureStart("store", position, "the store resumed with the events it holds")
     if has_cursor:
-        return Begin("cursor", position, f"a cursor was found in {cursor_location(settings)}")
-    lacking = f"no cursor was found in {cursor_location(settings)}"
+        return CaptureStart("cursor", position, f"a cursor was found in {describe_cursor_location(settings)}")
+    lacking = f"no cursor was found in {describe_cursor_location(settings)}"
     if settings.meta_kind == "memory":
         lacking = "cursors are kept in memory only, so there is none after a start"
     if settings.start in {None, "latest"}:
-        return Begin("end", position, lacking)
-    return Begin("configured", position, f"{lacking}, and start is {settings.start}")
+        return CaptureStart("end", position, lacking)
+    return CaptureStart("configured", position, f"{lacking}, and start is {settings.start}")
 
 
-def log_begin(settings: InstanceSettings, begin: Begin) -> None:
+def log_start(settings: InstanceSettings, begin: CaptureStart) -> None:
     """Log where an instance begins; a warning when that is the end of the log and a cursor could have been there."""
     is_unasked = begin.kind == "end" and settings.start is None and settings.meta_kind != "memory"
     text = "started at the end of the log" if begin.kind == "end" else "started"
@@ -52,7 +55,7 @@ def log_begin(settings: InstanceSettings, begin: Begin) -> None:
     log.log(level, "%s destination=%s position=%s reason=%s", text, settings.destination, begin.position, begin.reason)
 
 
-def cursor_location(settings: InstanceSettings) -> str:
+def describe_cursor_location(settings: InstanceSettings) -> str:
     """Return where the cursors of an instance are persisted, in words by which an operator finds them."""
     if settings.meta_kind == "memory":
         return "memory"

@@ -55,6 +55,7 @@ class Capture:
     # -- by anyone
 
     def stop(self) -> None:
+        """End capture soon; the thread that runs `run` returns."""
         self._stopping.set()
         self._awake.set()
         self._context.log.stop()
@@ -66,11 +67,12 @@ class Capture:
         self._context.log.interrupt()
 
     def resume(self) -> None:
+        """Read the log again after `pause`."""
         self._dead = ""  # it may have come back meanwhile
         self._awake.set()
 
-    def give_up_on(self, reason: str) -> None:
-        """Treat the source as dead, because others found that it does not answer."""
+    def mark_source_dead(self, reason: str) -> None:
+        """Treat the source as dead, because the watchdog found that it does not answer."""
         if self._awake.is_set():
             self._dead = reason
             self._context.log.interrupt()
@@ -78,19 +80,21 @@ class Capture:
     # -- the thread
 
     def run(self) -> None:
+        """Follow the log until `stop` or an error that ends capture: reconnect, switch to the standby, pause and
+        resume."""
         attempts = 1
         while not self._stopping.is_set():
             if not self._awake.is_set():
-                self._enter(InstanceState.PAUSED, self._pause_reason)
+                self._enter_state(InstanceState.PAUSED, self._pause_reason)
                 self.settled.set()
                 self._awake.wait()
                 continue
             self.is_caught_up = False
             try:
-                self._follow()
-                self._check_dead()
+                self._follow_log()
+                self._raise_if_source_dead()
             except PositionLostError as error:
-                if not self._get_over(error):
+                if not self._recover_from_gap(error):
                     return
             except PenstockError as error:
                 if self._stopping.is_set():
@@ -100,11 +104,11 @@ class Capture:
                     return
                 attempts = attempts + 1 if self._failures else 1
                 self._failures += isinstance(error, SourceConnectionError)
-                if not self._has_switched(error):
+                if not self._switch_to_standby(error):
                     self._context.counters.reconnects += 1
                     is_behind = isinstance(error, SourceBehindError)
                     delay_s = self._backoff.delay_s(1 if is_behind else attempts)
-                    self._enter(InstanceState.SWITCHING if is_behind else InstanceState.RECONNECTING, str(error))
+                    self._enter_state(InstanceState.SWITCHING if is_behind else InstanceState.RECONNECTING, str(error))
                     level = logging.DEBUG if is_behind else logging.WARNING  # that was said when the wait began
                     log.log(
                         level,
@@ -121,9 +125,11 @@ class Capture:
 
     @property
     def _destination(self) -> str:
+        """Return the name of the instance."""
         return self._context.settings.destination
 
-    def _enter(self, state: InstanceState, reason: str = "") -> None:
+    def _enter_state(self, state: InstanceState, reason: str = "") -> None:
+        """Enter a state, unless capture has ended."""
         self._context.states.enter(state, reason, unless=_OVER)
 
     def fail(self, error: PenstockError) -> None:
@@ -133,7 +139,8 @@ class Capture:
         self._context.store.fail(error)
         self.settled.set()
 
-    def _check_dead(self) -> None:
+    def _raise_if_source_dead(self) -> None:
+        """Raise SourceConnectionError if the watchdog found the source dead."""
         reason, self._dead = self._dead, ""
         if reason:
             self._failures = self._context.settings.failover.retries
@@ -141,60 +148,62 @@ class Capture:
 
     # -- following
 
-    def _follow(self) -> None:
+    def _follow_log(self) -> None:
+        """Read the log from where to resume, and put its blocks into the store until something interrupts that."""
         context = self._context
         start, by_gtids = self._recovery.resume(context.store.discard_incomplete())
         context.prepared.resume(start)
         resolver = XaResolver(context.prepared)
-        with context.log.followed(start, by_gtids=by_gtids) as stream:
+        with context.log.open_for_capture(start, by_gtids=by_gtids) as stream:
             blocks, waited_s = iter(stream), 0.0
             while True:
                 began = context.counters.clock()
                 block = next(blocks, stream)
-                self._count_time(began, stream.waited_s - waited_s)
+                self._count_read_time(began, stream.waited_s - waited_s)
                 waited_s = stream.waited_s
                 if block is stream or not self._awake.is_set() or self._dead:
                     return
-                self._check_mark(stream)
+                self._check_file_identity(stream)
                 if stream.is_flowing:
                     self._failures = 0
-                    self._enter(InstanceState.FOLLOWING)
+                    self._enter_state(InstanceState.FOLLOWING)
                     self.settled.set()
                 self.is_caught_up = block is None
                 if isinstance(block, Block):
-                    context.counters.saw(block)
+                    context.counters.count_block(block)
                     # A server that is asked by GTIDs sends the head of the file that the position is in.
                     own = block if block.start >= start else block.between(start, block.end)
                     for part in resolver.resolve(own):
-                        if not self._put(part):
+                        if not self._put_block(part):
                             return
                     if own.boundaries.size:
-                        context.prepared.reach(own.end_of(int(own.boundaries[-1])))
+                        context.prepared.set_resolved(own.end_of(int(own.boundaries[-1])))
                 else:
-                    context.counters.lived()
-                context.prepared.tend(lambda: context.store.acked)
-                self._acknowledge(stream)
+                    context.counters.count_heartbeat()
+                context.prepared.save_and_forget(lambda: context.store.acked)
+                self._acknowledge_persisted(stream)
 
-    def _count_time(self, began: float, waited_s: float) -> None:
+    def _count_read_time(self, began: float, waited_s: float) -> None:
+        """Count the time of one read: `waited_s` for the source, the rest for indexing."""
         seconds = self._context.counters.seconds
         seconds["source"] += waited_s
         seconds["index"] += self._context.counters.clock() - began - waited_s
 
-    def _check_mark(self, stream: LogStream) -> None:
+    def _check_file_identity(self, stream: LogStream) -> None:
         """Check the identity of each log file before anything of it is put into the store."""
         mark, identity, source = stream.file_identity, self._context.identity, self._context.log.binlog_source
         if mark is None or identity.record.files.get(mark.file) == mark:
             return
-        if not identity.is_known(mark):
+        if not identity.is_known_file(mark):
             raise PositionLostError(f"{mark.file} of {source.address} is another file of that name than before")
         if not stream.is_continued:
             # As after a RESET: the server goes on in a file that does not follow the one that it has deleted.
             inventory, before = source.inventory(), self._context.store.latest
             if identity.compare(inventory, before, source.file_identity) is not LogMatch.SAME:
                 raise PositionLostError(f"the log of {source.address} began anew while it was read")
-        identity.note_file(mark)
+        identity.save_file(mark)
 
-    def _acknowledge(self, stream: LogStream) -> None:
+    def _acknowledge_persisted(self, stream: LogStream) -> None:
         """Acknowledge to a semi-sync source what the store has persisted, so that the commits that wait for it
         return."""
         if stream.semi_sync and stream.wants_ack:
@@ -202,7 +211,7 @@ class Capture:
             if kept is not None:
                 stream.acknowledge(kept)
 
-    def _put(self, block: Block) -> bool:
+    def _put_block(self, block: Block) -> bool:
         """Put a block into the store; return False when the wait for room was interrupted."""
         context = self._context
         if not len(block):
@@ -212,33 +221,33 @@ class Capture:
             context.store.discard_incomplete()
             self._file = block.file
         for name, stage in context.stages:
-            with context.counters.timed(name):
+            with context.counters.measure(name):
                 block = stage(block)
         if not len(block):
             return True
         context.counters.kept_events += len(block)
         context.counters.kept_rows += count_rows(block)
         self._recovery.put_at = time.time()
-        with context.counters.timed("store"):
+        with context.counters.measure("store"):
             if context.store.put(block, timeout_s=0):
                 return True
             began = context.counters.clock()
-            self._enter(InstanceState.BLOCKED, context.store.why_full)
+            self._enter_state(InstanceState.BLOCKED, context.store.why_full)
             try:
                 while not context.store.put(block, timeout_s=_ROOM_TURN_S):
                     if self._stopping.is_set() or not self._awake.is_set() or self._dead:
                         return False
-                    self._enter(InstanceState.BLOCKED, context.store.why_full)
+                    self._enter_state(InstanceState.BLOCKED, context.store.why_full)
             finally:
                 context.counters.blocked_s += context.counters.clock() - began
-            self._enter(InstanceState.FOLLOWING)
+            self._enter_state(InstanceState.FOLLOWING)
             return True
 
     # -- switching
 
-    def _has_switched(self, error: PenstockError) -> bool:
-        """Switch to the other server and return True, if there is one that answers and the last switch is long enough
-        ago."""
+    def _switch_to_standby(self, error: PenstockError) -> bool:
+        """Switch to the other server and return True; False if there is none, it does not answer, or the last switch is
+        too recent."""
         context, failover = self._context, self._context.settings.failover
         others = [one for one in context.settings.sources if one is not context.log.source]
         since_s = time.monotonic() - self._switched_at
@@ -247,12 +256,12 @@ class Capture:
         (other,) = others
         try:
             origin = open_source(other)
-            origin.answers(failover.query, failover.interval_s)
+            origin.check_answers(failover.query, failover.interval_s)
             origin.check(is_standby=True)
         except PenstockError as problem:
             log.warning("no switch destination=%s reason=%s; and %s", self._destination, error, problem)
             return False
-        self._enter(InstanceState.SWITCHING, f"to {other.address}: {error}")
+        self._enter_state(InstanceState.SWITCHING, f"to {other.address}: {error}")
         self._switched_at, self._failures, self._dead = time.monotonic(), 0, ""
         context.counters.switches += 1
         context.log.switch_to(other)
@@ -260,13 +269,13 @@ class Capture:
 
     # -- gaps
 
-    def _get_over(self, error: PositionLostError) -> bool:
-        """Resume after what the log no longer has, as `on_purged` says; False when capture ends."""
+    def _recover_from_gap(self, error: PositionLostError) -> bool:
+        """Resume after what the log no longer has, as `on_purged` says; return False when capture ends."""
         try:
             self._recovery.close_gap(error)
         except PenstockError as problem:
             if problem.transient:
-                self._enter(InstanceState.RECONNECTING, str(problem))
+                self._enter_state(InstanceState.RECONNECTING, str(problem))
                 return not self._stopping.wait(_FIRST_PAUSE_S)
             self.fail(problem)
             return False

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.binlog.events.block import Block
-from penstock.capture.counters import Counters
+from penstock.capture.counters import CaptureCounters
 from penstock.capture.gap import Gap
 from penstock.capture.log_identity import LogIdentity
 from penstock.capture.prepared import PreparedTransactions
@@ -30,7 +30,7 @@ class CaptureContext:
     identity: LogIdentity
     store: EventStore
     states: StateTracker
-    counters: Counters
+    counters: CaptureCounters
     prepared: PreparedTransactions
     stages: tuple[tuple[str, Stage], ...] = ()
     on_jump: Callable[[Position | None, Position], None] = lambda _before, _position: None

@@ -16,7 +16,9 @@ STAGES = ("source", "index", "tables", "filter", "store")
 
 
 @dataclass(slots=True)
-class Counters:
+class CaptureCounters:
+    """Counts what went through an instance, and where its time went."""
+
     blocks: int = 0
     events: int = 0
     transactions: int = 0
@@ -33,7 +35,8 @@ class Counters:
     moved_at: float | None = None  # by `clock`: when the source last gave a block, or a sign of life
     clock: Callable[[], float] = time.perf_counter
 
-    def saw(self, block: Block) -> None:
+    def count_block(self, block: Block) -> None:
+        """Count a block that was read from the log."""
         self.moved_at = self.clock()
         self.blocks += 1
         self.events += len(block)
@@ -41,7 +44,7 @@ class Counters:
         bounds = block.cells.bounds
         self.bytes += int(bounds[-1]) - int(bounds[0])
 
-    def lived(self) -> None:
+    def count_heartbeat(self) -> None:
         """Note that the source answered, with nothing new."""
         self.signs_of_life += 1
         self.moved_at = self.clock()
@@ -52,7 +55,8 @@ class Counters:
         return None if self.moved_at is None else self.clock() - self.moved_at
 
     @contextmanager
-    def timed(self, stage: str) -> Generator[None]:
+    def measure(self, stage: str) -> Generator[None]:
+        """Add the time of a `with` block to a stage."""
         start = self.clock()
         try:
             yield
@@ -60,5 +64,6 @@ class Counters:
             self.seconds[stage] += self.clock() - start
 
     def to_json(self) -> dict[str, Any]:
+        """Return the counters as plain data for a status."""
         plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _HIDDEN}
         return plain | {"seconds": dict(self.seconds)}

@@ -34,14 +34,14 @@ class Gap:
         if low < high:
             parts.append(f"missing are files {low} to {high - 1}, the first of them from {self.start.offset} on")
         if self.gtids is not None:
-            text = _shown(self.gtids)
+            text = _format_gtids(self.gtids)
             parts.append(f"GTIDs {text}" if text else "no GTID is missing")
-        parts.append(f"the time from {_time(self.start.timestamp)} to {_time(self.oldest_s)}")
+        parts.append(f"the time from {_format_time(self.start.timestamp)} to {_format_time(self.oldest_s)}")
         return "; ".join(parts) + (f" ({self.reason})" if self.reason else "")
 
 
-def gap_of(origin: BinlogSource, start: Position, inventory: LogInventory, reason: str = "") -> Gap:
-    """Return the gap between `start` and the log that the source still has, with what its inventory and GTIDs say of
+def describe_gap(origin: BinlogSource, start: Position, inventory: LogInventory, reason: str = "") -> Gap:
+    """Return the gap between `start` and the log that the source still has, with what its inventory and GTIDs say about
     it."""
     began, gone = 0, None
     try:
@@ -54,13 +54,15 @@ def gap_of(origin: BinlogSource, start: Position, inventory: LogInventory, reaso
     return Gap(origin.address, start, inventory.oldest, began, gone, reason)
 
 
-def _shown(gtids: GtidSet) -> str:
+def _format_gtids(gtids: GtidSet) -> str:
+    """Return a GTID set as text; for MariaDB as ranges by domain."""
     return gtids.text if not gtids.is_mariadb else ", ".join(
         f"{domain}-…-{first} to {last}" for domain, ranges in sorted(gtids.ranges.items()) for first, last in ranges
     )  # fmt: skip
 
 
-def _time(seconds: int) -> str:
+def _format_time(seconds: int) -> str:
+    """Return a Unix time as text; 0 is an unknown moment."""
     if not seconds:
         return "an unknown moment"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 
 class LogMatch(Enum):
+    """How the log that a source has now relates to the one that was followed."""
+
     SAME = "the log that was followed"
     OTHER_SERVER = "the log of another server"
     RESET = "a log that was reset, or lost its end"
@@ -39,17 +41,19 @@ class LogIdentity:
 
     @property
     def record(self) -> SourceRecord:
+        """Return the persisted identity: address, server, files and epoch."""
         with self._lock:
             return self._record
 
     @property
     def epoch(self) -> int:
+        """Return the number of the current epoch."""
         return self.record.epoch
 
     def compare(
         self, inventory: LogInventory, position: Position, file_identity: Callable[[str], FileIdentity]
     ) -> LogMatch:
-        """Tell how the log that a server has now relates to the one that was followed, for resuming at a position of
+        """Return how the log that a server has now relates to the one that was followed, for resuming at a position of
         the latter."""
         log_match = self._compare(inventory, position, file_identity)
         if (
@@ -59,12 +63,13 @@ class LogIdentity:
             and inventory.end.gtids is not None
         ):
             # A file may have the name of another, and have begun in the same second.
-            return LogMatch.RESET if _lacks(inventory.end.gtids, position.gtids) else log_match
+            return LogMatch.RESET if _is_missing_gtids(inventory.end.gtids, position.gtids) else log_match
         return log_match
 
     def _compare(
         self, inventory: LogInventory, position: Position, file_identity: Callable[[str], FileIdentity]
     ) -> LogMatch:
+        """Compare by the server and by the identity of the files; `compare` then checks the GTIDs."""
         record = self.record
         is_same_server = bool(record.server) and record.server == inventory.server
         if record.server and inventory.server and not is_same_server:
@@ -83,23 +88,23 @@ class LogIdentity:
         is_later = not file and Position(inventory.files[0], 0).file_number > newest
         return LogMatch.SAME if is_later else LogMatch.RESET  # later: all that is known of it was purged
 
-    def has_files_of(self, inventory: LogInventory, file_identity: Callable[[str], FileIdentity]) -> bool:
+    def shares_files_with(self, inventory: LogInventory, file_identity: Callable[[str], FileIdentity]) -> bool:
         """Return whether the files that are there belong to the log that was followed, although some of it may be
         missing."""
         common = [file for file in self.record.files if file in inventory.sizes]
         return bool(common) and file_identity(common[-1]) == self.record.files[common[-1]]
 
-    def adopt(self, address: str, server: str) -> None:
+    def save_server(self, address: str, server: str) -> None:
         """Persist the address and the server at which the log is found."""
         if (self.record.address, self.record.server) != (address, server):
             self._save(replace(self.record, address=address, server=server))
 
-    def note_file(self, mark: FileIdentity) -> None:
+    def save_file(self, mark: FileIdentity) -> None:
         """Persist the identity of a file of the log."""
         if self.record.files.get(mark.file) != mark:
             self._save(self.record.with_file(mark))
 
-    def is_known(self, mark: FileIdentity | None) -> bool:
+    def is_known_file(self, mark: FileIdentity | None) -> bool:
         """Return whether a file is the one that was followed, and not another one of the same name."""
         return mark is None or self.record.files.get(mark.file, mark) == mark
 
@@ -116,12 +121,13 @@ class LogIdentity:
         return epoch
 
     def _save(self, record: SourceRecord) -> None:
+        """Persist a record, then make it the current one."""
         self._records.save(record)
         with self._lock:
             self._record = record
 
 
-def _lacks(gtids: GtidSet, others: GtidSet) -> bool:
+def _is_missing_gtids(gtids: GtidSet, others: GtidSet) -> bool:
     """Return whether a log does not have all of these GTIDs. MariaDB can be told to forget a domain, which is then
     ignored."""
     lacking = others.minus(gtids)

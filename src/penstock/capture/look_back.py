@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class LogAccess(Protocol):
-    """Reads other parts of the log that a reader is reading."""
+    """Reads other parts of the log that a reader is following."""
 
     def read_raw(self, begin: Position, end: Position) -> Iterator[Block]:
         """Read a part of the log as it is there; both ends lie between two transactions."""
@@ -27,8 +27,9 @@ class LogAccess(Protocol):
         ...
 
 
-class LookBack:
-    """Reads the log backwards from `start`, file by file and each file once, as far as it is asked to."""
+class PreparedSearch:
+    """Searches the log backwards from `start` for prepared XA transactions, file by file and each file once, as far as
+    it is asked to."""
 
     def __init__(
         self, access: LogAccess, start: Position, floor: Position | None = None, destination: str = ""
@@ -39,18 +40,18 @@ class LookBack:
         self._read: list[tuple[Position, dict[str, PreparedTransaction]]] = []  # by where a part begins
 
     def find(self, xid: str, *, down_to: Position | None = None) -> PreparedTransaction | None:
-        """Return the transaction that was prepared last under an id; None when the log says of none after `down_to`."""
+        """Return the transaction that was prepared last under an XA id; None when the log has none after `down_to`."""
         for begin, prepared in self._read:
             if down_to is not None and begin < down_to:
                 return None
             if xid in prepared:
                 return prepared[xid]
         if self._left is None:
-            self._left = list(self._parts())
+            self._left = list(self._parts_backwards())
         while self._left and (down_to is None or self._left[0][0] >= down_to):
             begin, end = self._left.pop(0)
             try:
-                prepared = self._scan(begin, end)
+                prepared = self._scan_part(begin, end)
             except PositionLostError as error:
                 log.info(
                     "search for prepared XA transactions stopped early destination=%s reason=%s",
@@ -64,7 +65,8 @@ class LookBack:
                 return prepared[xid]
         return None
 
-    def _parts(self) -> Iterator[tuple[Position, Position]]:
+    def _parts_backwards(self) -> Iterator[tuple[Position, Position]]:
+        """Yield the parts of the log before the start, the last one first."""
         start, floor = self._start, self._floor
         end = start
         for file in reversed(self._access.files()):
@@ -77,7 +79,8 @@ class LookBack:
             yield begin, end
             end = begin
 
-    def _scan(self, begin: Position, end: Position) -> dict[str, PreparedTransaction]:
+    def _scan_part(self, begin: Position, end: Position) -> dict[str, PreparedTransaction]:
+        """Return the transactions that are prepared at the end of a part of the log, by XA id."""
         log.info("searching prepared transactions destination=%s from=%s to=%s", self._destination, begin, end)
         found = _ScannedTransactions()
         resolver = XaResolver(found)
@@ -94,22 +97,27 @@ class _ScannedTransactions:
         self.by_xid: dict[str, PreparedTransaction] = {}
 
     def collect(self, begin: Position) -> PreparedEvents:
+        """Return a collector that stores no events."""
         return PreparedEvents(begin, 0)
 
     def add(self, transaction: PreparedTransaction) -> None:
+        """Note a prepared transaction."""
         self.by_xid[transaction.xid] = transaction
 
     def find(self, xid: str, outcome: Position) -> None:
         """Return nothing: no rows are delivered while the log is searched."""
 
     def close(self, xid: str, outcome: Position) -> None:
+        """Remove a transaction that was committed or rolled back."""
         del outcome
         self.by_xid.pop(xid, None)
 
     def read_events(self, transaction: PreparedTransaction) -> Iterator[Block]:
+        """Return nothing: only positions are of interest."""
         del transaction
         return iter(())
 
     def read_log(self, begin: Position, end: Position) -> Iterator[Block]:
+        """Return nothing: only positions are of interest."""
         del begin, end
         return iter(())

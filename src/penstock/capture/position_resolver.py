@@ -51,13 +51,13 @@ class PositionResolver:
         """Return the position that `text` names, in the grammar of `parse_start`; by default where the log ends."""
         point = StartWord.LATEST if text is None else parse_start(text, now)
         if point is StartWord.LATEST:
-            return self.in_epoch(self._source.inventory().end)
+            return self.with_current_epoch(self._source.inventory().end)
         if point is StartWord.EARLIEST:
-            return self.in_epoch(self._source.inventory().oldest)
+            return self.with_current_epoch(self._source.inventory().oldest)
         if isinstance(point, StartWord):
-            raise _not_stored()
+            raise _stored_error()
         if isinstance(point, Position):
-            return self.in_epoch(point)
+            return self.with_current_epoch(point)
         if isinstance(point, Moment):
             oldest = self._source.inventory().oldest
             if point.us < self._source.file_identity(oldest.file).began * 1_000_000:
@@ -69,12 +69,12 @@ class PositionResolver:
                     oldest,
                 )
             return self.find(Start.at_time(point.us))
-        self.check_had(point)
+        self.check_was_executed(point)
         is_one = point.is_single and not point.is_mariadb  # each of MariaDB's is a position by itself
-        return self.find(Start.after_gtid(point.text)) if is_one else self.after_gtids(point)
+        return self.find(Start.after_gtid(point.text)) if is_one else self.find_after_gtids(point)
 
-    def check_had(self, gtids: GtidSet) -> None:
-        """Raise PositionLostError for GTIDs that the source never had: after them would be anywhere."""
+    def check_was_executed(self, gtids: GtidSet) -> None:
+        """Raise PositionLostError for GTIDs that the source never executed: no position is after them."""
         had = self._source.end().gtids
         if had is None:
             raise PositionLostError(f"{self._source.address} has no GTIDs: write a position or a time instead")
@@ -85,24 +85,25 @@ class PositionResolver:
             )
 
     def find(self, start: Start) -> Position:
-        """Return the position of a GTID or a time: first the file, by its first events, then the transaction in it."""
+        """Return the position of a GTID or a time: first the file is found, by its first events, then the transaction
+        in it."""
         since = GtidSet.parse(start.gtid) if start.kind == "gtid" else Moment(start.time_us)
-        searched = self._searched(since)
+        searched = self._read_headers(since)
         last = searched.start
         for block in searched:
             entries = BlockEntries.of(block)
             if not len(entries):
                 continue
-            found = _found(start, entries, last)
+            found = _find_in_block(start, entries, last)
             if found is not None:
-                return self.in_epoch(found)
+                return self.with_current_epoch(found)
             ends = block.boundaries
             last = block.boundary_after(int(ends[-1])) if ends.size else last
         if start.kind == "gtid":
             raise PositionLostError(f"the log of {self._source.address} has no transaction {start.gtid}")
-        return self.in_epoch(last)
+        return self.with_current_epoch(last)
 
-    def after_gtids(self, executed: GtidSet) -> Position:
+    def find_after_gtids(self, executed: GtidSet) -> Position:
         """Return the position before the first transaction that is not in the set."""
         inventory = self._source.inventory()
         before = self._source.previous_gtids(inventory.files[0]) if inventory.purged is None else inventory.purged
@@ -112,7 +113,7 @@ class PositionResolver:
                 f"{self._source.address} no longer has all transactions after {executed.text}: its log begins at"
                 f" {inventory.oldest}, and {gone.text} came before"
             )
-        searched = self._searched(executed)
+        searched = self._read_headers(executed)
         last = searched.start
         for block in searched:
             ends = block.boundaries
@@ -122,31 +123,31 @@ class PositionResolver:
             last = block.boundary_after(int(inside[-1])) if inside.size else last
             if outside.size:
                 break
-        return self.in_epoch(replace(last, gtids=executed))
+        return self.with_current_epoch(replace(last, gtids=executed))
 
     def align(self, position: Position) -> Position:
         """Return the position itself if it is a transaction boundary, else the last boundary before it; with its
         GTIDs."""
         plain, has_gtids = replace(position, epoch=0), self._source.end().gtids is not None
         # Where no event begins, only a checksum tells.
-        is_between = self._searched(plain, verify=True).start == plain
+        is_between = self._read_headers(plain, verify=True).start == plain
         if is_between and (position.gtids is not None or not has_gtids):
             return position
-        found = self._last_before(plain, has_gtids=has_gtids)
+        found = self._find_last_boundary(plain, has_gtids=has_gtids)
         if is_between:
             return replace(position, gtids=found.gtids if found == plain else None)
         log.info(
             "position moved to a transaction boundary destination=%s from=%s to=%s", self._destination, position, found
         )
-        return self.in_epoch(found)
+        return self.with_current_epoch(found)
 
-    def _last_before(self, position: Position, *, has_gtids: bool) -> Position:
+    def _find_last_boundary(self, position: Position, *, has_gtids: bool) -> Position:
         """Return the last transaction boundary up to `position`; its file is read up to there."""
         first = last = Position(position.file, len(MAGIC))
         if last == position:
             gtids = self._source.previous_gtids(position.file) if has_gtids else None
             return replace(last, gtids=gtids)
-        for block in self._searched(first):
+        for block in self._read_headers(first):
             part = block.between(first, position)
             if len(part) and part.boundaries.size:
                 last = part.boundary_after(int(part.boundaries[-1]))
@@ -166,10 +167,10 @@ class PositionResolver:
             )
         has_gtids = self._by_gtids and position.gtids is not None and bool(position.gtids.ranges)
         if has_gtids and position.gtids is not None and self._source.end().gtids is not None:
-            return self.after_gtids(position.gtids)
-        return self.at_time_of(position)
+            return self.find_after_gtids(position.gtids)
+        return self.find_at_time_of(position)
 
-    def at_time_of(self, position: Position, *, not_after: float | None = None) -> Position:
+    def find_at_time_of(self, position: Position, *, not_after: float | None = None) -> Position:
         """Return the position of the same time less a window, or of the time at which it was captured, if that is
         earlier: a server's clock may show anything."""
         if position.timestamp:
@@ -188,11 +189,11 @@ class PositionResolver:
             " a new checkpoint"
         )
 
-    def _searched(self, since: Position | GtidSet | Moment, *, verify: bool = False) -> ServerLog:
-        """Read headers from `since` on, by default without checksums: what is found is read again later."""
-        return ServerLog(self._source, since, no_warning, follow=False, verify=verify)
+    def _read_headers(self, since: Position | GtidSet | Moment, *, verify: bool = False) -> ServerLog:
+        """Yield blocks from `since` on, by default without verifying checksums: what is found is read again later."""
+        return ServerLog(self._source, since, log_server_warning, follow=False, verify=verify)
 
-    def in_epoch(self, position: Position) -> Position:
+    def with_current_epoch(self, position: Position) -> Position:
         """Return a position that the server gave, in the current epoch."""
         return replace(position, epoch=self._epoch)
 
@@ -200,31 +201,33 @@ class PositionResolver:
 def check_start(text: str | None) -> None:
     """Raise ConfigurationError when `text` is not a way to write where to begin. No source is asked."""
     if text is not None and parse_start(text, datetime.now(UTC)) is StartWord.STORED:
-        raise _not_stored()
+        raise _stored_error()
 
 
-def _not_stored() -> ConfigurationError:
+def _stored_error() -> ConfigurationError:
+    """Return the error for the start `stored`, which only readers of a running server can use."""
     return ConfigurationError(
         "stored is for who reads from a running server: here write earliest, latest, a position, a time or GTIDs"
     )
 
 
-def no_warning(text: str) -> None:
-    """Log what `ServerLog` would warn a user of."""
+def log_server_warning(text: str) -> None:
+    """Log what `ServerLog` would tell a user of the command line."""
     log.info("log read reason=%s", text)
 
 
-def _found(start: Start, entries: BlockEntries, last: Position) -> Position | None:
-    """Return where the start is, if that can be told from this block."""
+def _find_in_block(start: Start, entries: BlockEntries, last: Position) -> Position | None:
+    """Return the position of the start, if it can be told from this block, else None."""
     info = BlockInfo.of(entries, 0, 0)
     before, missing = EntryPosition(-1, last, 0), EntryPosition(-1, last, 0)
     try:
         begin = find_start(start, StoreView([info], lambda _: entries, before, missing))
     except PositionLostError:
         return None
-    return None if begin is missing else _with_gtids(entries.block, begin.position)
+    return None if begin is missing else _add_gtids(entries.block, begin.position)
 
 
-def _with_gtids(block: Block, position: Position) -> Position:
+def _add_gtids(block: Block, position: Position) -> Position:
+    """Return a position in a block with the GTIDs of all transactions up to it."""
     part = block.between(block.start, position)
     return part.boundary_after(len(part) - 1) if len(part) else position

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.binlog.events.block import Block
 from penstock.binlog.xa.resolver import copy_events
 from penstock.binlog.xa.transaction import PreparedTransaction
-from penstock.capture.look_back import LogAccess, LookBack
+from penstock.capture.look_back import LogAccess, PreparedSearch
 from penstock.capture.prepared_events import PreparedEvents, count_rows
 from penstock.capture.prepared_files import PreparedFiles
 from penstock.errors import PositionLostError
@@ -32,7 +32,8 @@ _SHOWN = 20
 
 
 class PreparedTransactions:
-    """One thread reads the log with it; `find_closed` and `report` are for any.
+    """The prepared XA transactions of a log. One thread reads the log with it; any thread may call `find_closed` and
+    `report`.
 
     >>> prepared = PreparedTransactions(source_log)
     >>> prepared.resume(start)
@@ -57,7 +58,7 @@ class PreparedTransactions:
         self._access, self.files, self._shared, self._clock = access, files, shared, clock
         self._destination = destination
         self._memory_bytes, self._is_eager, self._on_lost = memory_bytes, is_eager, on_lost
-        self._look_back: LookBack | None = None
+        self._look_back: PreparedSearch | None = None
         self._floor: Position | None = None  # the log between there and the start was not read
         self._through: Position | None = None  # up to there the log was read
         self._unsaved: dict[PreparedTransaction, float] = {}  # since when
@@ -82,10 +83,10 @@ class PreparedTransactions:
             through = None
         is_behind = through is not None and start > through
         self._floor = through if is_behind else None
-        self._look_back = LookBack(self._access, start, self._floor, self._destination)
+        self._look_back = PreparedSearch(self._access, start, self._floor, self._destination)
         self._through = start if through is None or is_behind else through
 
-    def reach(self, position: Position) -> None:
+    def set_resolved(self, position: Position) -> None:
         """Note that everything up to a transaction boundary was resolved."""
         if self._through is None or position > self._through:
             self._through = position
@@ -108,23 +109,27 @@ class PreparedTransactions:
     # -- for the resolver
 
     def collect(self, begin: Position) -> PreparedEvents:
+        """Return a collector for the events of the transaction that begins at `begin`."""
         return PreparedEvents(begin, max(1, self._memory_bytes // 4), self.files)
 
     def add(self, transaction: PreparedTransaction) -> None:
+        """Remember a transaction that was prepared. One with the same XA id is replaced."""
         with self._lock:
             before = self._open.pop(transaction.xid, None)
             self._open[transaction.xid] = transaction
         if before is not None:
             self._forget(before, is_saved=before.begin == transaction.begin)
-        self.held_bytes += _size_of(transaction)
+        self.held_bytes += _memory_size(transaction)
         self._unsaved[transaction] = self._clock()
         self._is_dirty = True
         if self._is_eager:
-            self._save(transaction)
-            self._write()
-        self._shrink()
+            self._save_transaction(transaction)
+            self._write_list()
+        self._evict_to_limit()
 
     def find(self, xid: str, outcome: Position) -> PreparedTransaction | None:
+        """Return the transaction that the statement which ends at `outcome` commits: from memory, from files, or found
+        in the log. None when its rows were purged and may be left out."""
         found = self.find_closed(xid, outcome)
         if found is None:
             with self._lock:
@@ -136,7 +141,7 @@ class PreparedTransactions:
         elif self._look_back is not None and found is not None and self._floor is not None and found.end <= self._floor:
             found = self._look_back.find(xid, down_to=self._floor) or found
         if found is None:
-            self._lose(f"XA COMMIT {xid} ends at {outcome}, and the log no longer has the rows that it commits")
+            self._report_lost(f"XA COMMIT {xid} ends at {outcome}, and the log no longer has the rows that it commits")
         return found
 
     def find_closed(self, xid: str, outcome: Position) -> PreparedTransaction | None:
@@ -145,6 +150,7 @@ class PreparedTransactions:
             return self._closed.get((xid, outcome))
 
     def close(self, xid: str, outcome: Position) -> None:
+        """Note that the statement which ends at `outcome` committed a transaction or rolled it back."""
         with self._lock:
             found = self._find_open(xid, outcome)
             if found is not None:
@@ -165,14 +171,16 @@ class PreparedTransactions:
         return found if found is not None and found.end < outcome else None
 
     def read_events(self, transaction: PreparedTransaction) -> Iterator[Block]:
+        """Return the events of a transaction: from memory, from its file, or from the log."""
         blocks = transaction.blocks
         if blocks is not None:
             return iter(blocks)
         files = self.files or (self._shared.files if self._shared is not None else None)
         saved = files.read(transaction.begin) if files is not None else None
-        return saved if saved is not None else self._read_again(transaction)
+        return saved if saved is not None else self._read_from_log(transaction)
 
-    def _read_again(self, transaction: PreparedTransaction) -> Iterator[Block]:
+    def _read_from_log(self, transaction: PreparedTransaction) -> Iterator[Block]:
+        """Yield the events of a transaction from the log."""
         has_begun = False
         try:
             for block in self.read_log(transaction.begin, transaction.end):
@@ -181,14 +189,16 @@ class PreparedTransactions:
         except PositionLostError as error:
             if has_begun:
                 raise
-            self._lose(
+            self._report_lost(
                 f"the rows of XA transaction {transaction.xid}, prepared at {transaction.end}, are gone: {error}"
             )
 
     def read_log(self, begin: Position, end: Position) -> Iterator[Block]:
+        """Read a part of the log again, with both ends between two transactions."""
         return self._access.read_raw(begin, end)
 
-    def _lose(self, text: str) -> None:
+    def _report_lost(self, text: str) -> None:
+        """Report rows that the log no longer has, or raise PositionLostError."""
         error = PositionLostError(f"{text}: compare the data, then say with on_purged: latest that they are left out")
         if self._on_lost is None:
             raise error
@@ -196,7 +206,7 @@ class PreparedTransactions:
 
     # -- memory and files
 
-    def tend(self, acked: Callable[[], Position]) -> None:
+    def save_and_forget(self, acked: Callable[[], Position]) -> None:
         """Save what has been prepared for a while, and forget what a reader that begins at `acked()` does not need."""
         now = self._clock()
         if now - self._tended_at < _SAVED_AFTER_S:
@@ -209,9 +219,9 @@ class PreparedTransactions:
         for one in gone:
             self._forget(one)
         for one in [one for one, since in self._unsaved.items() if now - since >= _SAVED_AFTER_S]:
-            self._save(one)
+            self._save_transaction(one)
         self._is_dirty |= bool(gone)
-        self._write()
+        self._write_list()
 
     def save(self) -> None:
         """Save all that is prepared, and what was committed and may be read again, before the process ends."""
@@ -219,10 +229,11 @@ class PreparedTransactions:
             several = [*self._open.values(), *self._closed.values()]
         self._is_dirty |= bool(several)
         for one in several:
-            self._save(one)
-        self._write()
+            self._save_transaction(one)
+        self._write_list()
 
-    def _save(self, transaction: PreparedTransaction) -> None:
+    def _save_transaction(self, transaction: PreparedTransaction) -> None:
+        """Write the events of a transaction to its file, if it has none."""
         self._unsaved.pop(transaction, None)
         if transaction.blocks is None:
             return
@@ -231,26 +242,28 @@ class PreparedTransactions:
         if self.files is not None and not self.files.has(transaction.begin):
             self.files.save(transaction.begin, transaction.blocks)
 
-    def _write(self) -> None:
+    def _write_list(self) -> None:
+        """Write the list of prepared transactions, if it has changed."""
         if self.files is None or not self._is_dirty:
             return
         with self._lock:
             several = [*self._open.values(), *self._closed.values()]
         self._written_at = self._clock()
-        self._is_dirty = not self.files.write(self._through, several)
+        self._is_dirty = not self.files.write_list(self._through, several)
 
     def _has_events(self, transaction: PreparedTransaction) -> bool:
+        """Return whether the events of a transaction are in memory or in a file."""
         return transaction.blocks is not None or (self.files is not None and self.files.has(transaction.begin))
 
     def _forget(self, transaction: PreparedTransaction, *, is_saved: bool = False) -> None:
-        """Let go of a transaction, but not of its file when another one has it."""
+        """Drop the events of a transaction, and its file unless another transaction has the same."""
         self._unsaved.pop(transaction, None)
-        self.held_bytes -= _size_of(transaction)
+        self.held_bytes -= _memory_size(transaction)
         if self.files is not None and not is_saved:
             self.files.remove(transaction.begin)
 
-    def _shrink(self) -> None:
-        """Hold no more in memory than the limit: what is closed goes first, then what was prepared first."""
+    def _evict_to_limit(self) -> None:
+        """Hold no more in memory than the limit: closed transactions are dropped first, then those prepared first."""
         if self.held_bytes <= self._memory_bytes:
             return
         with self._lock:
@@ -259,8 +272,8 @@ class PreparedTransactions:
             if self.held_bytes <= self._memory_bytes * 3 // 4:
                 return
             if one.blocks is not None:
-                self._save(one)
-                self.held_bytes -= _size_of(one)
+                self._save_transaction(one)
+                self.held_bytes -= _memory_size(one)
                 one.blocks = None
 
     # -- what a status shows of it
@@ -279,5 +292,6 @@ class PreparedTransactions:
         }
 
 
-def _size_of(transaction: PreparedTransaction) -> int:
+def _memory_size(transaction: PreparedTransaction) -> int:
+    """Return the size of a transaction's events in memory."""
     return sum(block.size_bytes for block in transaction.blocks or ())

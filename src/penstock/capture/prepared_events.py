@@ -14,7 +14,8 @@ from penstock.model import ChangeKind, Position
 
 
 class PreparedEvents:
-    """Collects the events of the transaction that begins at `begin`."""
+    """Collects the events of the XA transaction that begins at `begin`: in memory, beyond a limit in a file, or only
+    counted."""
 
     def __init__(self, begin: Position, limit: int, files: PreparedFiles | None = None) -> None:
         self.rows: int | None = None  # counted while there are too many to be held
@@ -23,6 +24,7 @@ class PreparedEvents:
         self._blocks: list[Block] | None = []
 
     def add(self, block: Block) -> None:
+        """Add the next events of the transaction."""
         self._size += block.size_bytes
         if self._blocks is not None and self._size <= self._limit:
             self._blocks.append(copy_events(block))
@@ -43,12 +45,13 @@ class PreparedEvents:
             self._files = None
 
     def blocks(self) -> tuple[Block, ...] | None:
+        """Return the events that are in memory; None when they are in a file, or were only counted."""
         if self._blocks is None and self._files is not None and self._limit:
-            self._files.finish(self._begin)
+            self._files.finish_append(self._begin)
         return tuple(self._blocks) if self._blocks is not None else None
 
     def discard(self) -> None:
-        """Remove what was written: the transaction is not a prepared one."""
+        """Remove what was written to a file: the transaction was not prepared."""
         if self._blocks is None and self._files is not None:
             self._files.remove(self._begin)
 

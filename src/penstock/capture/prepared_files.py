@@ -33,8 +33,8 @@ _PLACES = ("begin", "first", "end")
 
 
 class PreparedFiles:
-    """A folder of one instance. A disk that cannot be written is reported once and costs nothing else: what is not
-    saved is read again from the log."""
+    """The folder in which an instance saves prepared XA transactions. A disk that cannot be written is reported once
+    and does not stop capture: what is not saved is read again from the log."""
 
     def __init__(self, folder: Path, *, sync: bool = False) -> None:
         """With `sync`, what is saved is on the disk when the call returns."""
@@ -43,96 +43,101 @@ class PreparedFiles:
         self._problem = ""
 
     @property
-    def _list(self) -> Path:
+    def _list_path(self) -> Path:
+        """Return the path of the list of prepared transactions."""
         return self._folder / "prepared.json"
 
     def load(self) -> tuple[Position | None, list[PreparedTransaction]]:
         """Return up to where the transactions are known, and the transactions. Files that no transaction has are
         removed."""
-        through, several = self._load()
+        through, several = self._load_list()
         names = {path.name for path in self._folder.glob("*.xa")}
-        self._saved = {name for name in map(_name_of, (one.begin for one in several)) if name in names}
+        self._saved = {name for name in map(_file_name, (one.begin for one in several)) if name in names}
         for name in names - self._saved:
             (self._folder / name).unlink(missing_ok=True)
         return through, several
 
-    def _load(self) -> tuple[Position | None, list[PreparedTransaction]]:
+    def _load_list(self) -> tuple[Position | None, list[PreparedTransaction]]:
+        """Read the list of prepared transactions; none when the file is missing or damaged."""
         try:
-            about = json.loads(self._list.read_bytes())
-            several = [_transaction(value) for value in about["transactions"]]
+            about = json.loads(self._list_path.read_bytes())
+            several = [_transaction_from_json(value) for value in about["transactions"]]
             return (Position.from_json(about["through"]) if about["through"] else None), several
         except FileNotFoundError:
             return None, []
         except (OSError, ValueError, KeyError, TypeError) as error:
             log.warning(
-                "prepared transactions not loaded file=%s reason=%r: the log is searched for them", self._list, error
+                "prepared transactions not loaded file=%s reason=%r: the log is searched for them",
+                self._list_path,
+                error,
             )
             return None, []
 
-    def write(self, through: Position | None, several: Iterable[PreparedTransaction]) -> bool:
-        """Replace the list; return whether that is on the disk."""
+    def write_list(self, through: Position | None, several: Iterable[PreparedTransaction]) -> bool:
+        """Replace the list of prepared transactions, known up to `through`; return whether that is on the disk."""
         about = {
             "through": through.to_json() if through is not None else None,
-            "transactions": [_to_json(one) for one in several],
+            "transactions": [_transaction_to_json(one) for one in several],
         }
         try:
-            replace_file(self._list, json.dumps(about).encode())
+            replace_file(self._list_path, json.dumps(about).encode())
         except OSError as error:
-            self._complain(error)
+            self._log_problem(error)
             return False
         self._problem = ""
         return True
 
     def has(self, begin: Position) -> bool:
         """Return whether the events of the transaction that begins there are saved."""
-        return _name_of(begin) in self._saved
+        return _file_name(begin) in self._saved
 
     def save(self, begin: Position, blocks: Iterable[Block]) -> bool:
         """Write the events of a transaction; return whether they are there."""
         self.remove(begin)
         if self.append(begin, blocks):
-            self._saved.add(_name_of(begin))
+            self._saved.add(_file_name(begin))
             return True
         self.remove(begin)
         return False
 
     def append(self, begin: Position, blocks: Iterable[Block]) -> bool:
-        """Write the next events of a transaction that is not all there yet: `finish` says that it is."""
-        path = self._folder / _name_of(begin)
+        """Write the next events of a transaction that is not all there yet: `finish_append` says that it is."""
+        path = self._folder / _file_name(begin)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
                 for block in blocks:
-                    for part in _encode(block):
+                    for part in _encode_block(block):
                         file.write(part)
                 if self._sync:
                     file.flush()
                     os.fsync(file.fileno())
         except OSError as error:
-            self._complain(error)
+            self._log_problem(error)
             return False
         return True
 
-    def finish(self, begin: Position) -> None:
+    def finish_append(self, begin: Position) -> None:
         """Count a transaction whose events were appended as saved."""
-        self._saved.add(_name_of(begin))
+        self._saved.add(_file_name(begin))
 
     def read(self, begin: Position) -> Iterator[Block] | None:
         """Return the events of a transaction that was saved; None when they are not there."""
         if not self.has(begin):
             return None
-        path = self._folder / _name_of(begin)
+        path = self._folder / _file_name(begin)
         try:
             file = path.open("rb")
         except FileNotFoundError:
             return None
-        return self._frames(begin, path, file)
+        return self._read_frames(begin, path, file)
 
-    def _frames(self, begin: Position, path: Path, file: BinaryIO) -> Iterator[Block]:
+    def _read_frames(self, begin: Position, path: Path, file: BinaryIO) -> Iterator[Block]:
+        """Yield the blocks of a transaction's file."""
         try:
             with file:
                 while head := file.read(_HEAD.size):
-                    yield _decode(head, file)
+                    yield _decode_block(head, file)
         except (OSError, ValueError, struct.error) as error:
             raise StoreError(
                 f"{path} cannot be read: {error}; it holds rows of an XA transaction that was prepared at {begin}:"
@@ -141,14 +146,15 @@ class PreparedFiles:
 
     def remove(self, begin: Position) -> None:
         """Remove the events of a transaction, if they are there."""
-        name = _name_of(begin)
+        name = _file_name(begin)
         self._saved.discard(name)
         try:
             (self._folder / name).unlink(missing_ok=True)
         except OSError as error:
-            self._complain(error)
+            self._log_problem(error)
 
-    def _complain(self, error: OSError) -> None:
+    def _log_problem(self, error: OSError) -> None:
+        """Log once that the folder cannot be written."""
         if not self._problem:
             log.warning(
                 "prepared XA transactions not persisted folder=%s reason=%s: a restart reads the log for them",
@@ -158,11 +164,13 @@ class PreparedFiles:
         self._problem = str(error)
 
 
-def _name_of(begin: Position) -> str:
+def _file_name(begin: Position) -> str:
+    """Return the file name for the transaction that begins at a position."""
     return f"{begin.epoch}-{begin.file}-{begin.offset}.xa"
 
 
-def _encode(block: Block) -> list[bytes | memoryview]:
+def _encode_block(block: Block) -> list[bytes | memoryview]:
+    """Return a block as the parts of a frame: head with checksum, description, cells, events."""
     bounds, cells = block.cells.bounds, block.cells.packed()
     events, description = block.data[bounds[0] : bounds[-1]], block.describe()
     crc = zlib.crc32(events.data, zlib.crc32(cells.data, zlib.crc32(description)))
@@ -170,7 +178,8 @@ def _encode(block: Block) -> list[bytes | memoryview]:
     return [head, description, cells.data, events.data]
 
 
-def _decode(head: bytes, file: BinaryIO) -> Block:
+def _decode_block(head: bytes, file: BinaryIO) -> Block:
+    """Read the block of a frame; raise ValueError when it is damaged."""
     magic, crc, *sizes = _HEAD.unpack(head)
     description, cells, events = (file.read(size) for size in sizes)
     if magic != _MAGIC or zlib.crc32(events, zlib.crc32(cells, zlib.crc32(description))) != crc:
@@ -178,13 +187,15 @@ def _decode(head: bytes, file: BinaryIO) -> Block:
     return Block.described(description, np.frombuffer(events, np.uint8), Cells.over(np.frombuffer(cells, np.uint8)))
 
 
-def _to_json(one: PreparedTransaction) -> dict[str, Any]:
+def _transaction_to_json(one: PreparedTransaction) -> dict[str, Any]:
+    """Return a transaction, without its events, as plain data."""
     about: dict[str, Any] = {name: getattr(one, name).to_json() for name in _PLACES}
     about |= {"xid": one.xid, "since": one.since, "row_bytes": one.row_bytes, "rows": one.rows}
     return about | {"outcome": one.outcome.to_json() if one.outcome is not None else None}
 
 
-def _transaction(value: dict[str, Any]) -> PreparedTransaction:
+def _transaction_from_json(value: dict[str, Any]) -> PreparedTransaction:
+    """Return the transaction that `_transaction_to_json` made plain data of."""
     begin, first, end = (Position.from_json(value[name]) for name in _PLACES)
     outcome = Position.from_json(value["outcome"]) if value["outcome"] else None
     rows = int(value["rows"]) if value["rows"] is not None else None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from penstock.capture.context import CaptureContext, Repair
-from penstock.capture.gap import gap_of
+from penstock.capture.gap import describe_gap
 from penstock.capture.log_identity import LogMatch
 from penstock.capture.position_resolver import PositionResolver
 from penstock.capture.resume import (
@@ -23,7 +23,7 @@ from penstock.capture.resume import (
     WaitForFiles,
     WaitForStandby,
     describe_reset,
-    ends_before,
+    log_ends_before,
     plan_gap,
     plan_resume,
 )
@@ -38,7 +38,7 @@ _OVER = frozenset({InstanceState.STOPPED, InstanceState.FAILED})
 
 
 class Recovery:
-    """For capture's thread alone.
+    """Decides and carries out how capture resumes, for the capture thread alone.
 
     recovery = Recovery(context, is_stopping=stopping.is_set)
     position, by_gtids = recovery.resume(store.discard_incomplete())
@@ -53,12 +53,14 @@ class Recovery:
 
     @property
     def _destination(self) -> str:
+        """Return the name of the instance."""
         return self._context.settings.destination
 
     def resume(self, start: Position) -> tuple[Position, bool]:
-        """Return the position at which to read on after `start`, and whether to ask the source for it by its GTIDs."""
+        """Return the position at which to resume after `start`, and whether to request it from the source by its
+        GTIDs."""
         context, source = self._context, self._context.log.binlog_source
-        facts = self._find_facts(start, source, source.inventory())
+        facts = self._collect_facts(start, source, source.inventory())
         if self._is_stopping():
             raise NotRunningError(f"instance '{self._destination}' was stopped")
         if not facts.is_same_log:
@@ -66,22 +68,23 @@ class Recovery:
             context.states.enter(InstanceState.SWITCHING, reason, unless=_OVER)
         match plan_resume(facts):
             case ResumeHere(by_gtids):
-                context.identity.adopt(source.address, facts.inventory.server)
+                context.identity.save_server(source.address, facts.inventory.server)
                 return start, by_gtids
             case LostPosition(reason):
                 raise PositionLostError(reason)
             case WaitForFiles(reason):
                 raise SourceConnectionError(reason)
             case WaitForStandby(lacking, reason):
-                self._note_lacking(lacking, source.address)
+                self._log_lacking(lacking, source.address)
                 raise SourceBehindError(reason)
             case Translate() as plan:
                 return self._translate(facts, plan, source)
 
-    def _find_facts(self, position: Position, source: BinlogSource, inventory: LogInventory) -> ResumeFacts:
+    def _collect_facts(self, position: Position, source: BinlogSource, inventory: LogInventory) -> ResumeFacts:
+        """Return all that the plan for resuming at a position depends on."""
         identity, settings = self._context.identity, self._context.settings
         since = self._lacking_since
-        is_short = ends_before(inventory, position)
+        is_short = log_ends_before(inventory, position)
         return ResumeFacts(
             source.address,
             position,
@@ -90,12 +93,13 @@ class Recovery:
             inventory,
             takes_gtids=source.takes_gtids,
             by_gtids=identity.record.by_gtids,
-            is_copied=source.is_copied and is_short and identity.has_files_of(inventory, source.file_identity),
+            is_copied=source.is_copied and is_short and identity.shares_files_with(inventory, source.file_identity),
             lacking_s=0.0 if since is None else time.monotonic() - since,
             window_s=settings.failover.window_s,
         )
 
-    def _note_lacking(self, lacking: GtidSet, address: str) -> None:
+    def _log_lacking(self, lacking: GtidSet, address: str) -> None:
+        """Note and log when the standby was first found to lack transactions that were captured."""
         if self._lacking_since is not None:
             return
         self._lacking_since = time.monotonic()
@@ -105,6 +109,7 @@ class Recovery:
         )  # fmt: skip
 
     def _translate(self, facts: ResumeFacts, plan: Translate, source: BinlogSource) -> tuple[Position, bool]:
+        """Carry out a plan to translate: return the position in the new log, and whether to request it by GTIDs."""
         context, start, gtids = self._context, facts.position, plan.gtids
         self._lacking_since = None
         if plan.lost is not None:
@@ -119,9 +124,9 @@ class Recovery:
             source, facts.epoch + plan.raises_epoch, facts.window_s, destination=self._destination
         )
         if gtids is not None:
-            position = resolver.after_gtids(gtids)
+            position = resolver.find_after_gtids(gtids)
         else:
-            position = resolver.at_time_of(start, not_after=self.put_at)
+            position = resolver.find_at_time_of(start, not_after=self.put_at)
         if plan.raises_epoch:
             context.identity.raise_epoch(source.address, facts.inventory.server, by_gtids=by_gtids)
         context.on_jump(start if by_gtids else None, position)  # by time, statements may be read twice
@@ -149,14 +154,14 @@ class Recovery:
         """Move the store past what the log no longer has, as `on_purged` says; raise when capture cannot resume."""
         context, source = self._context, self._context.log.binlog_source
         start, inventory = context.store.latest, source.inventory()
-        facts = self._find_facts(start, source, inventory)
+        facts = self._collect_facts(start, source, inventory)
         is_hole = isinstance(error, LogHoleError)
         if is_hole:
-            facts = replace(facts, inventory=inventory.after(start.file))
+            facts = replace(facts, inventory=inventory.without_files_up_to(start.file))
         # A reset may have been noticed by what the source answered, before its inventory was taken.
         reason = describe_reset(facts) if facts.match is LogMatch.RESET else str(error)
         missing_after = start if facts.is_same_log else replace(start, gtids=None)
-        gap = gap_of(source, missing_after, facts.inventory, reason)
+        gap = describe_gap(source, missing_after, facts.inventory, reason)
         settings = context.settings
         can_repair = self._repair is not None
         match plan_gap(facts, gap, str(error), settings.on_purged, can_repair=can_repair, is_hole=is_hole):
@@ -180,6 +185,7 @@ class Recovery:
                 self._skip(facts, plan, source)
 
     def _skip(self, facts: ResumeFacts, plan: Skip, source: BinlogSource) -> None:
+        """Carry out a plan to skip: resume after the gap, in a new epoch if the log was replaced."""
         context, inventory = self._context, facts.inventory
         first = inventory.end if plan.to == "end" else self._find_replaced_part(facts, source)
         epoch = facts.epoch

@@ -23,7 +23,7 @@ OnPurged = Literal["stop", "latest", "repair"]
 
 @dataclass(frozen=True, slots=True)
 class ResumeFacts:
-    """All that a plan depends on.
+    """The plain data that a plan to resume depends on.
 
     plan = plan_resume(ResumeFacts("db:3306", position, 1, LogMatch.SAME, inventory))
     """
@@ -53,14 +53,14 @@ class ResumeFacts:
 
 @dataclass(frozen=True, slots=True)
 class ResumeHere:
-    """Read on at the position itself."""
+    """The decision to resume at the position itself."""
 
     by_gtids: bool
 
 
 @dataclass(frozen=True, slots=True)
 class WaitForFiles:
-    """Wait until a folder has all files of its log again."""
+    """The decision to wait until a folder has all files of its log again."""
 
     reason: str
 
@@ -75,7 +75,7 @@ class WaitForStandby:
 
 @dataclass(frozen=True, slots=True)
 class Translate:
-    """Find the position in the log that the source has now."""
+    """The decision to find the corresponding position in the log that the source has now."""
 
     gtids: GtidSet | None  # after which to resume; None for the time of the position
     raises_epoch: bool
@@ -85,19 +85,19 @@ class Translate:
 
 @dataclass(frozen=True, slots=True)
 class LostPosition:
-    """The log no longer has what follows the position."""
+    """The finding that the log no longer has what follows the position."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeAtOldest:
-    """Nothing is missing: resume where the log begins now."""
+    """The decision to resume where the log begins now: GTIDs prove that nothing is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Resume after the gap, as `on_purged` says; `is_repaired` has the gap repaired first."""
+    """The decision to resume after the gap, as `on_purged` says; `is_repaired` has the gap repaired first."""
 
     problem: str
     to: Literal["end", "replaced part"]
@@ -108,7 +108,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Capture cannot resume by itself. When `problem` is empty, the error that led here says why."""
+    """The decision that capture cannot resume by itself. When `problem` is empty, the error that led here says why."""
 
     problem: str = ""
 
@@ -148,19 +148,21 @@ def describe_reset(facts: ResumeFacts) -> str:
 
 def _plan_wait_for_files(facts: ResumeFacts) -> WaitForFiles | None:
     """Plan to wait for files: whoever copies a log into a folder may take a file away for a moment."""
-    if not facts.is_copied or not ends_before(facts.inventory, facts.position):
+    if not facts.is_copied or not log_ends_before(facts.inventory, facts.position):
         return None
     return WaitForFiles(
         f"{facts.address} ends at {facts.inventory.end}, and {facts.position} was captured: waiting for what is missing"
     )
 
 
-def ends_before(inventory: LogInventory, position: Position) -> bool:
-    """Return whether a log ends before a position, whichever epochs the two are of."""
+def log_ends_before(inventory: LogInventory, position: Position) -> bool:
+    """Return whether a log ends before a position, ignoring their epochs."""
     return replace(inventory.end, epoch=position.epoch) < position
 
 
 def _plan_translation(facts: ResumeFacts) -> WaitForStandby | Translate:
+    """Plan to find the position by its GTIDs, or by its time when there are none; wait while the standby lacks
+    transactions."""
     gtids, executed, raises_epoch = facts.position.gtids, facts.inventory.end.gtids, facts.match is not LogMatch.SAME
     if gtids is None or not gtids.ranges or executed is None:
         return Translate(None, raises_epoch)

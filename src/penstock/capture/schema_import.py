@@ -31,7 +31,7 @@ from penstock.schema.incomplete import is_incomplete, mark_incomplete
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.schema.log_statements import Statements
 from penstock.source import connect, current_position, open_source
-from penstock.source.connection import translated
+from penstock.source.connection import translate_errors
 from penstock.source.folder_source import FolderSource
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,9 @@ _SAME_SHAPE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
-    """The tables where the history begins and, if that is earlier than where they were read, those from there on."""
+class ImportedSchemas:
+    """Table schemas read from a source: those where the history begins and, if that is earlier than where they were
+    read, those from there on."""
 
     begin: Position
     first: Catalogue
@@ -62,12 +63,12 @@ def open_tables(
     """Open the schema history of the instance's folder, or create it; without a folder it lives in memory. The log will
     be followed from `start`, or from a later position if the history says so."""
     hint = _FOLDER_HINT if isinstance(source, DirectorySettings) else ""
-    if (folder_of_history := _folder(settings)) is not None:
-        history, later = _opened(folder_of_history, settings, source, start)
+    if (folder_of_history := _history_folder(settings)) is not None:
+        history, later = _open_history(folder_of_history, settings, source, start)
         return SchemaTracker(history, later, hint=hint, destination=settings.destination)
     folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
     try:
-        history, later = _opened(Path(folder.name), settings, source, start)
+        history, later = _open_history(Path(folder.name), settings, source, start)
     except BaseException:
         folder.cleanup()
         raise
@@ -76,27 +77,29 @@ def open_tables(
 
 def has_history(settings: InstanceSettings) -> bool:
     """Return whether the instance has a schema history from an earlier run."""
-    folder = _folder(settings)
+    folder = _history_folder(settings)
     return folder is not None and folder.is_dir() and any(folder.iterdir())
 
 
-def _folder(settings: InstanceSettings) -> Path | None:
+def _history_folder(settings: InstanceSettings) -> Path | None:
+    """Return the folder of the instance's schema history; None when it has no data directory."""
     return None if settings.data_dir is None else settings.data_dir / settings.destination / "schema"
 
 
-def _opened(
+def _open_history(
     folder: Path, settings: InstanceSettings, source: SourceSettings | DirectorySettings, start: Position
 ) -> tuple[SchemaHistory, tuple[Position, Catalogue] | None]:
     """Return the history, and the tables at a later position if the history lacks some of them until then."""
-    read: list[Imported] = []
+    read: list[ImportedSchemas] = []
 
-    def first() -> tuple[Position, Catalogue]:
-        imported = import_patiently(source, start, verify=settings.verify_checksum)
+    def import_first() -> tuple[Position, Catalogue]:
+        """Import the tables with which a new history begins."""
+        imported = import_with_retry(source, start, verify=settings.verify_checksum)
         mark_incomplete(folder, is_so=imported.later is not None)
         read.append(imported)
         return imported.begin, imported.first
 
-    history = SchemaHistory(folder, first, destination=settings.destination)
+    history = SchemaHistory(folder, import_first, destination=settings.destination)
     if read or not is_incomplete(folder):
         return history, read[0].later if read else None
     log.info(
@@ -105,14 +108,14 @@ def _opened(
         folder,
     )
     try:
-        again = import_patiently(source, start, verify=settings.verify_checksum)
+        again = import_with_retry(source, start, verify=settings.verify_checksum)
     except BaseException:
         history.close()
         raise
     return history, again.later or (again.begin, again.first)
 
 
-def record_between(
+def record_skipped_statements(
     tables: SchemaTracker,
     source: SourceSettings | DirectorySettings,
     followed: Position,
@@ -122,21 +125,24 @@ def record_between(
 ) -> None:
     """Record the statements of a part of the log that was not followed, for example because the instance was down. Logs
     that name their columns do not need it."""
-    if start <= followed or _has_names(source):
+    if start <= followed or _log_has_column_names(source):
         return
-    for kind, change in _statements(source, followed, start, tables.server, verify=verify):
+    for kind, change in _read_statements(source, followed, start, tables.server, verify=verify):
         tables.record(kind, change)
 
 
-def _has_names(source: SourceSettings | DirectorySettings) -> bool:
+def _log_has_column_names(source: SourceSettings | DirectorySettings) -> bool:
+    """Return whether the log of a source names its columns (binlog_row_metadata=FULL)."""
     if isinstance(source, DirectorySettings):
         return False
-    with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+    with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
         cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
         return "FULL" in (cursor.fetchone() or ())
 
 
-def import_patiently(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
+def import_with_retry(
+    source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True
+) -> ImportedSchemas:
     """Import the tables, and try again when the connection breaks: for as long as one attempt may take, and at least
     once more."""
     deadline = time.monotonic() + open_source(source).start_timeout_s
@@ -151,31 +157,35 @@ def import_patiently(source: SourceSettings | DirectorySettings, start: Position
     raise AssertionError("unreachable")
 
 
-def import_tables(source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True) -> Imported:
+def import_tables(
+    source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True
+) -> ImportedSchemas:
+    """Read the tables of a source, and return their schemas at `start` and where they were read; only what is proven by
+    the log in between."""
     if isinstance(source, DirectorySettings):
-        return Imported(start, Catalogue(_server_of(FolderSource(source), start.file)))
-    with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        return ImportedSchemas(start, Catalogue(_find_server(FolderSource(source), start.file)))
+    with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
         before = replace(current_position(connection, source), epoch=start.epoch)
         cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
         has_names = "FULL" in (cursor.fetchone() or ())
         catalogue = read_catalogue(cursor)
         after = replace(current_position(connection, source), epoch=start.epoch)
     looked_at = before if has_names else min(start, before)
-    several = list(_statements(source, looked_at, after, catalogue.server, verify=verify))
-    proven = _without(catalogue, [pair for pair in several if pair[1].position > before])
+    several = list(_read_statements(source, looked_at, after, catalogue.server, verify=verify))
+    proven = _remove_changed(catalogue, [pair for pair in several if pair[1].position > before])
     log.info("tables read source=%s position=%s statements=%d", source.address, after, len(several))
     if has_names or start >= after:
-        return Imported(max(start, after), proven)
-    return Imported(start, _without(catalogue, several), (after, proven) if several else None)
+        return ImportedSchemas(max(start, after), proven)
+    return ImportedSchemas(start, _remove_changed(catalogue, several), (after, proven) if several else None)
 
 
-def _server_of(origin: FolderSource, file: str) -> ServerProfile:
+def _find_server(origin: FolderSource, file: str) -> ServerProfile:
     """Return the version of the server that wrote the file, or the oldest file if that one is gone."""
     sizes = origin.sizes()
-    return ServerProfile.of(origin.head_of(file if file in sizes else next(iter(sizes))).server_version)
+    return ServerProfile.of(origin.read_head_of(file if file in sizes else next(iter(sizes))).server_version)
 
 
-def _statements(
+def _read_statements(
     source: SourceSettings | DirectorySettings, start: Position, end: Position, server: ServerProfile, *, verify: bool
 ) -> Iterator[tuple[StatementKind, Change]]:
     """Yield the statements between two positions of the log that change tables."""
@@ -192,7 +202,7 @@ def _statements(
                 return
 
 
-def _without(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, Change]]) -> Catalogue:
+def _remove_changed(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, Change]]) -> Catalogue:
     """Return the part of the catalogue that these statements have not changed."""
     for kind, change in changes:
         dialect = SqlDialect(catalogue.server, change.session)
@@ -204,12 +214,12 @@ def _without(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, Change
         for name in names:
             catalogue = catalogue.without_table(name, why)
         if not names:
-            database = _database(kind, change, dialect)
+            database = _changed_database(kind, change, dialect)
             catalogue = catalogue.without_database(database) if database else Catalogue(catalogue.server)
     return catalogue
 
 
-def _database(kind: StatementKind, change: Change, dialect: SqlDialect) -> str:
+def _changed_database(kind: StatementKind, change: Change, dialect: SqlDialect) -> str:
     """Return the database that a statement is about; empty where that cannot be told."""
     try:
         statement = parse(change.text, kind, dialect, change.database)

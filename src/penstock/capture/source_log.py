@@ -18,7 +18,7 @@ from penstock.filter import BlockFilter
 from penstock.model import Position
 from penstock.source import BinlogSource, LogInventory, LogStream, open_source
 from penstock.source.binlog_source import FIRST
-from penstock.source.stream import draw_server_id
+from penstock.source.stream import random_server_id
 from penstock.store import Start
 
 log = logging.getLogger(__name__)
@@ -37,12 +37,14 @@ class SourceLog:
         self._streams: set[LogStream] = set()
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go
-        self._server_id = settings.source.server_id or draw_server_id()  # of who follows the log; others draw their own
+        self._server_id = (
+            settings.source.server_id or random_server_id()
+        )  # of who follows the log; others draw their own
         self.complete: Callable[[Block], Block] = lambda block: block  # with what is known of its tables
         self.prepared: PreparedTransactions | None = None  # of who follows the log
         self._translated = lru_cache(_TRANSLATIONS)(self._translate_uncached)
 
-    def refilter(self, settings: InstanceSettings) -> None:
+    def reload_filter(self, settings: InstanceSettings) -> None:
         """Filter what is read from now on by these settings."""
         self._settings = settings
 
@@ -57,23 +59,24 @@ class SourceLog:
         self.interrupt()
 
     def stop(self) -> None:
+        """End all reads, now and later."""
         self._stopping.set()
         self.interrupt()
 
     def interrupt(self) -> None:
-        """End all that is read now."""
+        """End all reads that are under way."""
         for stream in list(self._streams):
             stream.stop()
 
     @contextmanager
-    def followed(self, start: Position, *, by_gtids: bool = False) -> Generator[LogStream, None, None]:
+    def open_for_capture(self, start: Position, *, by_gtids: bool = False) -> Generator[LogStream, None, None]:
         """Open the stream that capture follows: there is one at a time."""
         try:
-            with self.opened(start, self._server_id, by_gtids=by_gtids, semi_sync=self.source.semi_sync) as stream:
+            with self.open_stream(start, self._server_id, by_gtids=by_gtids, semi_sync=self.source.semi_sync) as stream:
                 yield stream
         except ServerIdTakenError:
             if self._settings.source.server_id is None:
-                before, self._server_id = self._server_id, draw_server_id()
+                before, self._server_id = self._server_id, random_server_id()
                 log.warning(
                     "server id replaced destination=%s server_id=%d before=%d: another replica uses that one",
                     self._settings.destination, self._server_id, before,
@@ -81,7 +84,7 @@ class SourceLog:
             raise
 
     @contextmanager
-    def opened(
+    def open_stream(
         self, start: Position, server_id: int | None = None, *, by_gtids: bool = False, semi_sync: bool = False
     ) -> Generator[LogStream, None, None]:
         """Open a stream that `stop` ends, whichever thread reads from it."""
@@ -98,12 +101,13 @@ class SourceLog:
             self._streams.discard(stream)
 
     def read_log(self, start: Position, end: Position) -> Iterator[Block]:
+        """Read (start, end] with the instance's filter, XA transactions at their commit, in a stream of its own."""
         epoch = self.epoch
         if {start.epoch, end.epoch} != {epoch}:
             raise SourceConnectionError(f"the source of '{self._settings.destination}' is being switched")
         wanted = BlockFilter(self._settings.filter)
         prepared = PreparedTransactions(
-            self, memory_bytes=READER_BYTES, shared=self.prepared, on_lost=self.leave_out_lost
+            self, memory_bytes=READER_BYTES, shared=self.prepared, on_lost=self.handle_lost_rows
         )
         prepared.resume(start.boundary)
         resolver = XaResolver(prepared)
@@ -114,7 +118,7 @@ class SourceLog:
                 if len(rest) and (kept := wanted.apply(self.complete(rest))):
                     yield kept
 
-    def cut_at_files(self, start: Position, end: Position, least: int) -> list[Position]:
+    def split_at_files(self, start: Position, end: Position, least: int) -> list[Position]:
         """Return the positions inside a range of the log at which its files begin, or none for fewer than `least`."""
         if {start.epoch, end.epoch} != {self.epoch}:
             return []
@@ -129,9 +133,9 @@ class SourceLog:
     def read_raw(self, begin: Position, end: Position) -> Iterator[Block]:
         """Read (begin, end] as the log has it: rows of XA transactions are where they were prepared."""
         epoch = self.epoch
-        with self.opened(begin) as stream:
+        with self.open_stream(begin) as stream:
             for block in stream:
-                if block is not None and not self._identity.is_known(stream.file_identity):
+                if block is not None and not self._identity.is_known_file(stream.file_identity):
                     raise SourceConnectionError(f"{self.source.address} is another server than it was, or its log is")
                 if block is not None and (part := block.between(begin, end)):
                     yield part
@@ -141,8 +145,9 @@ class SourceLog:
             raise SourceConnectionError(f"the source of '{self._settings.destination}' was switched while it was read")
         raise NotRunningError(f"instance '{self._settings.destination}' was stopped")
 
-    def identity_of(self, position: Position) -> str:
-        """Return what tells the log file of a position from others of its name; "" when it is not in this log now."""
+    def file_identity_at(self, position: Position) -> str:
+        """Return what distinguishes the log file of a position from others of its name; "" when it is not in this log
+        now."""
         if position.epoch != self.epoch or position.file not in self.binlog_source.sizes():
             return ""
         identity = self.binlog_source.file_identity(position.file)
@@ -152,7 +157,7 @@ class SourceLog:
         """Return the names of the log's files, in their order."""
         return [*self.binlog_source.sizes()]
 
-    def leave_out_lost(self, error: PositionLostError) -> None:
+    def handle_lost_rows(self, error: PositionLostError) -> None:
         """Leave out the rows of a prepared transaction that the log no longer has, or raise, by `on_purged`."""
         if self._settings.on_purged != "latest":
             raise error
@@ -160,10 +165,12 @@ class SourceLog:
 
     @property
     def epoch(self) -> int:
+        """Return the number of the current epoch."""
         return self._identity.epoch
 
     @property
     def resolver(self) -> PositionResolver:
+        """Return a resolver for positions in the log that the source has now."""
         record, window_s = self._identity.record, self._settings.failover.window_s
         return PositionResolver(
             self.binlog_source,
@@ -175,6 +182,7 @@ class SourceLog:
         )
 
     def find(self, start: Start) -> Position:
+        """Return the position of a GTID or a time."""
         return self.resolver.find(start)
 
     def translate(self, position: Position) -> Position:
@@ -184,18 +192,20 @@ class SourceLog:
         return self._translated(position, self.epoch)
 
     def _translate_uncached(self, position: Position, _: int) -> Position:
+        """Translate a position; the cache of `translate` calls this."""
         return self.resolver.translate(position)
 
     def inventory(self) -> LogInventory:
+        """Return what the source has now: its identity, its log files and the end of its log."""
         return self.binlog_source.inventory()
 
     def oldest(self) -> Position:
         """Return the position at which the log begins."""
-        return self.resolver.in_epoch(self.inventory().oldest)
+        return self.resolver.with_current_epoch(self.inventory().oldest)
 
     def end(self) -> Position:
         """Return the position at which the log ends now."""
-        return self.resolver.in_epoch(self.inventory().end)
+        return self.resolver.with_current_epoch(self.inventory().end)
 
     def check_reached(self, position: Position, known: Position | None = None, *, whose: str = "") -> None:
         """Raise PositionLostError for a position that the log has not reached: it belongs to another log, and resuming

@@ -14,6 +14,8 @@ _REMEMBERED = 50
 
 
 class InstanceState(Enum):
+    """The state of an instance."""
+
     STARTING = "starting"
     FOLLOWING = "following"  # the log, as it is written
     BLOCKED = "blocked"  # the store is full: the log is not read until clients ack
@@ -26,6 +28,8 @@ class InstanceState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
+    """One change of an instance's state: the new state, why, and since when."""
+
     state: InstanceState
     reason: str
     since: float  # seconds since 1970
@@ -66,7 +70,8 @@ class StateTracker:
         return True
 
     @property
-    def present(self) -> StateChange:
+    def current(self) -> StateChange:
+        """Return the last state change, which says the current state."""
         with self._lock:
             return self._steps[-1]
 

@@ -1,4 +1,4 @@
-"""A look at the source from outside of the log: does it answer, and how long does it keep what is needed?"""
+"""Checks the source over a connection of its own: does it answer, and how long does it retain what is needed?"""
 
 import logging
 import threading
@@ -41,21 +41,24 @@ class Watchdog:
         self._is_warned = False
 
     def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop the thread and wait for it."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(10)
 
     def _run(self) -> None:
+        """Check the source periodically until stopped."""
         failover, failures, retention_at, end_at, problem = self._settings.failover, 0, 0.0, 0.0, ""
         has_standby = self._settings.standby is not None
         while not self._stopping.wait(failover.interval_s if has_standby else _END_EVERY_S):
             source = self._log.source
             try:
                 if has_standby:
-                    self._log.binlog_source.answers(failover.query, failover.interval_s)
+                    self._log.binlog_source.check_answers(failover.query, failover.interval_s)
                 failures = 0
                 if time.monotonic() - end_at >= _END_EVERY_S:
                     end_at = time.monotonic()
@@ -87,7 +90,7 @@ class Watchdog:
         new log is as long, may not have said so."""
         known = self._latest()
         self.inventory = self._log.inventory()
-        end = self._log.resolver.in_epoch(self.inventory.end)
+        end = self._log.resolver.with_current_epoch(self.inventory.end)
         if known.epoch == self._log.epoch and end < known:
             self._on_dead(f"the log of {self._log.source.address} ends at {end}, and {known} was captured")
 
@@ -95,7 +98,7 @@ class Watchdog:
         """Return for how many hours the source still retains what is needed next; None when that is not known."""
         origin, needed = self._log.binlog_source, self._needed()
         inventory = self._log.inventory()
-        self._on_oldest(self._log.resolver.in_epoch(inventory.oldest))
+        self._on_oldest(self._log.resolver.with_current_epoch(inventory.oldest))
         retention_s = origin.retention_s()
         if not retention_s or needed.epoch != self._log.epoch:
             self.hours_left = None
@@ -104,10 +107,11 @@ class Watchdog:
         # A file's age counts from its last change: from when the next one began.
         ended_s = origin.file_identity(later[0]).began if later else self._clock()
         self.hours_left = max(0.0, (ended_s + retention_s - self._clock()) / 3600)
-        self._warn(self.hours_left, needed)
+        self._warn_of_purge(self.hours_left, needed)
         return self.hours_left
 
-    def _warn(self, hours: float, needed: Position) -> None:
+    def _warn_of_purge(self, hours: float, needed: Position) -> None:
+        """Warn once when the source will soon purge what is needed next."""
         is_short = hours < self._settings.retention_warning_h
         if is_short and not self._is_warned:
             log.warning(

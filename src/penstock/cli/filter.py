@@ -14,7 +14,7 @@ from penstock.errors import ConfigurationError
 from penstock.model import TableName
 
 if TYPE_CHECKING:
-    from penstock.filter.explain import Explanation
+    from penstock.filter.explain import FilterExplanation
 
 app = typer.Typer(help="Look at the filter of an instance.", no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -59,7 +59,7 @@ def explain(
 
         penstock filter explain shop.product --allow 'shop\\..*,crm\\..*' --deny '.*\\._.*_gho'
     """
-    from penstock.filter import explain as explain_table  # noqa: PLC0415 - numpy takes a moment to load
+    from penstock.filter import explain_filter as explain_table  # noqa: PLC0415 - numpy takes a moment to load
 
     columns = {"keep": keep, "drop": drop} if keep or drop else None
     given = {"allow": allow, "deny": deny, "columns": columns, "kinds": kind}
@@ -68,7 +68,7 @@ def explain(
     Output(output).print_result(explanations, lambda: _explanation_lines(explanations))
 
 
-def _explanation_lines(explanations: "Sequence[Explanation]") -> Iterator[str]:
+def _explanation_lines(explanations: "Sequence[FilterExplanation]") -> Iterator[str]:
     for explanation in explanations:
         colour = typer.colors.GREEN if explanation.passes else typer.colors.RED
         verdict = typer.style("passes" if explanation.passes else "is dropped", fg=colour)

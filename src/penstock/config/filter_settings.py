@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from penstock.config.section import TEXTS_SCHEMA, Section
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
-from penstock.model.table_rules import read_rules, split_list
+from penstock.model.table_rules import parse_rules, split_list
 
 FilterKind = Literal["insert", "update", "delete", "ddl", "dcl", "query", "transaction"]
 KINDS: tuple[FilterKind, ...] = get_args(FilterKind)
@@ -87,7 +87,7 @@ class FilterSettings(Section):
 
 def _check(rules: Iterable[str], name: str) -> None:
     try:
-        read_rules(rules, name)
+        parse_rules(rules, name)
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
 

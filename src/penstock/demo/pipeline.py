@@ -83,7 +83,7 @@ def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
         index = started.enter_context(EmbeddedIndex.open(folder / "index"))
         index.prepare(plan.fields)
         with steps.counted("first load of the index, documents", _searchable(source)) as progress:
-            load_all(builder, index, int(Sequence.at(start)), progress)
+            load_all(builder, index, int(Sequence.from_position(start)), progress)
         with steps.step("Spark: session and stream") as detail:
             spark = local_session("penstock demo", log_file=folder / "spark.log")
             started.callback(stop_session, spark)

@@ -2,6 +2,6 @@
 
 from penstock.filter.block_filter import BlockFilter
 from penstock.filter.column_rules import ColumnRules
-from penstock.filter.explain import Explanation, explain
+from penstock.filter.explain import FilterExplanation, explain_filter
 
-__all__ = ["BlockFilter", "ColumnRules", "Explanation", "explain"]
+__all__ = ["BlockFilter", "ColumnRules", "FilterExplanation", "explain_filter"]

@@ -17,9 +17,9 @@ from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.query import are_statements, body_at
 from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, survey
 from penstock.config import FilterSettings
-from penstock.filter.kinds import are_loaded_files, are_notes, are_xa
+from penstock.filter.kinds import are_annotations, are_loaded_files, are_xa_statements
 from penstock.filter.rules import FilterRules
-from penstock.filter.secrets import with_masked_secrets
+from penstock.filter.secrets import mask_secrets_in_block
 from penstock.model import Column, TableSchema
 
 Mask = NDArray[np.bool_]
@@ -27,7 +27,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _OpenTransaction:
-    """A transaction that continues in the next block."""
+    """The state of a transaction that continues in the next block: whether its begin was delivered, and what is held
+    back."""
 
     begin: tuple[int, str, int]  # epoch, file, offset of its first event
     is_shown: bool  # something of it was kept
@@ -35,12 +36,13 @@ class _OpenTransaction:
 
     @property
     def is_plain(self) -> bool:
+        """Return whether the transaction was delivered so far and nothing of it is held back."""
         return self.is_shown and self.held is None
 
 
 @dataclass(frozen=True, slots=True)
 class _BlockParts:
-    """The events of a block by what the rules say of them."""
+    """Masks of a block's events, by what the filter rules decide about them."""
 
     wanted: Mask  # content that passes
     unwanted: Mask  # what goes, whatever else its transaction has
@@ -49,7 +51,8 @@ class _BlockParts:
 
 
 class BlockFilter:
-    """`apply` takes the blocks of one stream in their order; `reload` may come from any thread."""
+    """Removes the events of a stream of blocks that its filter settings exclude. `apply` takes the blocks in their
+    order; `reload` may be called by any thread."""
 
     def __init__(self, settings: FilterSettings) -> None:
         self._rules = FilterRules(settings)
@@ -59,37 +62,41 @@ class BlockFilter:
         """Use other settings from the next block on. Wrong settings raise, and change nothing."""
         self._rules = FilterRules(settings)
 
-    def columns_of(self, table: TableSchema) -> tuple[Column, ...]:
-        """Return the columns to show. Raises ConfigurationError where a column of the key would be missing."""
-        return self._rules.columns.columns_of(table)
+    def columns_to_show(self, table: TableSchema) -> tuple[Column, ...]:
+        """Return the columns of a table to deliver. Raises ConfigurationError where a column of the key would be
+        missing."""
+        return self._rules.columns.columns_to_show(table)
 
     def apply(self, block: Block) -> Block:
-        """Return the part of a block that is wanted: the block itself if all of it is; it may be empty."""
-        rules, before = self._rules, self._continued(block)
+        """Return the part of a block that passes the filter: the block itself if all of it does; it may be empty."""
+        rules, before = self._rules, self._open_transaction_of(block)
         if not len(block):
             return block
         if before is not None and before.held is not None:
             # What was held is judged again, with what comes after it: rows say whether their statement may be seen.
             block = replace(block.after(before.held), executed=block.executed_before(0))
         is_open = not block.column("boundary")[-1]
-        is_plain = (before is None or before.is_plain) and not (is_open and _ends_with_note(block))
-        if is_plain and _are_all_wanted(block, rules):
-            self._open = _OpenTransaction(_begin_of(block, -1), True) if is_open else None
+        is_plain = (before is None or before.is_plain) and not (is_open and _ends_with_annotation(block))
+        if is_plain and _passes_whole(block, rules):
+            self._open = _OpenTransaction(_transaction_key(block, -1), True) if is_open else None
             return block
-        parts = _parts(block, rules)
+        parts = _classify_events(block, rules)
         if is_plain and not (parts.unwanted | parts.hidden).any():
-            self._open = _OpenTransaction(_begin_of(block, -1), True) if is_open else None
-            return with_masked_secrets(block, parts.statements)
-        return self._filtered(block, parts, before, is_open=is_open)
+            self._open = _OpenTransaction(_transaction_key(block, -1), True) if is_open else None
+            return mask_secrets_in_block(block, parts.statements)
+        return self._remove_unwanted(block, parts, before, is_open=is_open)
 
-    def _continued(self, block: Block) -> _OpenTransaction | None:
-        """Return the transaction that the block begins inside of; one whose begin was not seen counts as passed on."""
+    def _open_transaction_of(self, block: Block) -> _OpenTransaction | None:
+        """Return the transaction that was open before the block. One whose begin was not seen counts as delivered."""
         if not len(block) or block.column("transaction")[0] == block.column("position")[0]:
             return None
-        begin = _begin_of(block, 0)
+        begin = _transaction_key(block, 0)
         return self._open if self._open is not None and self._open.begin == begin else _OpenTransaction(begin, True)
 
-    def _filtered(self, block: Block, parts: _BlockParts, before: _OpenTransaction | None, *, is_open: bool) -> Block:
+    def _remove_unwanted(
+        self, block: Block, parts: _BlockParts, before: _OpenTransaction | None, *, is_open: bool
+    ) -> Block:
+        """Return a block without its unwanted events and without transactions of which nothing is wanted."""
         transaction, boundary = block.column("transaction"), block.column("boundary").view(np.bool_)
         starts = np.flatnonzero(np.concatenate([[True], transaction[1:] != transaction[:-1]]))
         group = np.repeat(np.arange(starts.size), np.diff(np.append(starts, len(block))))
@@ -98,7 +105,11 @@ class BlockFilter:
             is_shown[0] |= before.is_shown
         stays = ~parts.unwanted & ~(parts.hidden & ~boundary)
         keep = stays & is_shown[group]
-        waiting = _waiting(block, stays & (group == group[-1]), is_shown=is_shown[-1]) if is_open else np.empty(0, int)
+        waiting = (
+            _select_held_back(block, stays & (group == group[-1]), is_shown=is_shown[-1])
+            if is_open
+            else np.empty(0, int)
+        )
         keep[waiting] = False
         if keep.any():
             keep |= boundary
@@ -110,7 +121,7 @@ class BlockFilter:
         self._open = None
         if is_open:
             self._open = _OpenTransaction(
-                _begin_of(block, -1), bool(is_shown[-1]), block.take(waiting) if waiting.size else None
+                _transaction_key(block, -1), bool(is_shown[-1]), block.take(waiting) if waiting.size else None
             )
         events = np.flatnonzero(keep)
         if not events.size:
@@ -119,22 +130,22 @@ class BlockFilter:
         position_only = (boundary & (~is_shown[group] | parts.unwanted | parts.hidden))[events]
         if position_only.any():
             kept = kept.with_columns(entry=np.where(position_only, np.uint8(Entry.OTHER), kept.column("entry")))
-        kept = with_masked_secrets(kept, (parts.statements & ~parts.unwanted)[events])
-        return replace(_with_used_tables(kept), executed=executed)
+        kept = mask_secrets_in_block(kept, (parts.statements & ~parts.unwanted)[events])
+        return replace(_drop_unused_tables(kept), executed=executed)
 
 
-def _are_all_wanted(block: Block, rules: FilterRules) -> bool:
-    """Return whether everything in the block is wanted, as far as can be told without looking at each event: it has
-    rows of wanted tables only, and no statements."""
-    if not rules.are_all_rows or rules.unwanted_ids(block.tables):
+def _passes_whole(block: Block, rules: FilterRules) -> bool:
+    """Return whether the whole block passes, as far as can be told without looking at each event: it has rows of wanted
+    tables only, and no statements."""
+    if not rules.passes_all_rows or rules.excluded_ids(block.tables):
         return False
-    return not survey(block) & (STATEMENTS if rules.are_all_tables else STATEMENTS | OTHER_MAPS)
+    return not survey(block) & (STATEMENTS if rules.passes_all_tables else STATEMENTS | OTHER_MAPS)
 
 
-def _ends_with_note(block: Block) -> bool:
-    """Return whether the last annotation has no rows in this block: whether it is wanted depends on rows of the next
+def _ends_with_annotation(block: Block) -> bool:
+    """Return whether the last annotation has no rows in this block: whether it passes depends on rows of the next
     one."""
-    notes = np.flatnonzero(are_notes(block))
+    notes = np.flatnonzero(are_annotations(block))
     if not notes.size:
         return False
     behind = slice(int(notes[-1]) + 1, None)
@@ -142,44 +153,51 @@ def _ends_with_note(block: Block) -> bool:
     return not tables.any()
 
 
-def _begin_of(block: Block, event: int) -> tuple[int, str, int]:
+def _transaction_key(block: Block, event: int) -> tuple[int, str, int]:
+    """Return what identifies the transaction of an event: epoch, file, and where it begins."""
     return block.epoch, block.file, int(block.column("transaction")[event])
 
 
-def _waiting(block: Block, stays: Mask, *, is_shown: bool) -> NDArray[np.intp]:
-    """Return what is held back of a transaction that continues: everything, or if its begin was passed on, what comes
-    after its last event that means something."""
+def _select_held_back(block: Block, stays: Mask, *, is_shown: bool) -> NDArray[np.intp]:
+    """Return the events to hold back of a transaction that continues: everything, or if its begin was delivered, what
+    comes after its last event that means something."""
     events = np.flatnonzero(stays)
     means = np.flatnonzero(block.column("entry")[events])
     return events[means[-1] + 1 :] if is_shown and means.size else events
 
 
-def _with_used_tables(block: Block) -> Block:
+def _drop_unused_tables(block: Block) -> Block:
+    """Return the block with only the table maps that its rows use."""
     used = {*block.column("table_id")[block.column("entry") == Entry.ROWS].tolist()}
     return block.with_tables({number: body for number, body in block.tables.items() if number in used})
 
 
-def _parts(block: Block, rules: FilterRules) -> _BlockParts:
+def _classify_events(block: Block, rules: FilterRules) -> _BlockParts:
+    """Return masks of the events that the rules want, exclude, or deliver only with others."""
     entry, kind, table_id = (block.column(name) for name in ("entry", "kind", "table_id"))
     are_rows, are_maps = entry == Entry.ROWS, kind == EventType.TABLE_MAP
-    is_denied = np.isin(table_id, rules.unwanted_ids(_tables_of(block, are_maps)))
+    is_denied = np.isin(table_id, rules.excluded_ids(_all_table_maps(block, are_maps)))
     rows = are_rows & ~is_denied & rules.rows_kinds[kind]
-    statements, files, xa = are_statements(block), are_loaded_files(block), are_xa(block)
-    wanted = rows | rules.are_wanted(block, statements) | (xa & (entry == Entry.DDL)) | (kind == EventType.INCIDENT)
-    if "query" in rules.kinds and rules.are_all_tables:  # of which table they are, only a later statement says
+    statements, files, xa = are_statements(block), are_loaded_files(block), are_xa_statements(block)
+    wanted = (
+        rows | rules.passing_statements(block, statements) | (xa & (entry == Entry.DDL)) | (kind == EventType.INCIDENT)
+    )
+    if "query" in rules.kinds and rules.passes_all_tables:  # of which table they are, only a later statement says
         wanted |= files
     unwanted = (are_rows | statements | files) & ~wanted
     unwanted |= are_maps & (is_denied | (not rules.rows_kinds.any()))
-    notes = are_notes(block)
+    notes = are_annotations(block)
     if notes.any():
-        unwanted |= notes & ~_with_rows(block, notes, rows | (are_maps & ~unwanted), are_rows | are_maps, rules)
+        unwanted |= notes & ~_annotations_of_wanted_rows(
+            block, notes, rows | (are_maps & ~unwanted), are_rows | are_maps, rules
+        )
     marks = (entry == Entry.BEGIN) | (entry == Entry.END)
     hidden = marks & ~xa if "transaction" not in rules.kinds else np.zeros(len(block), np.bool_)
     return _BlockParts(wanted, unwanted, hidden, statements)
 
 
-def _tables_of(block: Block, are_maps: Mask) -> dict[int, bytes]:
-    """Return the table maps of the block, with those that only a later block has rows for."""
+def _all_table_maps(block: Block, are_maps: Mask) -> dict[int, bytes]:
+    """Return the table maps of the block, including those that only a later block has rows for."""
     tables = dict(block.tables)
     ids = block.column("table_id")
     there, first = np.unique(ids[are_maps], return_index=True)
@@ -189,7 +207,7 @@ def _tables_of(block: Block, are_maps: Mask) -> dict[int, bytes]:
     return tables
 
 
-def _with_rows(block: Block, notes: Mask, wanted: Mask, tables: Mask, rules: FilterRules) -> Mask:
+def _annotations_of_wanted_rows(block: Block, notes: Mask, wanted: Mask, tables: Mask, rules: FilterRules) -> Mask:
     """Return a mask of the annotations whose rows are wanted, or come in a later block."""
     if "query" not in rules.kinds:
         return np.zeros(len(block), np.bool_)

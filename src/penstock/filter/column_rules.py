@@ -10,40 +10,46 @@ from dataclasses import dataclass
 from penstock.config import ColumnSettings
 from penstock.errors import ConfigurationError
 from penstock.model import Column, TableName, TableSchema
-from penstock.model.table_rules import Rule, read_rules
+from penstock.model.table_rules import TableRule, parse_rules
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRules:
-    """The first rule that matches a table counts. Names of columns count in any case."""
+    """The rules that choose which columns of a table are delivered. The first rule that matches a table counts; column
+    names are compared without case."""
 
-    rules: tuple[tuple[Rule, ColumnSettings], ...] = ()
+    rules: tuple[tuple[TableRule, ColumnSettings], ...] = ()
 
     @classmethod
-    def of(cls, settings: Sequence[ColumnSettings]) -> "ColumnRules":
-        rules = read_rules([one.table for one in settings], "columns")
+    def from_settings(cls, settings: Sequence[ColumnSettings]) -> "ColumnRules":
+        """Compile the column rules of the filter settings."""
+        rules = parse_rules([one.table for one in settings], "columns")
         if len(rules) != len(settings):
             raise ConfigurationError("each list of columns is for one regular expression: write a comma as [,]")
         return cls(tuple(zip(rules, settings, strict=True)))
 
     @property
     def is_empty(self) -> bool:
+        """Return whether there are no rules, so that all columns are delivered."""
         return not self.rules
 
-    def rule_of(self, table: TableName) -> tuple[Rule, ColumnSettings] | None:
+    def find_rule(self, table: TableName) -> tuple[TableRule, ColumnSettings] | None:
+        """Return the first rule that matches a table, with its settings; None when no rule does."""
         return next((pair for pair in self.rules if pair[0].matches(table)), None)
 
-    def columns_of(self, table: TableSchema) -> tuple[Column, ...]:
-        """Return the columns to show, in the table's order."""
-        found = self.rule_of(table.name)
+    def columns_to_show(self, table: TableSchema) -> tuple[Column, ...]:
+        """Return the columns of a table to deliver, in the table's order."""
+        found = self.find_rule(table.name)
         if found is None:
-            return table.shown
+            return table.declared_columns
         rule, chosen = found
         keep, drop = ({name.casefold() for name in names} for names in (chosen.keep, chosen.drop))
         shown = tuple(
-            one for one in table.shown if (one.name.casefold() in keep if keep else one.name.casefold() not in drop)
+            one
+            for one in table.declared_columns
+            if (one.name.casefold() in keep if keep else one.name.casefold() not in drop)
         )
-        left_out = {one.name for one in table.shown} - {one.name for one in shown}
+        left_out = {one.name for one in table.declared_columns} - {one.name for one in shown}
         if missing := [name for name in table.key if name in left_out]:
             raise ConfigurationError(
                 f"rule {rule.number} of the columns, for {rule.text}, leaves out {', '.join(missing)} of the key of"

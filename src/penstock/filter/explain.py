@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from penstock.config import FilterSettings
 from penstock.filter.column_rules import ColumnRules
 from penstock.model import TableName
-from penstock.model.table_rules import Decision, TableRules
+from penstock.model.table_rules import TableDecision, TableRules
 
 _ROWS = {"insert", "update", "delete"}
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class FilterExplanation:
+    """Says whether a table passes the filter, which rule decides that, and which of its columns are delivered."""
+
     table: str
     passes: bool
     reason: str
@@ -22,26 +24,28 @@ class Explanation:
     kinds: tuple[str, ...]
 
 
-def explain(settings: FilterSettings, table: TableName) -> Explanation:
-    decision = TableRules.of(settings.allow, settings.deny).decide(table)
+def explain_filter(settings: FilterSettings, table: TableName) -> FilterExplanation:
+    """Return whether a table passes the filter settings, and why."""
+    decision = TableRules.parse(settings.allow, settings.deny).decide(table)
     rule = decision.rule
     kinds = tuple(settings.kinds)
-    reason = _reason(decision)
+    reason = _describe_decision(decision)
     if decision.passes and not _ROWS & {*kinds}:
         reason += "; but kinds has none of insert, update and delete"
-    return Explanation(
+    return FilterExplanation(
         str(table),
         decision.passes,
         reason,
         decision.by,
         rule.text if rule else None,
         rule.number if rule else None,
-        _columns(settings, table),
+        _describe_columns(settings, table),
         kinds,
     )
 
 
-def _reason(decision: Decision) -> str:
+def _describe_decision(decision: TableDecision) -> str:
+    """Return in words which rule decides, or that none does."""
     if decision.rule is not None:
         return f"rule {decision.rule.number} of the {decision.by} list: {decision.rule.text}"
     if decision.by == "allow":
@@ -49,8 +53,9 @@ def _reason(decision: Decision) -> str:
     return "no rule is against it, and the allow list is empty"
 
 
-def _columns(settings: FilterSettings, table: TableName) -> str:
-    found = ColumnRules.of(settings.columns).rule_of(table)
+def _describe_columns(settings: FilterSettings, table: TableName) -> str:
+    """Return in words which columns of the table are delivered."""
+    found = ColumnRules.from_settings(settings.columns).find_rule(table)
     if found is None:
         return "all"
     rule, chosen = found

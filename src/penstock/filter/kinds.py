@@ -31,28 +31,30 @@ _XA = "XA "
 _QUERIES = {StatementKind.DATA, StatementKind.MAINTENANCE, StatementKind.OTHER}
 
 
-def _marked(kinds: tuple[int, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+def _flag_by_type(kinds: tuple[int, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
+    """Return an array that is true at these event types."""
     found = np.zeros(256, np.bool_)
     found[list(kinds)] = True
     return found
 
 
-_IS_FILE, _IS_NOTE = _marked(_FILES), _marked(_NOTES)
+_IS_FILE, _IS_NOTE = _flag_by_type(_FILES), _flag_by_type(_NOTES)
 
 
-def rows_of(kinds: tuple[FilterKind, ...]) -> NDArray[np.bool_]:
-    """Return by event type whether its rows are of these kinds."""
-    return _marked(tuple(code for kind in kinds for code in ROWS_KINDS.get(kind, ())))
+def row_types_of(kinds: tuple[FilterKind, ...]) -> NDArray[np.bool_]:
+    """Return an array by event type: whether its rows are of these kinds of change."""
+    return _flag_by_type(tuple(code for kind in kinds for code in ROWS_KINDS.get(kind, ())))
 
 
 def filter_kind(kind: StatementKind) -> FilterKind:
-    """Return the kind that filters know for a statement that does not frame a transaction."""
+    """Return the kind by which a filter knows a statement that does not frame a transaction."""
     if kind is StatementKind.ACCOUNT:
         return "dcl"
     return "query" if kind in _QUERIES else "ddl"
 
 
-def are_notes(block: Block) -> NDArray[np.bool_]:
+def are_annotations(block: Block) -> NDArray[np.bool_]:
+    """Return a mask of the events that hold the statement behind rows (ROWS_QUERY, ANNOTATE_ROWS)."""
     return _IS_NOTE[block.column("kind")]
 
 
@@ -61,7 +63,7 @@ def are_loaded_files(block: Block) -> NDArray[np.bool_]:
     return _IS_FILE[block.column("kind")]
 
 
-def are_xa(block: Block) -> NDArray[np.bool_]:
-    """Return which events are statements of an XA transaction."""
+def are_xa_statements(block: Block) -> NDArray[np.bool_]:
+    """Return a mask of the events that are statements of XA transactions."""
     kind = block.column("kind")
     return begin_with(block, kind == EventType.QUERY, _XA) | (kind == EventType.XA_PREPARE)

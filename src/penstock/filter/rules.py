@@ -12,7 +12,7 @@ from penstock.binlog.events.table_map import table_name
 from penstock.config import FilterSettings
 from penstock.config.filter_settings import DEFAULT_KINDS
 from penstock.filter.column_rules import ColumnRules
-from penstock.filter.kinds import filter_kind, rows_of
+from penstock.filter.kinds import filter_kind, row_types_of
 from penstock.model.table_rules import TableRules
 from penstock.schema.ddl import StatementKind, kind_of
 from penstock.schema.ddl.subject import subject_of
@@ -22,41 +22,46 @@ _REMEMBERED = 1 << 16  # table maps, statements
 
 
 class FilterRules:
+    """Compiled filter settings: which tables, statements, columns and kinds of change pass. Immutable: a reload
+    compiles new ones."""
+
     def __init__(self, settings: FilterSettings) -> None:
         self.kinds = settings.kinds
-        self.tables = TableRules.of(settings.allow, settings.deny)
-        self.columns = ColumnRules.of(settings.columns)
-        self.rows_kinds = rows_of(settings.kinds)
-        self._passes = lru_cache(_REMEMBERED)(self._passing)
-        self._wants = lru_cache(_REMEMBERED)(self._wanting)
+        self.tables = TableRules.parse(settings.allow, settings.deny)
+        self.columns = ColumnRules.from_settings(settings.columns)
+        self.rows_kinds = row_types_of(settings.kinds)
+        self._passes = lru_cache(_REMEMBERED)(self._passes_table)
+        self._wants = lru_cache(_REMEMBERED)(self._passes_statement)
 
     @property
-    def are_all_tables(self) -> bool:
+    def passes_all_tables(self) -> bool:
+        """Return whether no allow or deny list restricts the tables."""
         return not self.tables.allow and not self.tables.deny
 
     @property
-    def are_all_rows(self) -> bool:
+    def passes_all_rows(self) -> bool:
         """Return whether rows of all kinds pass, with what frames them; statements are not considered."""
         return {*self.kinds} >= {*DEFAULT_KINDS}
 
-    def unwanted_ids(self, tables: Mapping[int, bytes]) -> list[int]:
-        """Return the ids of tables that are not wanted, given TABLE_MAP bodies by table id."""
+    def excluded_ids(self, tables: Mapping[int, bytes]) -> list[int]:
+        """Return the ids of the tables that the rules exclude, given TABLE_MAP bodies by table id."""
         return [number for number, body in tables.items() if not self._passes(body)]
 
-    def are_wanted(self, block: Block, statements: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which of these events, which are statements, pass."""
+    def passing_statements(self, block: Block, statements: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the events among `statements` that pass."""
         found = np.zeros(len(block), np.bool_)
         for event in np.flatnonzero(statements).tolist():
             query = query_at(block, event)
             found[event] = self._wants(query.text, query.database, query.sql_mode or 0, block.server_version)
         return found
 
-    def _passing(self, table_map: bytes) -> bool:
+    def _passes_table(self, table_map: bytes) -> bool:
+        """Return whether the table of a TABLE_MAP body passes."""
         return self.tables.passes(table_name(table_map))
 
-    def _wanting(self, text: str, database: str, sql_mode: int, version: str) -> bool:
-        """Return whether a statement passes: it does if any table that it changes is wanted, or if it changes none, or
-        if that cannot be told."""
+    def _passes_statement(self, text: str, database: str, sql_mode: int, version: str) -> bool:
+        """Return whether a statement passes: it does if any table that it changes passes, if it changes none, or if
+        that cannot be told."""
         dialect = SqlDialect(ServerProfile.of(version), SqlSession(SqlMode(sql_mode)))
         kind = kind_of(text, dialect)
         if kind is StatementKind.TRANSACTION:  # it may take back rows that are wanted

@@ -19,8 +19,9 @@ from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSessi
 _BYTES = "latin-1"  # each byte is one character: what is ASCII of a statement is where it was
 
 
-def with_masked_secrets(block: Block, statements: NDArray[np.bool_]) -> Block:
-    """Return the block with no password and no hash of one in these events; itself where there is none."""
+def mask_secrets_in_block(block: Block, statements: NDArray[np.bool_]) -> Block:
+    """Return the block with passwords and their hashes masked in these statement events; the same block where there are
+    none."""
     data: NDArray[np.uint8] | None = None
     _, starts, sizes = block.raw
     for event in np.flatnonzero(statements).tolist():

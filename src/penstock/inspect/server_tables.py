@@ -7,14 +7,14 @@ from penstock.config import SourceSettings
 from penstock.model import TableName, TableSchema
 from penstock.schema import live_schema
 from penstock.source import connect
-from penstock.source.connection import translated
+from penstock.source.connection import translate_errors
 
 
 def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
     """Return a function that asks a server for the present schema of a table."""
 
     def ask(table: TableName) -> TableSchema:
-        with closing(connect(settings)) as connection, translated(settings), connection.cursor() as cursor:
+        with closing(connect(settings)) as connection, translate_errors(settings), connection.cursor() as cursor:
             return live_schema(cursor, table)
 
     return ask

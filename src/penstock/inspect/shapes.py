@@ -54,7 +54,7 @@ class Shapes:
         try:
             if isinstance(found, SchemaError):
                 raise found
-            return table.completed(found)
+            return table.merged_with(found)
         except SchemaError as error:
             self._unnamed.by_server.setdefault(table.name, str(error))
             return table

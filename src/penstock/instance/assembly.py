@@ -136,7 +136,7 @@ def open_prepared(settings: InstanceSettings, source_log: SourceLog) -> Prepared
         source_log,
         files=files,
         is_eager=is_eager,
-        on_lost=source_log.leave_out_lost,
+        on_lost=source_log.handle_lost_rows,
         destination=settings.destination,
     )
 

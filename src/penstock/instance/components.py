@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from penstock.capture.begin import Begin
+from penstock.capture.begin import CaptureStart
 from penstock.capture.capture import Capture
 from penstock.capture.prepared import PreparedTransactions
 from penstock.capture.schema_tracker import SchemaTracker
@@ -30,7 +30,7 @@ class Components:
     prepared: PreparedTransactions
     capture: Capture
     watchdog: Watchdog
-    begin: Begin
+    begin: CaptureStart
 
     def save_position(self) -> None:
         """Persist the position from which capture would resume."""

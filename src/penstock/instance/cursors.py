@@ -83,7 +83,11 @@ class LogExtent:
 def extent(settings: InstanceSettings) -> LogExtent:
     log = open_source_log(settings)
     inventory = log.inventory()
-    return LogExtent(log.resolver.in_epoch(inventory.oldest), log.resolver.in_epoch(inventory.end), inventory.sizes)
+    return LogExtent(
+        log.resolver.with_current_epoch(inventory.oldest),
+        log.resolver.with_current_epoch(inventory.end),
+        inventory.sizes,
+    )
 
 
 def open_source_log(settings: InstanceSettings) -> SourceLog:

@@ -7,7 +7,7 @@ from penstock.capture.position_resolver import PositionResolver
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
 from penstock.source import open_source
-from penstock.source.examine import examine
+from penstock.source.examine import examine_server
 from penstock.source.examine_folder import examine_folder
 from penstock.source.finding import Finding, Verdict
 
@@ -21,7 +21,7 @@ def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[F
                 if isinstance(source, DirectorySettings):
                     found[source.address] = list(examine_folder(source))
                 else:
-                    found[source.address] = list(examine(source, is_standby=source is settings.standby))
+                    found[source.address] = list(examine_server(source, is_standby=source is settings.standby))
         if settings.start is not None and not _cannot_be_read(found[settings.source.address]):
             found[settings.source.address].append(_start(settings.source, settings.start))
     return found

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.binlog.events.block import Block
 from penstock.capture.context import Repair
-from penstock.capture.counters import Counters
+from penstock.capture.counters import CaptureCounters
 from penstock.capture.source_log import SourceLog
 from penstock.capture.state import InstanceState, StateTracker
 from penstock.config import DirectorySettings, FilterSettings, InstanceSettings
@@ -33,7 +33,7 @@ from penstock.model import Position, TableName, TableSchema
 from penstock.model.start_point import StartWord, parse_start
 from penstock.schema import live_schema
 from penstock.source import connect
-from penstock.source.connection import translated
+from penstock.source.connection import translate_errors
 from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Instance:
     ) -> None:
         self.settings = settings
         self.states = StateTracker(settings.destination)
-        self.counters = Counters()
+        self.counters = CaptureCounters()
         self._jitter, self._repair = jitter, repair
         self._refused: PenstockError | None = None  # why it could not even start
         self._stopping = threading.Event()
@@ -69,7 +69,7 @@ class Instance:
 
     @property
     def state(self) -> InstanceState:
-        return self.states.present.state
+        return self.states.current.state
 
     @property
     def failure(self) -> PenstockError | None:
@@ -139,7 +139,7 @@ class Instance:
         """Counts for what is captured from now on. Settings that are wrong raise, and change nothing."""
         self.components.filter.reload(settings)
         self.settings = self.settings.model_copy(update={"filter": settings})
-        self.source_log.refilter(self.settings)
+        self.source_log.reload_filter(self.settings)
 
     def stop(self) -> None:
         if self._stopping.is_set() or self._components is None:
@@ -200,7 +200,7 @@ class Instance:
         if stored is not None:
             with suppress(BlocksFreedError):
                 return plan_batch(start, stored, BatchLimit(sys.maxsize), end)
-        log_parts = self.source_log.cut_at_files(start, end, MANY_FILES)
+        log_parts = self.source_log.split_at_files(start, end, MANY_FILES)
         if log_parts:
             return BatchPlan(end, log_parts)  # the files alone keep many tasks busy, and need not be read for it
         return plan_batch(start, self.read(start, end), BatchLimit(sys.maxsize), end)
@@ -236,7 +236,7 @@ class Instance:
         source = self.source_log.source
         if isinstance(source, DirectorySettings):
             return [self.components.tables.describe(table) for table in tables]
-        with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
             has_labels = "FULL" in (cursor.fetchone() or ())
             found = [live_schema(cursor, table) for table in tables]
@@ -257,7 +257,7 @@ class Instance:
 
     def status(self) -> dict[str, Any]:
         """What an operator wants to know, as plain data."""
-        step, seconds = self.states.present, self.states.seconds
+        step, seconds = self.states.current, self.states.seconds
         about: dict[str, Any] = {
             "destination": self.settings.destination,
             "state": step.state.value,

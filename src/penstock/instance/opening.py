@@ -4,15 +4,15 @@ import logging
 from collections.abc import Callable, Container
 from datetime import UTC, datetime
 
-from penstock.capture.begin import Begin, judge_begin, log_begin
+from penstock.capture.begin import CaptureStart, explain_start, log_start
 from penstock.capture.capture import Capture
 from penstock.capture.context import CaptureContext, Repair
-from penstock.capture.counters import Counters
-from penstock.capture.gap import gap_of
+from penstock.capture.counters import CaptureCounters
+from penstock.capture.gap import describe_gap
 from penstock.capture.log_identity import LogIdentity, LogMatch
 from penstock.capture.position_resolver import check_start
 from penstock.capture.resume import LostPosition, ResumeFacts, plan_purged_start
-from penstock.capture.schema_import import has_history, import_patiently, open_tables, record_between
+from penstock.capture.schema_import import has_history, import_with_retry, open_tables, record_skipped_statements
 from penstock.capture.schema_tracker import SchemaTracker
 from penstock.capture.source_log import SourceLog
 from penstock.capture.state import StateTracker
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 def open_components(
     settings: InstanceSettings,
     states: StateTracker,
-    counters: Counters,
+    counters: CaptureCounters,
     *,
     jitter: Callable[[], float],
     repair: Repair | None,
@@ -69,7 +69,7 @@ def open_components(
     except BaseException:
         run_all_steps(settings.destination, *opened)
         raise
-    log_begin(settings, begin)
+    log_start(settings, begin)
     source_log.complete = tables.complete
     prepared = source_log.prepared = open_prepared(settings, source_log)
     stages = (("tables", tables.follow), ("filter", rules.apply))
@@ -83,7 +83,7 @@ def open_components(
     )
     capture = Capture(components, jitter=jitter, repair=repair)
     places = (lambda: store.acked), (lambda: store.latest)
-    watchdog = Watchdog(settings, source_log, *places, capture.give_up_on, tables.compact)
+    watchdog = Watchdog(settings, source_log, *places, capture.mark_source_dead, tables.compact)
     return Components(meta_stores, source_log, store, clients, tables, rules, prepared, capture, watchdog, begin)
 
 
@@ -118,7 +118,7 @@ def _go_on_with(
     if after is not None and tables.continues(after):
         tables.continue_at(place)
         return
-    found = import_patiently(source_log.source, place, verify=verify)
+    found = import_with_retry(source_log.source, place, verify=verify)
     tables.restart(found.begin, found.first, found.later)
 
 
@@ -176,7 +176,7 @@ class _Opening:
         except PositionLostError:
             return start
 
-    def bring_up(self, store: EventStore) -> Begin:
+    def bring_up(self, store: EventStore) -> CaptureStart:
         """To a place in the log that is followed, from which all clients can go on; returns why there."""
         has_events = store.first != store.latest
         if self._place is not None and store.latest < self._place:
@@ -188,10 +188,10 @@ class _Opening:
         if self._facts_of(store.latest).is_older_epoch:
             # The source was switched before, and nothing of the new log has come into the store yet.
             store.continue_at(self.log.translate(store.discard_incomplete()))
-        return judge_begin(self._settings, store.latest, has_cursor=self._place is not None, has_events=has_events)
+        return explain_start(self._settings, store.latest, has_cursor=self._place is not None, has_events=has_events)
 
     def _check_reached(self, store: EventStore) -> None:
-        self.log.check_reached(store.latest, self.log.resolver.in_epoch(self._inventory.end))
+        self.log.check_reached(store.latest, self.log.resolver.with_current_epoch(self._inventory.end))
         for client_id, cursor in self._meta_stores.meta.cursors().items():
             self.check_cursor(client_id, cursor.position)
 
@@ -210,7 +210,7 @@ class _Opening:
 
     def _check_purged(self, store: EventStore, meta: MetaManager) -> None:
         """What the source no longer has stops the clients that need it, and nobody else."""
-        oldest = self.log.resolver.in_epoch(self._inventory.oldest)
+        oldest = self.log.resolver.with_current_epoch(self._inventory.oldest)
         cursors = meta.cursors()
         if store.latest >= oldest:
             far = {name: one.position for name, one in cursors.items() if one.position < min(oldest, store.first)}
@@ -222,7 +222,7 @@ class _Opening:
                 )  # fmt: skip
             return
         lost = ", ".join(str(client_id) for client_id, cursor in cursors.items() if cursor.position < oldest)
-        gap = gap_of(self.log.binlog_source, store.latest, self._inventory)
+        gap = describe_gap(self.log.binlog_source, store.latest, self._inventory)
         start = plan_purged_start(store.latest, oldest, [cursor.position for cursor in cursors.values()], gap)
         if isinstance(start, LostPosition):
             remedy = "choose a later start, or remove the store's files if there are any"
@@ -242,4 +242,4 @@ class _Opening:
             _go_on_with(tables, self.log, None, start, verify=verify)
         elif followed and start.epoch == self.identity.epoch:
             begin = Position(followed[-1], 4, epoch=start.epoch)
-            record_between(tables, self.log.source, begin, start, verify=verify)
+            record_skipped_statements(tables, self.log.source, begin, start, verify=verify)

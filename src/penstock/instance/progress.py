@@ -16,7 +16,7 @@ _UNDER_WAY = {InstanceState.STARTING, InstanceState.RECONNECTING, InstanceState.
 def unready_reason(instance: Instance, now: float | None = None) -> str:
     """Why it does not get on; nothing when it does, or rests because somebody wanted that."""
     now = time.time() if now is None else now
-    step = instance.states.present
+    step = instance.states.current
     for_s = now - step.since
     state = step.state
     if state is InstanceState.FAILED or state in _UNDER_WAY:

@@ -13,4 +13,5 @@ class ChangeKind(IntEnum):
 
     @property
     def text(self) -> str:
+        """Return the kind as users see it, such as `update_postimage`."""
         return self.name.lower()

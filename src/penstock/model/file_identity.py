@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """A server never opens a file of one name twice in a second: as each file says itself, when it began and whose it
-    is."""
+    """Identity of a log file: its name, its creation time and the id of the server that wrote it, from its
+    FORMAT_DESCRIPTION. No server creates two files of one name within a second."""
 
     file: str
     began: int  # seconds since 1970

@@ -22,7 +22,7 @@ Ranges = Mapping[str, tuple[Range, ...]]
 
 @dataclass(frozen=True, slots=True)
 class GtidSet:
-    """Never changes; `adding` gives the next one."""
+    """An immutable set of GTIDs, as ranges of numbers by source (MySQL) or the last GTID by domain (MariaDB)."""
 
     ranges: Ranges  # by source: uuid, uuid:tag, or domain
     is_mariadb: bool = False
@@ -30,10 +30,12 @@ class GtidSet:
 
     @classmethod
     def looks_like(cls, text: str) -> bool:
+        """Return whether a text is written like a GTID or a set of GTIDs."""
         return bool(_MYSQL.fullmatch(text.strip()) or _MARIADB.fullmatch(text.strip()))
 
     @classmethod
     def parse(cls, text: str) -> "GtidSet":
+        """Parse a set of GTIDs, as MySQL or MariaDB writes it."""
         compact = "".join(text.split())
         if not compact:
             return cls({})
@@ -41,21 +43,24 @@ class GtidSet:
             found = cls({}, is_mariadb=True)
             for gtid in compact.split(","):
                 domain, server, number = map(int, gtid.split("-"))
-                if number >= found.last_of(str(domain)):
-                    found = found.adding(str(domain), (number, number), server)
+                if number >= found.last_number(str(domain)):
+                    found = found.with_range(str(domain), (number, number), server)
             return found
         if not _MYSQL.fullmatch(compact):
             raise ConfigurationError(f"not a GTID or a set of them: {text!r}")
-        return cls(_mysql_ranges(compact))
+        return cls(_parse_mysql_ranges(compact))
 
     @property
     def text(self) -> str:
         """Return the set as text, as servers accept it."""
         if self.is_mariadb:
-            return ",".join(f"{domain}-{self.servers[domain]}-{self.last_of(domain)}" for domain in sorted(self.ranges))
-        return ",".join(":".join([source, *map(_written, self.ranges[source])]) for source in sorted(self.ranges))
+            return ",".join(
+                f"{domain}-{self.servers[domain]}-{self.last_number(domain)}" for domain in sorted(self.ranges)
+            )
+        return ",".join(":".join([source, *map(_format_range, self.ranges[source])]) for source in sorted(self.ranges))
 
-    def last_of(self, source: str) -> int:
+    def last_number(self, source: str) -> int:
+        """Return the highest transaction number of a source or a domain; -1 when the set has none of it."""
         ranges = self.ranges.get(source)
         return ranges[-1][1] if ranges else -1
 
@@ -73,29 +78,34 @@ class GtidSet:
             for low, high in ranges
         )
 
-    def adding(self, source: str, numbers: Range, server: int = 0) -> "GtidSet":
-        """Return the set with more GTIDs. In a domain of MariaDB only the last one counts, whatever came before it."""
+    def with_range(self, source: str, numbers: Range, server: int = 0) -> "GtidSet":
+        """Return the set with a range of GTIDs added. In a domain of MariaDB only the last one counts, whatever came
+        before it."""
         if self.is_mariadb:
             return GtidSet({**self.ranges, source: ((0, numbers[1]),)}, True, {**self.servers, source: server})
         before = self.ranges.get(source, ())
         if before and numbers[0] == before[-1][1] + 1:
             merged = (*before[:-1], (before[-1][0], numbers[1]))
         else:
-            merged = _merged([*before, numbers])
+            merged = _merge_ranges([*before, numbers])
         return GtidSet({**self.ranges, source: merged})
 
     def minus(self, other: "GtidSet") -> "GtidSet":
         """Return the GTIDs that the other set does not have."""
-        left = {source: _without(ranges, other.ranges.get(source, ())) for source, ranges in self.ranges.items()}
+        left = {
+            source: _subtract_ranges(ranges, other.ranges.get(source, ())) for source, ranges in self.ranges.items()
+        }
         return GtidSet({source: ranges for source, ranges in left.items() if ranges}, self.is_mariadb, self.servers)
 
 
-def _written(numbers: Range) -> str:
+def _format_range(numbers: Range) -> str:
+    """Return a range of transaction numbers as text, such as `1-5`."""
     first, last = numbers
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _mysql_ranges(text: str) -> Ranges:
+def _parse_mysql_ranges(text: str) -> Ranges:
+    """Parse MySQL's text of a GTID set into ranges of numbers by source."""
     ranges: dict[str, list[Range]] = {}
     for part in text.split(","):
         source, *rest = part.lower().split(":")
@@ -108,11 +118,11 @@ def _mysql_ranges(text: str) -> Ranges:
                 tag = f":{item}"
             else:
                 raise ConfigurationError(f"not a GTID or a set of them: {text!r} has {item!r} where a range belongs")
-    return {source: _merged(found) for source, found in ranges.items()}
+    return {source: _merge_ranges(found) for source, found in ranges.items()}
 
 
-def _merged(ranges: list[Range]) -> tuple[Range, ...]:
-    """Return the ranges with those that touch merged."""
+def _merge_ranges(ranges: list[Range]) -> tuple[Range, ...]:
+    """Return the ranges with those that touch or overlap merged."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -122,7 +132,8 @@ def _merged(ranges: list[Range]) -> tuple[Range, ...]:
     return tuple(found)
 
 
-def _without(ranges: tuple[Range, ...], others: tuple[Range, ...]) -> tuple[Range, ...]:
+def _subtract_ranges(ranges: tuple[Range, ...], others: tuple[Range, ...]) -> tuple[Range, ...]:
+    """Return the part of the ranges that the other ranges do not cover."""
     left: list[Range] = []
     for first, last in ranges:
         at = first

@@ -28,6 +28,7 @@ class Position:
 
     @property
     def file_number(self) -> int:
+        """Return the number at the end of the file's name."""
         return file_number(self.file)
 
     def __eq__(self, other: object) -> bool:
@@ -50,6 +51,7 @@ class Position:
 
     @property
     def _key(self) -> tuple[int, int, int]:
+        """Return the key by which positions are ordered: epoch, number of the file, offset."""
         return self.epoch, file_number(self.file), self.offset
 
     @property
@@ -77,6 +79,7 @@ class Position:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Position":
+        """Return the position that `to_json` returned as plain data."""
         gtids = GtidSet.parse(str(value["gtids"])) if value.get("gtids") else None
         inside = value.get("transaction")
         return cls(
@@ -101,14 +104,15 @@ class Position:
 
 @lru_cache(1024)
 def file_number(file: str) -> int:
+    """Return the number at the end of a log file's name; raise ConfigurationError when it has none."""
     suffix = file.rpartition(".")[2]
     if not _is_number(suffix):
         raise ConfigurationError(f"log file {file!r} has no number at its end, for example binlog.000007")
     return int(suffix)
 
 
-def numbered(file: str) -> str:
-    """Return a file name that ends in a number: that of a copy with another ending counts as the first file."""
+def ensure_file_number(file: str) -> str:
+    """Return a file name that ends in a number: a name without one gets the number of a first file."""
     return file if _is_number(file.rpartition(".")[2]) else f"{file}.0"
 
 

@@ -20,6 +20,8 @@ MAX_OFFSET = (1 << 34) - 1  # 16 GiB: a file outgrows the usual 1 GiB by one lar
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
+    """A `_seq` value in its parts: epoch, number of the log file, offset in it."""
+
     epoch: int
     file_number: int
     offset: int
@@ -32,9 +34,11 @@ class Sequence:
         return self.epoch << EPOCH_SHIFT | self.file_number << FILE_SHIFT | self.offset
 
     @classmethod
-    def of(cls, value: int) -> "Sequence":
+    def from_int(cls, value: int) -> "Sequence":
+        """Return the parts of a `_seq` value."""
         return cls(value >> EPOCH_SHIFT, value >> FILE_SHIFT & MAX_FILE, value & MAX_OFFSET)
 
     @classmethod
-    def at(cls, position: Position) -> "Sequence":
+    def from_position(cls, position: Position) -> "Sequence":
+        """Return the `_seq` of a position."""
         return cls(position.epoch, position.file_number, position.offset)

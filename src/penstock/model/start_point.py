@@ -87,43 +87,46 @@ def parse_point(text: str, now: datetime) -> LogPoint:
     try:
         position = Position.parse(text)
     except ConfigurationError:
-        raise _unreadable(text) from None
+        raise _unreadable_error(text) from None
     if position.offset > _LARGEST_OFFSET:
-        raise _unreadable(text)
+        raise _unreadable_error(text)
     return position
 
 
 def _parse_time(text: str, now: datetime) -> Moment | None:
     """Return the time that a text is, or None when it does not look like one."""
     if text.lower() == "now":
-        return _moment(now)
+        return _to_moment(now)
     if ago := _AGO.fullmatch(text):
-        return Moment(_moment(now).us - round(float(ago[1]) * _SECONDS[ago[2].lower()] * 1_000_000))
+        return Moment(_to_moment(now).us - round(float(ago[1]) * _SECONDS[ago[2].lower()] * 1_000_000))
     if _CLOCK.fullmatch(text):
-        return _clock(text, now.date())
+        return _parse_clock(text, now.date())
     if not _DAY.match(text):
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise _unreadable(text) from None
-    return _moment(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+        raise _unreadable_error(text) from None
+    return _to_moment(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-def _clock(text: str, today: date) -> Moment:
+def _parse_clock(text: str, today: date) -> Moment:
+    """Parse a time of day of `today`, such as `9:30`."""
     try:
         clock = time.fromisoformat(f"0{text}" if text.index(":") == 1 else text)
     except ValueError:
-        raise _unreadable(text) from None
-    return _moment(datetime.combine(today, clock, UTC))
+        raise _unreadable_error(text) from None
+    return _to_moment(datetime.combine(today, clock, UTC))
 
 
-def _moment(moment: datetime) -> Moment:
+def _to_moment(moment: datetime) -> Moment:
+    """Return a point in time as microseconds since 1970."""
     since = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return Moment((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds)
 
 
-def _unreadable(text: str) -> ConfigurationError:
+def _unreadable_error(text: str) -> ConfigurationError:
+    """Return the error for a text that names no position in a log."""
     return ConfigurationError(
         f"{text!r} is not a position in a log: write a position (binlog.000007:4), {_TIMES} or a GTID"
     )

@@ -54,6 +54,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> "TableName":
+        """Parse `database.table`; raise ConfigurationError for another form."""
         schema, dot, table = text.strip().partition(".")
         if not (schema and dot and table):
             raise ConfigurationError(
@@ -93,7 +94,7 @@ class TableSchema:
     key_prefixes: tuple[int, ...] = ()  # characters of each key column that count, 0 for all; empty: all of all
 
     @property
-    def shown(self) -> tuple[Column, ...]:
+    def declared_columns(self) -> tuple[Column, ...]:
         """Return the declared columns; the rows of the log also have columns that the server added by itself."""
         return tuple(column for column in self.columns if not column.is_hidden)
 
@@ -109,6 +110,7 @@ class TableSchema:
         return self if columns == list(self.columns) else replace(self, columns=tuple(columns))
 
     def column(self, name: str) -> Column | None:
+        """Return the column of this name; raise KeyError when there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
     def with_exact_labels(self) -> "TableSchema":
@@ -117,7 +119,7 @@ class TableSchema:
         columns = (column if are_exact_labels(column) else replace(column, labels=()) for column in self.columns)
         return replace(self, columns=tuple(columns))
 
-    def completed(self, known: "TableSchema") -> "TableSchema":
+    def merged_with(self, known: "TableSchema") -> "TableSchema":
         """Return this schema, as the log has it, with what `known` (from a catalogue or a schema history) says beyond
         it."""
         if len(known.columns) != len(self.columns):
@@ -126,7 +128,7 @@ class TableSchema:
                 " altered in between, and this log does not name its columns"
             )
         columns = tuple(
-            _completed(self, mine, theirs) for mine, theirs in zip(self.columns, known.columns, strict=True)
+            _merge_column(self, mine, theirs) for mine, theirs in zip(self.columns, known.columns, strict=True)
         )
         key = known.key if is_nameless(self) else self.key
         return replace(self, columns=columns, key=key, has_signs=self.has_signs or known.has_signs)
@@ -139,10 +141,12 @@ def is_hash_column(column: Column) -> bool:
 
 
 def is_nameless(table: TableSchema) -> bool:
+    """Return whether the log gave no names to the columns of a table."""
     return bool(table.columns) and table.columns[0].name == "@1"
 
 
-def _completed(logged: TableSchema, mine: Column, theirs: Column) -> Column:
+def _merge_column(logged: TableSchema, mine: Column, theirs: Column) -> Column:
+    """Return a column of the log with what the same column of a catalogue says beyond it."""
     table = logged.name
     if mine.name[:1] != "@" and mine.name != theirs.name:
         raise SchemaError(f"column {mine.name} of table {table} in the log is now called {theirs.name}: it was altered")

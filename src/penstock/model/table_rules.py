@@ -20,14 +20,15 @@ _DATABASE_PART = re.compile(r"(?P<part>(?:\\[^.]|[^\\\[\]()|])+)(?:\\\.|\[\.\])"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One pattern of a list; `number` is its position in the list, from 1."""
+class TableRule:
+    """One pattern of an allow or deny list; `number` is its position in the list, from 1."""
 
     text: str
     number: int
     pattern: re.Pattern[str]
 
     def matches(self, table: TableName) -> bool:
+        """Return whether the pattern matches the whole name of a table."""
         return self.pattern.fullmatch(str(table)) is not None
 
     def allows(self, table: TableName) -> bool:
@@ -39,42 +40,47 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """`rule` is the one that decides, of the list `by`; without one it is what counts where no rule matches."""
+class TableDecision:
+    """Says whether a table passes, and why: `rule` decided it, from the list `by`. Without a rule, no rule matched."""
 
     passes: bool
     by: Literal["allow", "deny"] | None = None
-    rule: Rule | None = None
+    rule: TableRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    allow: tuple[Rule, ...] = ()
-    deny: tuple[Rule, ...] = ()
+    """The allow and deny lists of a table filter. A table passes if it is allowed, or nothing is listed, and is not
+    denied."""
+
+    allow: tuple[TableRule, ...] = ()
+    deny: tuple[TableRule, ...] = ()
 
     @classmethod
-    def of(cls, allow: str | Iterable[str] = "", deny: str | Iterable[str] = "") -> "TableRules":
-        """Return the rules of comma-separated lists; several lists are one longer list."""
-        return cls(read_rules(allow, "allow"), read_rules(deny, "deny"))
+    def parse(cls, allow: str | Iterable[str] = "", deny: str | Iterable[str] = "") -> "TableRules":
+        """Parse comma-separated allow and deny lists; several lists count as one longer list."""
+        return cls(parse_rules(allow, "allow"), parse_rules(deny, "deny"))
 
     def passes(self, table: TableName) -> bool:
+        """Return whether a table passes the lists."""
         return self.decide(table).passes
 
-    def decide(self, table: TableName) -> Decision:
+    def decide(self, table: TableName) -> TableDecision:
+        """Return whether a table passes the lists, and which rule decided that."""
         allowed = next((rule for rule in self.allow if rule.allows(table)), None)
         if self.allow and allowed is None:
-            return Decision(False, "allow")
+            return TableDecision(False, "allow")
         denied = next((rule for rule in self.deny if rule.matches(table)), None)
         if denied is not None:
-            return Decision(False, "deny", denied)
-        return Decision(True, "allow" if allowed else None, allowed)
+            return TableDecision(False, "deny", denied)
+        return TableDecision(True, "allow" if allowed else None, allowed)
 
 
-def read_rules(lists: str | Iterable[str], name: str) -> tuple[Rule, ...]:
-    """Parse a list of rules; `name` is that of the list, for error messages."""
+def parse_rules(lists: str | Iterable[str], name: str) -> tuple[TableRule, ...]:
+    """Parse lists of table patterns; `name` is that of the list, for error messages."""
     several = [lists] if isinstance(lists, str) else lists
     texts = [part for text in several for part in split_list(text)]
-    return tuple(_rule(text, number, name) for number, text in enumerate(texts, 1))
+    return tuple(_parse_rule(text, number, name) for number, text in enumerate(texts, 1))
 
 
 def split_list(text: str) -> Iterator[str]:
@@ -102,21 +108,23 @@ def split_list(text: str) -> Iterator[str]:
 
 
 def database_part(text: str) -> str | None:
-    """Return the part of a rule that is for the database, before its first dot; None where it is not plain."""
+    """Return the part of a pattern that matches the database, before its first dot; None where it is not plain."""
     found = _DATABASE_PART.match(text)
     return found["part"] if found else None
 
 
 def check_dots(text: str, where: str) -> None:
+    """Raise ConfigurationError for a pattern with a doubled backslash before its dot, which matches no table."""
     if _TWO_BACKSLASHES in text:
         right = text.replace(_TWO_BACKSLASHES, "\\.")
         raise ConfigurationError(f"{where} matches no table: a dot has one backslash here, {right}")
 
 
-def _rule(text: str, number: int, name: str) -> Rule:
+def _parse_rule(text: str, number: int, name: str) -> TableRule:
+    """Parse one pattern of a list."""
     where = f"rule {number} of the {name} list, '{text}'," if name else f"the filter '{text}'"
     check_dots(text, where)
     try:
-        return Rule(text, number, re.compile(text, re.IGNORECASE))
+        return TableRule(text, number, re.compile(text, re.IGNORECASE))
     except re.error as error:
         raise ConfigurationError(f"{where} is no regular expression: {error}") from None

@@ -17,7 +17,7 @@ _FIRST_WITHOUT_ENDS = (11, 4)
 _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")  # old clients need the prefix, which is no version
 
 
-def are_positions_by_size(server_info: str) -> bool:
+def may_lack_end_positions(server_info: str) -> bool:
     """Return whether events of this server's log may lack end positions, by the version that it sends to a new
     connection."""
     found = _VERSION.match(server_info)
@@ -25,7 +25,7 @@ def are_positions_by_size(server_info: str) -> bool:
     return "MariaDB" in server_info and is_new
 
 
-def without_annotations(block: Block) -> Block | None:
+def remove_annotations(block: Block) -> Block | None:
     """Return the block without the statements behind rows; None when there is nothing else in it."""
     are_others = block.column("kind") != EventType.MARIADB_ANNOTATE_ROWS
     if are_others.all():

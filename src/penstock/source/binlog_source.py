@@ -23,13 +23,15 @@ class LogInventory:
 
     @property
     def files(self) -> Sequence[str]:
+        """Return the names of the log files, in their order."""
         return list(self.sizes)
 
     @property
     def oldest(self) -> Position:
+        """Return the position at which the log begins."""
         return Position(self.files[0], FIRST, epoch=self.end.epoch)
 
-    def after(self, file: str) -> "LogInventory":
+    def without_files_up_to(self, file: str) -> "LogInventory":
         """Return the inventory as if the files up to this one were purged."""
         number = Position(file, 0).file_number
         later = {name: size for name, size in self.sizes.items() if Position(name, 0).file_number > number}
@@ -37,15 +39,20 @@ class LogInventory:
 
 
 class LogStream(Protocol):
-    """Yields blocks, and None when nothing new came; `position` may have moved. Any thread may call `stop`."""
+    """A stream of a source's log: yields blocks, and None when nothing new came; `position` may have moved. Any thread
+    may call `stop`."""
 
     waited_s: float  # for bytes to come
 
     @property
-    def is_flowing(self) -> bool: ...
+    def is_flowing(self) -> bool:
+        """Return whether the source has found the position and begun to send; before that it may still refuse."""
+        ...
 
     @property
-    def position(self) -> Position: ...
+    def position(self) -> Position:
+        """Return the position up to which the log was read."""
+        ...
 
     @property
     def file_identity(self) -> FileIdentity | None:
@@ -63,11 +70,17 @@ class LogStream(Protocol):
         ...
 
     @property
-    def wants_ack(self) -> bool: ...
+    def wants_ack(self) -> bool:
+        """Return whether a commit at the source waits for an acknowledgement."""
+        ...
 
-    def acknowledge(self, kept: Position) -> None: ...
+    def acknowledge(self, kept: Position) -> None:
+        """Confirm to a semi-sync source that everything up to a position is persisted."""
+        ...
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """End the stream soon; any thread may call it."""
+        ...
 
     def __iter__(self) -> Iterator[Block | None]: ...
 
@@ -90,7 +103,7 @@ class BinlogSource(Protocol):
         """Raise an error that says why the log cannot be captured."""
         ...
 
-    def answers(self, query: str, timeout_s: float) -> None:
+    def check_answers(self, query: str, timeout_s: float) -> None:
         """Raise an error that says why the source does not answer a query in time."""
         ...
 
@@ -98,7 +111,9 @@ class BinlogSource(Protocol):
         """Return how long the source retains a log file; 0 when it never purges, or that is not known."""
         ...
 
-    def inventory(self) -> LogInventory: ...
+    def inventory(self) -> LogInventory:
+        """Return what the source has: its identity, its log files, the end of its log and what was purged."""
+        ...
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the log files, in their order."""
@@ -130,4 +145,6 @@ class BinlogSource(Protocol):
         semi_sync: bool = False,
         lenient: bool = False,
         annotations: bool = False,
-    ) -> LogStream: ...
+    ) -> LogStream:
+        """Return a stream of the log from a position; enter it as a context manager to connect."""
+        ...

@@ -6,7 +6,7 @@ from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
 from penstock.config import SourceSettings
-from penstock.source.connection import translated
+from penstock.source.connection import translate_errors
 from penstock.source.finding import Finding, Verdict
 from penstock.source.versions import check_version
 
@@ -32,23 +32,26 @@ _NAMES = (
 _REPLICATED = ("log_replica_updates", "log_slave_updates")
 
 
-def variables_of(connection: "Connection[Cursor]", settings: SourceSettings) -> dict[str, str]:
-    with translated(settings), connection.cursor() as cursor:
+def read_variables(connection: "Connection[Cursor]", settings: SourceSettings) -> dict[str, str]:
+    """Read the server variables that capture depends on."""
+    with translate_errors(settings), connection.cursor() as cursor:
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({', '.join(['%s'] * len(_NAMES))})", _NAMES)
         return {str(name).lower(): str(value) for name, value in cursor.fetchall()}
 
 
-def findings(variables: Mapping[str, str], *, is_standby: bool = False) -> Iterator[Finding]:
-    """Yield what the server's variables mean for capture, in the order in which an operator would fix it."""
+def check_variables(variables: Mapping[str, str], *, is_standby: bool = False) -> Iterator[Finding]:
+    """Yield findings about the server's variables, in the order in which an operator would fix them."""
     version = variables.get("version", "")
     is_mariadb = "mariadb" in version.lower()
     yield check_version(version)
-    yield _needed(variables, "log_bin", "ON", "start the server with --log-bin")
-    yield _needed(variables, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', then reconnect the writers")
-    yield _needed(
+    yield _check_required(variables, "log_bin", "ON", "start the server with --log-bin")
+    yield _check_required(
+        variables, "binlog_format", "ROW", "SET GLOBAL binlog_format = 'ROW', then reconnect the writers"
+    )
+    yield _check_required(
         variables, "binlog_row_image", "FULL", "SET GLOBAL binlog_row_image = 'FULL', then reconnect the writers"
     )
-    yield _wished(
+    yield _check_recommended(
         variables,
         "binlog_row_metadata",
         "FULL",
@@ -58,36 +61,38 @@ def findings(variables: Mapping[str, str], *, is_standby: bool = False) -> Itera
     if is_standby:
         # Else what it has from the source is not in its own log.
         name = next((name for name in _REPLICATED if name in variables), _REPLICATED[0])
-        yield _needed(variables, name, "ON", f"start the server with --{name.replace('_', '-')}")
+        yield _check_required(variables, name, "ON", f"start the server with --{name.replace('_', '-')}")
     if "binlog_order_commits" in variables:
         # Documents are read back in the trust that engines commit in the order of the log; only MySQL can turn it off.
-        yield _needed(variables, "binlog_order_commits", "ON", "SET GLOBAL binlog_order_commits = ON")
-    yield _wished(
+        yield _check_required(variables, "binlog_order_commits", "ON", "SET GLOBAL binlog_order_commits = ON")
+    yield _check_recommended(
         variables,
         "binlog_checksum",
         "CRC32",
         "damage on the way is not noticed; SET GLOBAL binlog_checksum = 'CRC32'",
     )
     if not is_mariadb:
-        yield _wished(
+        yield _check_recommended(
             variables,
             "gtid_mode",
             "ON",
             "another server that takes over is found by time only, and changes may come twice; turn GTIDs on",
         )
-    yield _retention(variables)
+    yield _check_retention(variables)
     if any(variables.get(name, "OFF").upper() == "ON" for name in ("encrypt_binlog", "binlog_encryption")):
         why = "the server sends it readable; its files are not, as a folder to capture from or with `penstock binlog`"
         yield Finding("encryption of the log", Verdict.OK, "on", why)
 
 
-def _needed(variables: Mapping[str, str], name: str, needed: str, mend: str) -> Finding:
+def _check_required(variables: Mapping[str, str], name: str, needed: str, mend: str) -> Finding:
+    """Return a failure if a variable does not have the value that capture requires."""
     found = variables[name].upper() if name in variables else "not there"
     is_right = found == needed
-    return Finding(name, _fail_unless(is_right), found, "" if is_right else f"needed is {needed}: {mend}")
+    return Finding(name, _fail_if_wrong(is_right), found, "" if is_right else f"needed is {needed}: {mend}")
 
 
-def _wished(variables: Mapping[str, str], name: str, wished: str, why: str) -> Finding:
+def _check_recommended(variables: Mapping[str, str], name: str, wished: str, why: str) -> Finding:
+    """Return a warning if a variable does not have the recommended value."""
     found = variables.get(name, "not there").upper()
     is_right = found == wished
     return Finding(name, Verdict.OK if is_right else Verdict.WARN, found, "" if is_right else why)
@@ -99,7 +104,8 @@ def retention_s(variables: Mapping[str, str]) -> float:
     return seconds or _DAY_S * float(variables.get("expire_logs_days", 0) or 0)
 
 
-def _retention(variables: Mapping[str, str]) -> Finding:
+def _check_retention(variables: Mapping[str, str]) -> Finding:
+    """Return a warning if the server purges its log within a day."""
     seconds = retention_s(variables)
     if 0 < seconds < _DAY_S:
         why = "a capture that stands still for longer loses changes: SET GLOBAL binlog_expire_logs_seconds = 604800"
@@ -107,5 +113,6 @@ def _retention(variables: Mapping[str, str]) -> Finding:
     return Finding("retention of the log", Verdict.OK, f"{seconds / _DAY_S:g} days" if seconds else "without limit")
 
 
-def _fail_unless(is_right: bool) -> Verdict:
+def _fail_if_wrong(is_right: bool) -> Verdict:
+    """Return the verdict OK if the value is right, else FAIL."""
     return Verdict.OK if is_right else Verdict.FAIL

@@ -11,7 +11,7 @@ from pymysql.cursors import Cursor
 
 from penstock.config import SourceSettings
 from penstock.errors import AuthenticationError, PenstockError, ProtocolError, SourceConnectionError
-from penstock.source.tls import tls_context, tls_error, trusting
+from penstock.source.tls import tls_options, translate_tls_error, trust_all_context
 
 _ANSWER_S = 120  # for one statement: a peer that vanished must not be waited for
 _UNPRIVILEGED = {1044, 1142, 1227}
@@ -25,12 +25,13 @@ class _SourceConnection(Connection):  # type: ignore[reportMissingTypeArgument] 
     configured."""
 
     def _create_ssl_ctx(self, sslp: object) -> ssl.SSLContext:
-        return sslp if isinstance(sslp, ssl.SSLContext) else trusting()
+        """Return the TLS context of the connection; PyMySQL calls this."""
+        return sslp if isinstance(sslp, ssl.SSLContext) else trust_all_context()
 
 
 def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
     """Open a connection in autocommit mode whose session uses UTC and utf8mb4."""
-    with translated(settings):
+    with translate_errors(settings):
         options: dict[str, Any] = {
             "host": settings.host,
             "port": settings.port,
@@ -42,27 +43,28 @@ def connect(settings: SourceSettings, **changes: Any) -> "Connection[Cursor]":
             "read_timeout": _ANSWER_S,
             "write_timeout": _ANSWER_S,
             "ssl_disabled": settings.tls == "disabled",
-            "ssl": tls_context(settings),
+            "ssl": tls_options(settings),
             "init_command": "SET time_zone = '+00:00'",
         }
         return _SourceConnection(**(options | changes))
 
 
 @contextmanager
-def translated(settings: SourceSettings) -> Generator[None, None, None]:
-    """Run statements on a source; what PyMySQL raises comes out as Penstock's errors."""
+def translate_errors(settings: SourceSettings) -> Generator[None, None, None]:
+    """Raise errors of PyMySQL as Penstock's errors, in a `with` block that uses a connection."""
     try:
         yield
     except pymysql.err.MySQLError as error:
-        raise error_of(error, settings) from error
+        raise translate_error(error, settings) from error
     except (OSError, EOFError) as error:
         raise SourceConnectionError(f"the connection to {settings.address} broke: {error}") from error
 
 
-def error_of(error: pymysql.err.MySQLError, settings: SourceSettings) -> PenstockError:  # noqa: PLR0911 - by its code
+def translate_error(error: pymysql.err.MySQLError, settings: SourceSettings) -> PenstockError:  # noqa: PLR0911 - by its code
+    """Return the Penstock error for an error of PyMySQL, by its code."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1] if len(error.args) > 1 else error)
-    if (refused := tls_error(code, text, settings)) is not None:
+    if (refused := translate_tls_error(code, text, settings)) is not None:
         return refused
     if code in _UNPRIVILEGED:
         return AuthenticationError(

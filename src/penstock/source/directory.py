@@ -25,7 +25,7 @@ from penstock.config import DirectorySettings
 from penstock.errors import LogHoleError, PositionLostError, SourceConnectionError
 from penstock.model import FileIdentity, Position
 from penstock.source.file_head import read_bytes, read_file_identity, read_head
-from penstock.source.folder import Folder, log_files, open_folder
+from penstock.source.folder import Folder, list_log_files, open_folder
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,8 @@ _LARGEST_FORMAT = 1 << 12
 
 
 class DirectoryStream:
-    """Iterate to get blocks, and None when there was nothing new; `position` may have moved.
+    """Reads a log from the files in a folder. Iterating gives blocks, and None when there was nothing new; `position`
+    may have moved.
 
     `stop()` from another thread ends the iteration. Without `follow` it ends where the files end now.
     """
@@ -57,9 +58,9 @@ class DirectoryStream:
         self._is_flowing = False
         self._hole_since: float | None = None
         self.waited_s = 0.0  # for bytes to come
-        self._begin(start)
+        self._start_file(start)
 
-    def _begin(self, position: Position) -> None:
+    def _start_file(self, position: Position) -> None:
         """Begin to read a file, at its beginning or inside."""
         self._file, self._offset = position, position.offset
         self._reader = BlockReader(position, verify=self._verify, lenient=self._lenient)
@@ -72,6 +73,7 @@ class DirectoryStream:
 
     @property
     def position(self) -> Position:
+        """Return the position up to which the log was read."""
         return self._reader.position
 
     @property
@@ -91,13 +93,14 @@ class DirectoryStream:
 
     @property
     def wants_ack(self) -> bool:
+        """Return False: no server waits for a reader of files."""
         return False
 
     def acknowledge(self, kept: Position) -> None:
         """Do nothing: no server waits for a reader of files."""
 
     def __enter__(self) -> Self:
-        names = log_files(self._folder, self._base)
+        names = list_log_files(self._folder, self._base)
         if self._start.file not in names:
             there = f"{names[0]} to {names[-1]}" if names else "no log files"
             raise PositionLostError(f"{self._settings.address} has no {self._start.file}: it has {there}")
@@ -110,27 +113,28 @@ class DirectoryStream:
         self.stop()
 
     def stop(self) -> None:
+        """End the stream soon; any thread may call it."""
         self._stopping.set()
 
     def __iter__(self) -> Iterator[Block | None]:
-        while (following := (yield from self._to_end())) is not None:
+        while (following := (yield from self._read_to_end())) is not None:
             gtids = self._last.executed_before(len(self._last)) if self._last is not None else self._file.gtids
-            self._begin(replace(self._file, file=following, offset=len(MAGIC), gtids=gtids))
+            self._start_file(replace(self._file, file=following, offset=len(MAGIC), gtids=gtids))
 
-    def _to_end(self) -> Generator[Block | None, None, str | None]:
+    def _read_to_end(self) -> Generator[Block | None, None, str | None]:
         """Yield the blocks of the present file; return the name of the next one, or None when there is none or the
         stream stops."""
         following: str | None = None
         while not self._stopping.is_set():
-            if size := self._read():
-                yield from self._blocks(size)
+            if size := self._read_bytes():
+                yield from self._take_blocks(size)
                 continue
-            yield from self._blocks(0, flush=True)
+            yield from self._take_blocks(0, flush=True)
             if following is not None:
-                yield from self._blocks(0, flush=True, keep_loose=False)
-                self._check_whole(following)
+                yield from self._take_blocks(0, flush=True, keep_loose=False)
+                self._check_complete(following)
                 return following
-            following = self._next_file()
+            following = self._find_next_file()
             if following is not None:
                 continue  # something may have been added before that one was there
             if not self._follow:
@@ -140,20 +144,21 @@ class DirectoryStream:
             is_over = self._stopping.wait(self._settings.poll_s)
             self.waited_s += time.perf_counter() - began
             if not is_over:
-                self._check_same()
+                self._check_not_replaced()
         return None
 
-    def _blocks(self, size: int, *, flush: bool = False, keep_loose: bool = True) -> Iterator[Block]:
+    def _take_blocks(self, size: int, *, flush: bool = False, keep_loose: bool = True) -> Iterator[Block]:
+        """Pass `size` new bytes to the reader and yield the blocks that are complete."""
         self._reader.filled(size)
         for block in self._reader.blocks(flush=flush, keep_loose=keep_loose):
             self._last = block
             yield block
         self._is_flowing = self._is_flowing or self._reader.server_version != ""
 
-    def _read(self) -> int:
+    def _read_bytes(self) -> int:
         """Read more bytes into the reader and return how many; 0 when there are no more."""
         if not self._is_open:
-            self._is_open = self._open()
+            self._is_open = self._open_file()
             if not self._is_open:
                 return 0
         began, room = time.perf_counter(), self._reader.room(_PIECE_BYTES)[:_PIECE_BYTES].data
@@ -162,7 +167,7 @@ class DirectoryStream:
         self._offset += size
         return size
 
-    def _check_same(self) -> None:
+    def _check_not_replaced(self) -> None:
         """Check that the file is still the same: a file that is being written grows, but another one may have taken its
         name."""
         known, file = self._reader.file_identity, self._file.file
@@ -173,7 +178,7 @@ class DirectoryStream:
                 f"{self._settings.address}/{file} is another file of that name than before, or was cut off"
             )
 
-    def _open(self) -> bool:
+    def _open_file(self) -> bool:
         """Open the present file and return whether its head is there. A reader that begins inside a file gets the
         format event first."""
         head = read_bytes(self._folder, self._file.file, 0, len(MAGIC) + HEADER)
@@ -191,16 +196,18 @@ class DirectoryStream:
             )
         event = read_bytes(self._folder, self._file.file, len(MAGIC), min(size, _LARGEST_FORMAT))
         try:
-            made_up = _made_up(event)
+            made_up = _make_artificial(event)
         except EventProblemError as problem:
             raise broken(event[TYPE_AT], problem.what, event, position=Position(self._file.file, len(MAGIC))) from None
         self._reader.room(len(made_up))[: len(made_up)].data[:] = made_up
         self._reader.filled(len(made_up))
         return True
 
-    def _next_file(self) -> str | None:
+    def _find_next_file(self) -> str | None:
+        """Return the name of the next log file; None when there is none yet. Raises PositionLostError when a file in
+        between stays missing."""
         number = self._file.file_number
-        later = [name for name in log_files(self._folder, self._base) if Position(name, 0).file_number > number]
+        later = [name for name in list_log_files(self._folder, self._base) if Position(name, 0).file_number > number]
         if not later:
             return None
         if Position(later[0], 0).file_number != number + 1:
@@ -221,7 +228,7 @@ class DirectoryStream:
         is_begun = len(later) > 1 or read_head(self._folder, later[0]) is not None
         return later[0] if is_begun else None
 
-    def _check_whole(self, following: str) -> None:
+    def _check_complete(self, following: str) -> None:
         """Check that a file without a closing event is complete: a killed server left it, or its copy is not finished.
         GTIDs tell, where there are any."""
         name = f"{self._settings.address}/{self._file.file}"
@@ -238,7 +245,7 @@ class DirectoryStream:
         before = last.executed_before(len(last)) if last is not None else self._file.gtids
         head = read_head(self._folder, following)
         told = head.gtids if head is not None else None
-        is_complete = told is not None and (told.is_mariadb or (last is None or has_gtids(last, before=True)))
+        is_complete = told is not None and (told.is_mariadb or (last is None or ends_with_gtid(last, before=True)))
         if told is not None and before is not None and before.ranges and is_complete:
             lacking = told.minus(before)
             if lacking.ranges:
@@ -253,13 +260,13 @@ class DirectoryStream:
             )
 
 
-def has_gtids(block: Block, *, before: bool) -> bool:
+def ends_with_gtid(block: Block, *, before: bool) -> bool:
     """Return whether the last transaction of the block, which may have begun before it, has a GTID."""
     entries = np.flatnonzero(block.column("entry"))
     return bool(block.gtids[entries[-1], 0]) if entries.size else before
 
 
-def _made_up(event: bytes) -> bytes:
+def _make_artificial(event: bytes) -> bytes:
     """Return a format event without a position, as servers send it to a reader that begins inside a file."""
     plain = bytearray(event)
     plain[FLAGS_AT] &= ~IN_USE

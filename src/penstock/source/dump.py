@@ -21,23 +21,27 @@ _WITH_ANNOTATIONS = 0x02  # for MariaDB; to MySQL it means nothing
 _WITH_TAGS = 1
 
 
-def from_position(start: Position, server_id: int, *, annotations: bool = False) -> bytes:
+def dump_from_position(start: Position, server_id: int, *, annotations: bool = False) -> bytes:
+    """Return the arguments of COM_BINLOG_DUMP that request the log from a position."""
     flags = _WITH_ANNOTATIONS if annotations else 0
     return struct.pack("<IHI", start.offset, flags, server_id) + start.file.encode()
 
 
-def from_the_beginning(server_id: int, *, annotations: bool = False) -> bytes:
-    """Return the command that asks for the log from its beginning, or from where MariaDB's session variable says."""
+def dump_from_beginning(server_id: int, *, annotations: bool = False) -> bytes:
+    """Return the arguments of COM_BINLOG_DUMP that request the log from its beginning, or from where MariaDB's session
+    variable says."""
     return struct.pack("<IHI", _FIRST, _WITH_ANNOTATIONS if annotations else 0, server_id)
 
 
-def after_gtids(executed: GtidSet, server_id: int) -> bytes:
-    """Return the command that asks MySQL for all transactions that are not in the set."""
-    encoded = encode_set(executed)
+def dump_after_gtids(executed: GtidSet, server_id: int) -> bytes:
+    """Return the arguments of COM_BINLOG_DUMP_GTID that request all transactions of a MySQL server that are not in the
+    set."""
+    encoded = encode_gtid_set(executed)
     return struct.pack("<HIIQI", _BY_GTID, server_id, 0, _FIRST, len(encoded)) + encoded
 
 
-def encode_set(executed: GtidSet) -> bytes:
+def encode_gtid_set(executed: GtidSet) -> bytes:
+    """Encode a GTID set in MySQL's binary form."""
     has_tags = any(":" in source for source in executed.ranges)
     head = len(executed.ranges)
     if has_tags:

@@ -7,15 +7,15 @@ from typing import Any
 
 from penstock.config import SourceSettings
 from penstock.errors import PenstockError
-from penstock.source.checks import findings, variables_of
-from penstock.source.connection import connect, translated
+from penstock.source.checks import check_variables, read_variables
+from penstock.source.connection import connect, translate_errors
 from penstock.source.finding import Finding, Verdict
 from penstock.source.preflight import current_position, oldest_position
 from penstock.source.stream import BinlogStream
 
 
-def examine(settings: SourceSettings, *, is_standby: bool = False) -> Iterator[Finding]:
-    """Yield findings about a server; it ends with the first one without which nothing more can be found out."""
+def examine_server(settings: SourceSettings, *, is_standby: bool = False) -> Iterator[Finding]:
+    """Yield findings about a server; it ends with the first problem after which nothing more can be found out."""
     try:
         connection = connect(settings)
     except PenstockError as error:
@@ -23,22 +23,23 @@ def examine(settings: SourceSettings, *, is_standby: bool = False) -> Iterator[F
         return
     with closing(connection):
         yield Finding("login", Verdict.OK, f"{settings.user} at {settings.address}")
-        yield _encryption(connection)
-        variables = variables_of(connection, settings)
-        yield from findings(variables, is_standby=is_standby)
+        yield _check_encryption(connection)
+        variables = read_variables(connection, settings)
+        yield from check_variables(variables, is_standby=is_standby)
         if variables.get("log_bin", "").upper() == "ON":
-            yield _extent(connection, settings)
-        yield _select(connection, settings)
+            yield _find_log_range(connection, settings)
+        yield _check_select_grant(connection, settings)
 
 
-def _encryption(connection: Any) -> Finding:
+def _check_encryption(connection: Any) -> Finding:
+    """Return a finding that says whether the connection is encrypted."""
     plain = connection._sock  # noqa: SLF001 - PyMySQL does not say otherwise
     if isinstance(plain, ssl.SSLSocket):
         return Finding("encryption", Verdict.OK, plain.version() or "on")
     return Finding("encryption", Verdict.WARN, "off", "whoever is on the way can read the changes; see `tls`")
 
 
-def _extent(connection: Any, settings: SourceSettings) -> Finding:
+def _find_log_range(connection: Any, settings: SourceSettings) -> Finding:
     """Return a finding that says which part of the log can be read, if any."""
     try:
         first, end = oldest_position(connection, settings), current_position(connection, settings)
@@ -50,8 +51,9 @@ def _extent(connection: Any, settings: SourceSettings) -> Finding:
     return Finding("reading the log", Verdict.OK, f"{first} to {end}{gtids}")
 
 
-def _select(connection: Any, settings: SourceSettings) -> Finding:
-    with translated(settings), connection.cursor() as cursor:
+def _check_select_grant(connection: Any, settings: SourceSettings) -> Finding:
+    """Return a finding that says whether the user may read all tables."""
+    with translate_errors(settings), connection.cursor() as cursor:
         cursor.execute("SHOW GRANTS")
         grants = [str(row[0]).upper() for row in cursor.fetchall()]
     everywhere = [grant.split(" ON ")[0] for grant in grants if " ON *.* " in grant]

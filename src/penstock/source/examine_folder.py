@@ -7,15 +7,16 @@ from penstock.config import DirectorySettings
 from penstock.errors import PenstockError
 from penstock.model.position import file_number
 from penstock.source.finding import Finding, Verdict
-from penstock.source.folder import log_sizes, open_folder
+from penstock.source.folder import list_log_sizes, open_folder
 from penstock.source.folder_source import FolderSource
 from penstock.source.versions import check_version
 
 
 def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
-    """Yield findings about a folder; it ends with the first one without which nothing more can be found out."""
+    """Yield findings about a folder of log files; it ends with the first problem after which nothing more can be found
+    out."""
     try:
-        sizes = log_sizes(open_folder(settings.path), settings.base)
+        sizes = list_log_sizes(open_folder(settings.path), settings.base)
     except PenstockError as error:
         yield Finding("folder", Verdict.FAIL, "not readable", str(error))
         return
@@ -24,11 +25,11 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
         yield Finding("files", Verdict.FAIL, "none", mend)
         return
     yield Finding("files", Verdict.OK, f"{len(sizes)}, {sum(sizes.values()):,} bytes")
-    yield _holes(list(sizes))
+    yield _check_missing_files(list(sizes))
     origin = FolderSource(settings)
     try:
         present = origin.sizes()
-        heads = [origin.head_of(file) for file in present]
+        heads = [origin.read_head_of(file) for file in present]
         end = origin.end()
     except PenstockError as error:
         yield Finding("reading the log", Verdict.FAIL, "refused", str(error))
@@ -41,7 +42,8 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
     yield Finding("reading the log", Verdict.OK, f"{next(iter(present))}:4 to {end}{gtids}")
 
 
-def _holes(files: list[str]) -> Finding:
+def _check_missing_files(files: list[str]) -> Finding:
+    """Return a finding that says whether files are missing between the first and the last one."""
     several = [(one, other) for one, other in pairwise(files) if file_number(other) != file_number(one) + 1]
     if not several:
         return Finding("gaps between the files", Verdict.OK, "none")

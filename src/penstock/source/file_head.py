@@ -30,6 +30,9 @@ _LARGEST = 1 << 28
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
+    """The head of a log file: its identity, the server's version, the GTIDs before it, and whether it is still being
+    written."""
+
     file_identity: FileIdentity
     server_version: str
     gtids: GtidSet | None  # of all transactions before it; None when it does not say
@@ -40,11 +43,11 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
     """Return the head of a file; None when it is not completely there yet."""
     magic = read_bytes(folder, file, 0, len(MAGIC))
     if magic == ENCRYPTED_MAGIC:
-        raise _encrypted(folder, file)
+        raise _encrypted_error(folder, file)
     if len(magic) == len(MAGIC):
         check_magic(magic, f"{folder.address}/{file}")
-    first = _event(folder, file, len(MAGIC))
-    second = _event(folder, file, len(MAGIC) + len(first)) if first else b""
+    first = _read_event(folder, file, len(MAGIC))
+    second = _read_event(folder, file, len(MAGIC) + len(first)) if first else b""
     if not second:
         return None
     try:
@@ -53,7 +56,7 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
         raise broken(first[TYPE_AT], problem.what, first, position=Position(file, len(MAGIC))) from None
     kind = second[TYPE_AT]
     if kind == EventType.MARIADB_START_ENCRYPTION:
-        raise _encrypted(folder, file)
+        raise _encrypted_error(folder, file)
     gtids = None
     if kind in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
         body = parse_body(kind, second[HEADER : len(second) - found.checksum])
@@ -76,8 +79,8 @@ def read_bytes(folder: Folder, file: str, offset: int, size: int) -> bytes:
     return bytes(found[: folder.read_into(file, offset, found)])
 
 
-def _event(folder: Folder, file: str, offset: int) -> bytes:
-    """Return an event of the head; empty when it is not completely there."""
+def _read_event(folder: Folder, file: str, offset: int) -> bytes:
+    """Return the event at an offset of the head; empty when it is not completely there."""
     header = read_bytes(folder, file, offset, HEADER)
     if len(header) < HEADER:
         return b""
@@ -88,7 +91,8 @@ def _event(folder: Folder, file: str, offset: int) -> bytes:
     return event if len(event) == size else b""
 
 
-def _encrypted(folder: Folder, file: str) -> BinlogError:
+def _encrypted_error(folder: Folder, file: str) -> BinlogError:
+    """Return the error for a log file that is encrypted."""
     return BinlogError(
         f"{folder.address}/{file} is encrypted, and only its server has the key: capture from the server instead"
     )

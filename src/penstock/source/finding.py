@@ -5,6 +5,8 @@ from enum import Enum
 
 
 class Verdict(Enum):
+    """Says whether a checked property of a source is fine, deserves a warning, or prevents capture."""
+
     OK = "ok"
     WARN = "warn"  # capture works, but something that one may want does not
     FAIL = "fail"
@@ -12,6 +14,8 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """The result of one check of a source: what was checked, the verdict, what was found, and how to fix it."""
+
     what: str
     verdict: Verdict
     found: str

@@ -17,13 +17,17 @@ _LOG_FILE = re.compile(r"(.+)\.(\d{1,19})")
 
 
 class Folder(Protocol):
+    """A folder of log files, on this machine or behind a URL."""
+
     address: str
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of all files in the folder, by name."""
         ...
 
-    def size(self, name: str) -> int: ...
+    def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
+        ...
 
     def read_into(self, name: str, offset: int, into: memoryview) -> int:
         """Read as many bytes as there is room for, and return how many were there; 0 at the end of the file."""
@@ -31,6 +35,8 @@ class Folder(Protocol):
 
 
 class LocalFolder:
+    """A folder of log files on this machine."""
+
     def __init__(self, path: Path) -> None:
         self.address = str(path)
         self._path = path
@@ -38,6 +44,7 @@ class LocalFolder:
             raise ConfigurationError(f"there is no folder {path}")
 
     def sizes(self) -> dict[str, int]:
+        """Return the sizes of all files in the folder, by name."""
         found: dict[str, int] = {}
         try:
             for path in self._path.iterdir():
@@ -48,12 +55,14 @@ class LocalFolder:
         return found
 
     def size(self, name: str) -> int:
+        """Return the size of a file in bytes."""
         try:
             return (self._path / name).stat().st_size
         except OSError as error:
-            raise self._trouble(error) from error
+            raise self._translate_error(error) from error
 
     def read_into(self, name: str, offset: int, into: memoryview) -> int:
+        """Read as many bytes as there is room for, and return how many were there; 0 at the end of the file."""
         try:
             handle = os.open(self._path / name, os.O_RDONLY)
             try:
@@ -61,9 +70,10 @@ class LocalFolder:
             finally:
                 os.close(handle)
         except OSError as error:
-            raise self._trouble(error) from error
+            raise self._translate_error(error) from error
 
-    def _trouble(self, error: OSError) -> PositionLostError | SourceConnectionError:
+    def _translate_error(self, error: OSError) -> PositionLostError | SourceConnectionError:
+        """Return PositionLostError for a file that is gone, else an error that the folder cannot be read."""
         if isinstance(error, FileNotFoundError):
             return PositionLostError(f"{error.filename} is gone: bring it back, or choose a later start")
         return SourceConnectionError(f"{self.address} cannot be read: {error}")
@@ -78,13 +88,14 @@ def open_folder(path: str) -> Folder:
     return RemoteFolder(path)
 
 
-def log_files(folder: Folder, base: str | None = None) -> list[str]:
-    """Return the log files in the order of their numbers: those of `base`, or of the only log that is there."""
-    return list(log_sizes(folder, base))
+def list_log_files(folder: Folder, base: str | None = None) -> list[str]:
+    """Return the names of the log files, ordered by their numbers: those of `base`, or of the only log that is
+    there."""
+    return list(list_log_sizes(folder, base))
 
 
-def log_sizes(folder: Folder, base: str | None = None) -> dict[str, int]:
-    """Return the log files with their sizes, as `log_files` orders them."""
+def list_log_sizes(folder: Folder, base: str | None = None) -> dict[str, int]:
+    """Return the sizes of the log files by name, ordered as `list_log_files` orders them."""
     found: dict[str, list[str]] = {}
     sizes = folder.sizes()
     for match in map(_LOG_FILE.fullmatch, sizes):

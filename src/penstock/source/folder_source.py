@@ -6,17 +6,18 @@ from penstock.config import DirectorySettings
 from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.model import FileIdentity, GtidSet, Position
 from penstock.source.binlog_source import FIRST, LogInventory
-from penstock.source.directory import DirectoryStream, has_gtids
+from penstock.source.directory import DirectoryStream, ends_with_gtid
 from penstock.source.file_head import FileHead, read_head
 from penstock.source.finding import Verdict
-from penstock.source.folder import log_sizes, open_folder
+from penstock.source.folder import list_log_sizes, open_folder
 from penstock.source.versions import check_version
 
 _NEVER_US = (1 << 63) - 1
 
 
 class FolderSource:
-    """A last file of which not even the first events are there does not count yet."""
+    """A folder with the files of a log as a source. A last file whose first events are not complete does not count
+    yet."""
 
     takes_gtids, is_copied = False, True
     start_timeout_s = 10.0
@@ -29,22 +30,27 @@ class FolderSource:
         self._has_gtids = True  # the last transaction before that
 
     def check(self, *, is_standby: bool = False) -> None:  # noqa: ARG002 - no folder is one
-        found = check_version(self.head_of(list(self.sizes())[-1]).server_version)
+        """Raise ConfigurationError if the version of the server that wrote the last file is not supported."""
+        found = check_version(self.read_head_of(list(self.sizes())[-1]).server_version)
         if found.verdict is Verdict.FAIL:
             raise ConfigurationError(f"the log in {self.address} cannot be captured: {found}")
 
-    def answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
+    def check_answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
+        """Check the folder: there is no server to send the query to."""
         self.check()
 
     def retention_s(self) -> float:
+        """Return 0: a folder is never known to purge."""
         return 0.0
 
     def inventory(self) -> LogInventory:
+        """Return the log files with their sizes, and where the log ends."""
         sizes = self.sizes()
-        return LogInventory("", sizes, self._end(list(sizes)[-1]), None)
+        return LogInventory("", sizes, self._find_end(list(sizes)[-1]), None)
 
     def sizes(self) -> dict[str, int]:
-        sizes = log_sizes(self._folder, self._settings.base)
+        """Return the sizes of the log files, in their order; raise SourceConnectionError when there are none."""
+        sizes = list_log_sizes(self._folder, self._settings.base)
         while sizes and read_head(self._folder, last := list(sizes)[-1]) is None:
             del sizes[last]
         if not sizes:
@@ -52,9 +58,10 @@ class FolderSource:
         return sizes
 
     def end(self) -> Position:
-        return self._end(list(self.sizes())[-1])
+        """Return the position at which the log ends now, a transaction boundary."""
+        return self._find_end(list(self.sizes())[-1])
 
-    def _end(self, file: str) -> Position:
+    def _find_end(self, file: str) -> Position:
         """Return the end of the last whole transaction of the last file. It is searched from the end that was found
         last."""
         with self._lock:
@@ -62,7 +69,7 @@ class FolderSource:
             if self._ended is not None and self._ended[0] == mark and self._ended[1].offset <= self._folder.size(file):
                 last = self._ended[1]
             else:
-                gtids = self.head_of(file).gtids
+                gtids = self.read_head_of(file).gtids
                 self._has_gtids = gtids is not None and (gtids.is_mariadb or bool(gtids.ranges))
             how = {"verify": False, "follow": False, "lenient": True}
             with DirectoryStream(self._settings, last, **how, folder=self._folder) as stream:
@@ -71,26 +78,30 @@ class FolderSource:
                         break
                     if block.boundaries.size:
                         last = block.boundary_after(int(block.boundaries[-1]))
-                    self._has_gtids = has_gtids(block, before=self._has_gtids)
+                    self._has_gtids = ends_with_gtid(block, before=self._has_gtids)
             self._ended = mark, last
             return last if self._has_gtids else _without_gtids(last)
 
     def file_identity(self, file: str) -> FileIdentity:
-        return self.head_of(file).file_identity
+        """Return the identity of a log file, from its first event."""
+        return self.read_head_of(file).file_identity
 
     def previous_gtids(self, file: str) -> GtidSet:
-        gtids = self.head_of(file).gtids
+        """Return the GTIDs that were committed before a file was opened, from its first events."""
+        gtids = self.read_head_of(file).gtids
         if gtids is None:
             raise BinlogError(f"{self.address}/{file} does not say which GTIDs it begins with")
         return gtids
 
-    def head_of(self, file: str) -> FileHead:
+    def read_head_of(self, file: str) -> FileHead:
+        """Return the head of a file; raise PositionLostError when its first events are not there."""
         head = read_head(self._folder, file)
         if head is None:
             raise PositionLostError(f"{self.address}/{file} has lost its first events: copy it again")
         return head
 
     def now_us(self) -> int:
+        """Return a time after all others: a folder has no clock."""
         return _NEVER_US
 
     def stream(
@@ -104,8 +115,10 @@ class FolderSource:
         lenient: bool = False,
         annotations: bool = False,  # noqa: ARG002 - its files have them, and they are always there
     ) -> DirectoryStream:
+        """Return a stream of the log's files from a position."""
         return DirectoryStream(self._settings, start, verify=verify, lenient=lenient, folder=self._folder)
 
 
 def _without_gtids(position: Position) -> Position:
+    """Return the position without its GTIDs."""
     return Position(position.file, position.offset, position.timestamp, position.epoch)

@@ -7,4 +7,5 @@ from penstock.source.server_source import ServerSource
 
 
 def open_source(settings: SourceSettings | DirectorySettings) -> BinlogSource:
+    """Return the source that the settings describe: a server, or a folder of its log files."""
     return FolderSource(settings) if isinstance(settings, DirectorySettings) else ServerSource(settings)

@@ -19,7 +19,9 @@ from penstock.binlog.copying import copy_bytes
 from penstock.binlog.kernel import BYTES, I64, I64S, PAIR, U8S, kernel
 
 
-class Cell(IntEnum):
+class StateCell(IntEnum):
+    """The cells of the unwrapping kernel's state array."""
+
     HEADER_SEEN = 0  # bytes of the current packet header that were read
     LEFT = 1  # payload bytes of the current packet still to come
     CONTINUES = 2  # the packet goes on a former one: no status byte
@@ -35,8 +37,9 @@ _ON, _UNKNOWN = 1, 2
 
 
 @kernel(PAIR(BYTES, I64, I64S, U8S))
-def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901, PLR0912 - one loop
-    """Copy event bytes of data[:end] to `out`; gives (bytes written, bytes read). Stops after a non-zero status.
+def _unwrap_packets(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901, PLR0912 - one loop
+    """Copy the event bytes of the packets in data[:end] to `out`, and return (bytes written, bytes read). It stops
+    after a packet with a non-zero status.
 
     `out` is to have room for as many bytes as `data` has: else -1 is written.
     """
@@ -93,39 +96,45 @@ def _unwrap(data: Any, end: int, state: Any, out: Any) -> Any:  # noqa: C901, PL
 
 
 class PacketUnwrapper:
+    """Takes the packets of a replication connection apart into event bytes; packets may be cut anywhere between two
+    calls."""
+
     def __init__(self, *, semi_sync: bool = False) -> None:
-        self._state = np.zeros(len(Cell), np.int64)
-        self._state[Cell.SEMI_SYNC] = _UNKNOWN if semi_sync else 0
+        self._state = np.zeros(len(StateCell), np.int64)
+        self._state[StateCell.SEMI_SYNC] = _UNKNOWN if semi_sync else 0
 
     @property
     def is_semi_sync(self) -> bool:
         """Return whether the server uses semi-sync, as its first packet shows."""
-        return bool(self._state[Cell.SEMI_SYNC] == _ON)
+        return bool(self._state[StateCell.SEMI_SYNC] == _ON)
 
     @property
-    def is_asked(self) -> bool:
-        """Return whether an event was to be acknowledged since the last `forget_asked`; it need not be complete yet."""
-        return bool(self._state[Cell.ASKED])
+    def is_ack_requested(self) -> bool:
+        """Return whether the server requested an acknowledgement since the last `clear_ack_request`; the event need not
+        be complete yet."""
+        return bool(self._state[StateCell.ASKED])
 
-    def forget_asked(self) -> None:
-        self._state[Cell.ASKED] = 0
+    def clear_ack_request(self) -> None:
+        """Note that the requested acknowledgement was sent."""
+        self._state[StateCell.ASKED] = 0
 
     @property
     def status(self) -> int:
         """Return 0, or the status byte of the packet that ended the stream."""
-        return int(self._state[Cell.STATUS])
+        return int(self._state[StateCell.STATUS])
 
     @property
     def rest_of_packet(self) -> int:
         """Return the bytes that follow the status byte in its packet."""
-        return int(self._state[Cell.LENGTH]) - 1
+        return int(self._state[StateCell.LENGTH]) - 1
 
     def unwrap(self, data: NDArray[np.uint8], end: int, out: NDArray[np.uint8]) -> tuple[int, int]:
-        written, read = _unwrap(data, end, self._state, out)
+        """Copy the event bytes of data[:end] to `out`, and return (bytes written, bytes read)."""
+        written, read = _unwrap_packets(data, end, self._state, out)
         return written, read
 
 
-def acknowledgement(file: str, offset: int) -> bytes:
-    """Return the packet that acknowledges everything up to a position."""
+def encode_acknowledgement(file: str, offset: int) -> bytes:
+    """Return the semi-sync packet that acknowledges everything up to a position."""
     payload = bytes([SEMI_SYNC_MAGIC]) + offset.to_bytes(8, "little") + file.encode()
     return len(payload).to_bytes(3, "little") + b"\0" + payload

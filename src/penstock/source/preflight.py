@@ -8,22 +8,22 @@ from pymysql.cursors import Cursor
 from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError, PositionLostError
 from penstock.model import GtidSet, Position
-from penstock.source.checks import findings, variables_of
-from penstock.source.connection import translated
+from penstock.source.checks import check_variables, read_variables
+from penstock.source.connection import translate_errors
 from penstock.source.finding import Verdict
 
 
 def check_source(connection: "Connection[Cursor]", settings: SourceSettings, *, is_standby: bool = False) -> None:
-    """Raise one line that names every setting to change."""
-    found = findings(variables_of(connection, settings), is_standby=is_standby)
+    """Raise one ConfigurationError that names every server variable to change."""
+    found = check_variables(read_variables(connection, settings), is_standby=is_standby)
     wrong = [one for one in found if one.verdict is Verdict.FAIL]
     if wrong:
         raise ConfigurationError(f"the log of {settings.address} cannot be captured: {'; '.join(map(str, wrong))}")
 
 
 def current_position(connection: "Connection[Cursor]", settings: SourceSettings) -> Position:
-    """Return the end of the log, always a transaction boundary, with the GTIDs before it."""
-    with translated(settings), connection.cursor() as cursor:
+    """Return the position at which the server's log ends, always a transaction boundary, with the GTIDs before it."""
+    with translate_errors(settings), connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         (version,) = cursor.fetchone() or ("",)
         cursor.execute("SHOW BINARY LOG STATUS" if _is_new_mysql(version) else "SHOW MASTER STATUS")
@@ -44,7 +44,8 @@ def current_position(connection: "Connection[Cursor]", settings: SourceSettings)
 
 
 def oldest_position(connection: "Connection[Cursor]", settings: SourceSettings) -> Position:
-    with translated(settings), connection.cursor() as cursor:
+    """Return the position at which the server's log begins."""
+    with translate_errors(settings), connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")
         row = cursor.fetchone()
     if not row:

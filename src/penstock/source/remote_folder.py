@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 
 class RemoteFolder:
+    """A folder of log files behind a URL that fsspec can open."""
+
     def __init__(self, url: str) -> None:
         self.address = url
         try:
@@ -25,8 +27,9 @@ class RemoteFolder:
         self._sizes: dict[str, int] = {}  # as they were when last asked for
 
     def sizes(self) -> dict[str, int]:
+        """Return the sizes of all files in the folder, by name."""
         try:
-            found: list[Any] = self._asked(lambda: self._files.ls(self._path, detail=True))
+            found: list[Any] = self._call_fsspec(lambda: self._files.ls(self._path, detail=True))
         except PositionLostError:
             return {}  # where there are no folders, one without files is none
         several = {str(one["name"]).rstrip("/").rpartition("/")[2]: one for one in found if one["type"] != "directory"}
@@ -34,15 +37,17 @@ class RemoteFolder:
         return {name: self.size(name) if one["size"] is None else int(one["size"]) for name, one in several.items()}
 
     def size(self, name: str) -> int:
-        self._sizes[name] = self._asked(lambda: int(self._files.info(self._url(name))["size"] or 0))
+        """Return the size of a file in bytes."""
+        self._sizes[name] = self._call_fsspec(lambda: int(self._files.info(self._url_of(name))["size"] or 0))
         return self._sizes[name]
 
     def read_into(self, name: str, offset: int, into: memoryview) -> int:
+        """Read as many bytes as there is room for, and return how many were there; 0 at the end of the file."""
         known = self._sizes.get(name, 0)
         end = min(known if offset < known else self.size(name), offset + len(into))
         if offset >= end:
             return 0
-        data: bytes = self._asked(lambda: self._files.cat_file(self._url(name), start=offset, end=end))
+        data: bytes = self._call_fsspec(lambda: self._files.cat_file(self._url_of(name), start=offset, end=end))
         if len(data) > end - offset:
             raise ConfigurationError(
                 f"{self.address} gives whole files to who asks for a part: a server of log files must know Range"
@@ -50,10 +55,12 @@ class RemoteFolder:
         into[: len(data)] = data
         return len(data)
 
-    def _url(self, name: str) -> str:
+    def _url_of(self, name: str) -> str:
+        """Return the path of a file for fsspec."""
         return f"{self._path}/{name}"
 
-    def _asked(self, question: Callable[[], T]) -> T:
+    def _call_fsspec(self, question: Callable[[], T]) -> T:
+        """Call fsspec; raise its errors as PositionLostError or SourceConnectionError."""
         try:
             return question()
         except FileNotFoundError as error:

@@ -9,14 +9,14 @@ from penstock.config import SourceSettings
 from penstock.errors import BinlogError, PositionLostError
 from penstock.model import FileIdentity, GtidSet, Position
 from penstock.source.binlog_source import FIRST, LogInventory
-from penstock.source.checks import retention_s, variables_of
-from penstock.source.connection import connect, translated
+from penstock.source.checks import read_variables, retention_s
+from penstock.source.connection import connect, translate_errors
 from penstock.source.preflight import check_source, current_position
 from penstock.source.stream import BinlogStream
 
 
 class ServerSource:
-    """A server as a source; each question opens its own connection.
+    """A MySQL or MariaDB server as a source. Each call opens a connection of its own.
 
     source = ServerSource(SourceSettings(host="db1", user="repl", password="..."))
     """
@@ -28,21 +28,25 @@ class ServerSource:
         self._settings = settings
 
     def check(self, *, is_standby: bool = False) -> None:
+        """Raise ConfigurationError that names every server variable to change before its log can be captured."""
         with closing(connect(self._settings)) as connection:
             check_source(connection, self._settings, is_standby=is_standby)
 
-    def answers(self, query: str, timeout_s: float) -> None:
+    def check_answers(self, query: str, timeout_s: float) -> None:
+        """Raise an error that says why the server does not answer a query in time."""
         timeout = max(1, round(timeout_s))
-        self._rows(query, connect_timeout=timeout, read_timeout=timeout, write_timeout=timeout)
+        self._query(query, connect_timeout=timeout, read_timeout=timeout, write_timeout=timeout)
 
     def retention_s(self) -> float:
+        """Return how long the server retains a log file; 0 when it never purges."""
         with closing(connect(self._settings)) as connection:
-            return retention_s(variables_of(connection, self._settings))
+            return retention_s(read_variables(connection, self._settings))
 
     def inventory(self) -> LogInventory:
+        """Return the server's identity, its log files with their sizes, the end of its log and its purged GTIDs."""
         with closing(connect(self._settings)) as connection:
             end = current_position(connection, self._settings)
-            with translated(self._settings), connection.cursor() as cursor:
+            with translate_errors(self._settings), connection.cursor() as cursor:
                 cursor.execute("SHOW BINARY LOGS")
                 sizes = {str(row[0]): int(row[1]) for row in cursor.fetchall()}
                 cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'gtid_purged')")
@@ -53,13 +57,16 @@ class ServerSource:
         return LogInventory(found.get("server_uuid", ""), sizes, end, purged)
 
     def sizes(self) -> dict[str, int]:
-        return {str(row[0]): int(str(row[1])) for row in self._rows("SHOW BINARY LOGS")}
+        """Return the sizes of the log files, in their order."""
+        return {str(row[0]): int(str(row[1])) for row in self._query("SHOW BINARY LOGS")}
 
     def end(self) -> Position:
+        """Return the position at which the log ends now, a transaction boundary."""
         with closing(connect(self._settings)) as connection:
             return current_position(connection, self._settings)
 
     def file_identity(self, file: str) -> FileIdentity:
+        """Return the identity of a log file, from its first event."""
         with BinlogStream(self._settings, Position(file, FIRST), verify=False) as stream:
             for _ in stream:
                 if stream.file_identity is not None and stream.file_identity.file == file:
@@ -67,13 +74,15 @@ class ServerSource:
         raise PositionLostError(f"{self.address} sent nothing of its log file {file}")
 
     def previous_gtids(self, file: str) -> GtidSet:
-        for row in self._rows(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
+        """Return the GTIDs that were committed before a file was opened, from its first events."""
+        for row in self._query(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 3"):
             if str(row[2]) in {"Previous_gtids", "Gtid_list"}:
                 return replace(GtidSet.parse(str(row[5]).strip("[]")), is_mariadb=str(row[2]) == "Gtid_list")
         raise BinlogError(f"{file} of {self.address} does not say which GTIDs it begins with")
 
     def now_us(self) -> int:
-        ((now,),) = self._rows("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
+        """Return the time by the server's own clock, in microseconds since 1970."""
+        ((now,),) = self._query("SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)")
         return int(str(now))
 
     def stream(
@@ -87,11 +96,13 @@ class ServerSource:
         lenient: bool = False,
         annotations: bool = False,
     ) -> BinlogStream:
+        """Return a stream of the server's log from a position."""
         how = {"by_gtids": by_gtids, "semi_sync": semi_sync, "lenient": lenient, "annotations": annotations}
         return BinlogStream(self._settings, start, verify=verify, server_id=server_id, **how)
 
-    def _rows(self, sql: str, **limits: Any) -> Sequence[tuple[object, ...]]:
+    def _query(self, sql: str, **limits: Any) -> Sequence[tuple[object, ...]]:
+        """Run a statement over a connection of its own and return its rows."""
         source = self._settings
-        with closing(connect(source, **limits)) as connection, translated(source), connection.cursor() as cursor:
+        with closing(connect(source, **limits)) as connection, translate_errors(source), connection.cursor() as cursor:
             cursor.execute(sql)
             return cursor.fetchall()

@@ -1,4 +1,4 @@
-"""Has a consistent snapshot of MariaDB reached a position in its log?
+"""Tells whether a consistent snapshot of MariaDB has reached a position in its log.
 
 `START TRANSACTION WITH CONSISTENT SNAPSHOT` knows its own log position (`Binlog_snapshot_file` and `_position`): it is
 set by each commit, and the snapshot sees all transactions before it. But three times it is set by something else, and
@@ -48,7 +48,7 @@ class SnapshotPosition:
 
     def has_reached(self, end: Position) -> bool:
         """Return True when snapshots that are taken from now on see every transaction before `end`."""
-        position = self._take()
+        position = self._take_snapshot()
         if position < end:
             return self._is_followed_by_checkpoints(position, end)
         if not self._is_doubtful(position, end):
@@ -70,7 +70,7 @@ class SnapshotPosition:
             self._checkpoints = _Checkpoints(self._query, position.file)
         return self._checkpoints.is_doubtful(position.offset)
 
-    def _take(self) -> Position:
+    def _take_snapshot(self) -> Position:
         """Return the position of a consistent snapshot of this moment."""
         # At a lower level of isolation, there would be no snapshot.
         self._query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -94,6 +94,7 @@ class SnapshotPosition:
         return position.file == end.file
 
     def _waits_for_replica(self) -> bool:
+        """Return whether commits of the server wait for a semi-synchronous replica."""
         status = self._query("SHOW STATUS WHERE Variable_name = 'Rpl_semi_sync_master_wait_sessions'")
         return any(int(value) for _, value in status)
 

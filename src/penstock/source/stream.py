@@ -29,16 +29,16 @@ from penstock.errors import (
     SourceConnectionError,
 )
 from penstock.model import FileIdentity, Position
-from penstock.source.annotations import are_positions_by_size, without_annotations
-from penstock.source.connection import connect, translated
+from penstock.source.annotations import may_lack_end_positions, remove_annotations
+from penstock.source.connection import connect, translate_errors
 from penstock.source.dump import (
     COM_BINLOG_DUMP,
     COM_BINLOG_DUMP_GTID,
-    after_gtids,
-    from_position,
-    from_the_beginning,
+    dump_after_gtids,
+    dump_from_beginning,
+    dump_from_position,
 )
-from penstock.source.packet import NO_MAGIC, PacketUnwrapper, acknowledgement
+from penstock.source.packet import NO_MAGIC, PacketUnwrapper, encode_acknowledgement
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +51,14 @@ _PATIENCE_S = 30 * 86400
 _SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
 
 
-def draw_server_id() -> int:
+def random_server_id() -> int:
+    """Return a random replica id, high enough not to meet one that an operator chose."""
     return secrets.randbelow(2**32 - _LOWEST_ID) + _LOWEST_ID
 
 
 class BinlogStream:
-    """Iterate to get blocks, and None when the source gave a sign of life without entries; `position` may have moved.
+    """Reads a server's log over a replication connection. Iterating gives blocks, and None when the server sent only a
+    heartbeat; `position` may have moved.
 
     `stop()` from another thread ends the iteration.
     """
@@ -77,7 +79,7 @@ class BinlogStream:
         stream needs its own server id; by default it is random. `semi_sync` is for the one stream that persists what
         comes and confirms it with `acknowledge`; `lenient` for one that only reads, which an incident does not end.
         `annotations` asks MariaDB for the statements behind rows."""
-        self._server_id = server_id or draw_server_id()
+        self._server_id = server_id or random_server_id()
         self._settings = settings
         self._start = start
         self._by_gtids = start.gtids if by_gtids else None
@@ -98,6 +100,7 @@ class BinlogStream:
 
     @property
     def position(self) -> Position:
+        """Return the position up to which the log was read."""
         return self._reader.position
 
     @property
@@ -119,7 +122,7 @@ class BinlogStream:
     @property
     def wants_ack(self) -> bool:
         """Return whether a commit waits for something that has arrived, or is arriving."""
-        return self._unwrapper.is_asked
+        return self._unwrapper.is_ack_requested
 
     def acknowledge(self, kept: Position) -> None:
         """Confirm that everything up to a position is persisted: commits that wait for that may return. Called by the
@@ -127,12 +130,12 @@ class BinlogStream:
         if not self.wants_ack or (self._acknowledged is not None and kept <= self._acknowledged):
             return
         try:
-            self._socket.sendall(acknowledgement(kept.file, kept.offset))
+            self._socket.sendall(encode_acknowledgement(kept.file, kept.offset))
         except OSError as error:
             raise SourceConnectionError(f"the log connection to {self._settings.address} broke: {error}") from error
         self._acknowledged = kept
         if kept >= self.position and not self._reader.rest:
-            self._unwrapper.forget_asked()
+            self._unwrapper.clear_ack_request()
 
     def __enter__(self) -> Self:
         if self._by_gtids is None and self._start.offset > _LAST_OFFSET:
@@ -141,9 +144,9 @@ class BinlogStream:
                 " the beginning of the next file, or read this file itself with `penstock binlog`"
             )
         self._connection = connect(self._settings)
-        with translated(self._settings):
+        with translate_errors(self._settings):
             self._prepare_session()
-            command, payload = self._request()
+            command, payload = self._build_request()
             self._connection._execute_command(command, payload)  # noqa: SLF001 - from here the socket is ours
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.settimeout(self._settings.heartbeat_s * _SILENT_HEARTBEATS)
@@ -151,18 +154,18 @@ class BinlogStream:
         log.info("following the log source=%s position=%s server_id=%d", self._settings.address, where, self._server_id)
         return self
 
-    def _request(self) -> tuple[int, bytes]:
+    def _build_request(self) -> tuple[int, bytes]:
         """Return the command that starts the stream, and its arguments."""
         server_info = self._connection.get_server_info()
-        annotations = "MariaDB" in server_info and (self._annotations or are_positions_by_size(server_info))
+        annotations = "MariaDB" in server_info and (self._annotations or may_lack_end_positions(server_info))
         if self._by_gtids is None:
-            return COM_BINLOG_DUMP, from_position(self._start, self._server_id, annotations=annotations)
+            return COM_BINLOG_DUMP, dump_from_position(self._start, self._server_id, annotations=annotations)
         if not self._by_gtids.is_mariadb:
-            return COM_BINLOG_DUMP_GTID, after_gtids(self._by_gtids, self._server_id)
+            return COM_BINLOG_DUMP_GTID, dump_after_gtids(self._by_gtids, self._server_id)
         with self._connection.cursor() as cursor:
             cursor.execute("SET @slave_connect_state = %s", (self._by_gtids.text,))
             cursor.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")
-        return COM_BINLOG_DUMP, from_the_beginning(self._server_id, annotations=annotations)
+        return COM_BINLOG_DUMP, dump_from_beginning(self._server_id, annotations=annotations)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -171,6 +174,7 @@ class BinlogStream:
         self._connection._force_close()  # noqa: SLF001 - a QUIT would have to wait behind the stream
 
     def stop(self) -> None:
+        """End the stream soon; any thread may call it."""
         self._stopping.set()
         if self._connection is not None and self._connection._sock is not None:  # noqa: SLF001
             try:
@@ -190,25 +194,28 @@ class BinlogStream:
             ended = self._unwrapper.status != 0
             pending = getattr(self._socket, "pending", None)
             is_last = ended or not ((pending and pending()) or poll.poll(0))
-            yield from self._wanted(self._reader.blocks(flush=is_last, keep_loose=True))
+            yield from self._filter_annotations(self._reader.blocks(flush=is_last, keep_loose=True))
             if is_last:
                 yield None
             if ended:
-                raise self._ended(self._inbox[read:size].tobytes())
+                raise self._stream_error(self._inbox[read:size].tobytes())
 
-    def _wanted(self, blocks: Iterator[Block]) -> Iterator[Block]:
+    def _filter_annotations(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """Yield the blocks, without the statements behind rows unless they were requested."""
         if self._annotations:
             yield from blocks
             return
         for block in blocks:
-            if (rest := without_annotations(block)) is not None:
+            if (rest := remove_annotations(block)) is not None:
                 yield rest
 
     @property
     def _socket(self) -> socket.socket:
+        """Return the socket of the connection."""
         return self._connection._sock  # noqa: SLF001
 
     def _prepare_session(self) -> None:
+        """Set the session variables by which the server knows a replica: heartbeat period, checksum, id."""
         heartbeat_ns = int(self._settings.heartbeat_s * 1e9)
         own_uuid = str(uuid.uuid4())
         with self._connection.cursor() as cursor:
@@ -221,13 +228,13 @@ class BinlogStream:
             # While clients are slow we do not read, and the server is to wait; whether we live, TCP tells it.
             cursor.execute("SET SESSION net_write_timeout = %s", (_PATIENCE_S,))
             if self._asks_for_semi_sync:
-                self._ask_for_semi_sync(cursor)
+                self._request_semi_sync(cursor)
             # The made-up rotation that opens the stream follows this setting; then each file's format event says.
             cursor.execute("SELECT @master_binlog_checksum")
             (algorithm,) = cursor.fetchone() or ("NONE",)
             self._reader.expect_checksum(is_on=str(algorithm).upper() == "CRC32")
 
-    def _ask_for_semi_sync(self, cursor: Any) -> None:
+    def _request_semi_sync(self, cursor: Any) -> None:
         """Ask for semi-sync; the first packet will show whether the server supports it."""
         cursor.execute("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN {_SEMI_SYNC} AND Value = 'ON'")
@@ -235,6 +242,7 @@ class BinlogStream:
             log.warning("semi-sync not active source=%s: set one of %s to ON there", self._settings.address, _SEMI_SYNC)
 
     def _receive(self) -> int:
+        """Read from the socket what is there, and return how many bytes."""
         began = time.perf_counter()
         try:
             size = self._socket.recv_into(self._inbox.data)
@@ -253,7 +261,8 @@ class BinlogStream:
             raise SourceConnectionError(f"{self._settings.address} closed the log connection at {self.position}")
         return size
 
-    def _ended(self, rest: bytes) -> PenstockError:
+    def _stream_error(self, rest: bytes) -> PenstockError:
+        """Return the error for the packet that ended the stream."""
         if self._unwrapper.status == 254:
             return SourceConnectionError(f"{self._settings.address} ended the log stream at {self.position}")
         if self._unwrapper.status == NO_MAGIC:

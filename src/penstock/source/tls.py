@@ -9,12 +9,14 @@ _NO_TLS = 2026
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 
 
-def tls_context(settings: SourceSettings) -> ssl.SSLContext | None:
+def tls_options(settings: SourceSettings) -> ssl.SSLContext | None:
     """Return the TLS settings of a connection; None uses what the server offers."""
     if settings.tls in {"disabled", "preferred"}:
         return None
     try:
-        context = trusting() if settings.tls == "required" else ssl.create_default_context(cafile=settings.tls_ca)
+        context = (
+            trust_all_context() if settings.tls == "required" else ssl.create_default_context(cafile=settings.tls_ca)
+        )
         if settings.tls_cert is not None:
             context.load_cert_chain(settings.tls_cert, settings.tls_key)
     except OSError as error:
@@ -26,17 +28,17 @@ def tls_context(settings: SourceSettings) -> ssl.SSLContext | None:
     return context
 
 
-def trusting() -> ssl.SSLContext:
-    """Return a context that trusts every certificate; so the system's certificates need not be read, which takes longer
-    than connecting."""
+def trust_all_context() -> ssl.SSLContext:
+    """Return a TLS context that trusts every certificate: the system's certificates need not be read, which takes
+    longer than connecting."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def tls_error(code: int, text: str, settings: SourceSettings) -> PenstockError | None:
-    """Return the error to raise for what PyMySQL says, if it is about TLS, else None."""
+def translate_tls_error(code: int, text: str, settings: SourceSettings) -> PenstockError | None:
+    """Return the error to raise for an error of PyMySQL that is about TLS, else None."""
     if _UNTRUSTED in text:
         reason = text.partition(_UNTRUSTED)[2].partition("(_ssl")[0].strip(" :]")
         return AuthenticationError(

@@ -14,19 +14,21 @@ SUPPORTED = "MySQL 5.7 to 9 and MariaDB 10.5 to 12"
 
 
 @dataclass(frozen=True, slots=True)
-class _Range:
+class _SupportedVersions:
+    """The supported versions of one product: the oldest release, and the newest major version that was tested."""
+
     name: str
     oldest: tuple[int, int]
     newest: int  # major version
 
 
-_MARIADB, _MYSQL = _Range("MariaDB", (10, 5), 12), _Range("MySQL", (5, 7), 9)
+_MARIADB, _MYSQL = _SupportedVersions("MariaDB", (10, 5), 12), _SupportedVersions("MySQL", (5, 7), 9)
 
 
 def check_version(version: str) -> Finding:
-    """Return what is to be said of a server that calls itself `version`: supported, too old, or not known yet."""
+    """Return a finding that says whether a server of this version is supported, too old, or not known yet."""
     known = _MARIADB if "mariadb" in version.lower() else _MYSQL
-    numbers = _numbers(version)
+    numbers = _parse_version(version)
     if numbers < known.oldest:
         mend = (
             f"supported are {SUPPORTED}; files of its log can still be read with `penstock binlog`, from MySQL 5.5 on"
@@ -38,7 +40,7 @@ def check_version(version: str) -> Finding:
     return Finding("version", Verdict.OK, f"{version} (supported are {SUPPORTED})")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     """Return the first two numbers of a version."""
     parts = version.split("-", maxsplit=1)[0].split(".")[:2]
     return tuple(int(part) for part in parts if part.isdigit())

@@ -1,4 +1,4 @@
-"""When do reads see what the log says? A transaction is in the log a moment before other sessions can see its rows.
+"""Waits until reads see what the log says: a transaction is in the log a moment before other sessions can see its rows.
 
 The server writes a transaction to the log and commits it in the storage engine afterwards; with semi-synchronous
 replication the gap lasts until a replica has answered. A row that is read back in the gap is older than the change that
@@ -106,13 +106,14 @@ class LogVisibility:
             self._is_mariadb = "mariadb" in str(version).lower()
         if self._is_mariadb:
             end = self._snapshot.log_end()
-            self._poll(lambda: self._snapshot.has_reached(end), deadline)
+            self._wait_for(lambda: self._snapshot.has_reached(end), deadline)
         else:
-            committing = self._committing()
+            committing = self._find_committing()
             if committing:
-                self._poll(lambda: committing.isdisjoint(self._committing()), deadline)
+                self._wait_for(lambda: committing.isdisjoint(self._find_committing()), deadline)
 
-    def _poll(self, is_reached: Callable[[], bool], deadline: float) -> None:
+    def _wait_for(self, is_reached: Callable[[], bool], deadline: float) -> None:
+        """Wait with growing pauses until a condition holds; raise SourceConnectionError at the deadline."""
         began, pause_s, is_told = self._clock(), _FIRST_PAUSE_S, False
         while not is_reached():
             if self._clock() > deadline:
@@ -126,12 +127,13 @@ class LogVisibility:
             self._sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _committing(self) -> frozenset[Hashable]:
-        """Return what names every transaction of MySQL that is, or may be, in the log and not committed."""
+    def _find_committing(self) -> frozenset[Hashable]:
+        """Return what identifies every transaction of MySQL that is, or may be, in the log and not committed."""
         ((gtid_mode, owned),) = self._query("SELECT @@GLOBAL.gtid_mode, @@GLOBAL.gtid_owned")
-        return owned_gtids(str(owned)) if gtid_mode == "ON" else self._committing_statements()
+        return parse_owned_gtids(str(owned)) if gtid_mode == "ON" else self._find_committing_statements()
 
-    def _committing_statements(self) -> frozenset[Hashable]:
+    def _find_committing_statements(self) -> frozenset[Hashable]:
+        """Return the running statements that may be committing, from performance_schema, for a server without GTIDs."""
         remedy = "switch on gtid_mode, or give the account SELECT on performance_schema and switch that on"
         try:
             statements = self._query(_STATEMENTS)
@@ -149,7 +151,7 @@ class LogVisibility:
         )
 
 
-def owned_gtids(text: str) -> frozenset[Hashable]:
+def parse_owned_gtids(text: str) -> frozenset[Hashable]:
     """Parse `@@GLOBAL.gtid_owned`, such as `UUID:4#17:5#18,\\nUUID:tag:6#19`, into one value per GTID and owner."""
     gtids: set[Hashable] = set()
     for part in filter(None, (part.strip() for part in text.split(","))):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def shown_columns(table: TableSchema) -> Sequence[Column]:
     """Return all columns that somebody declared."""
-    return table.shown
+    return table.declared_columns
 
 
 class GenericLayout:

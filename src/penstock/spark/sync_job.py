@@ -16,7 +16,7 @@ from penstock.model import Position, Sequence
 from penstock.schema import check_cascades, live_schema
 from penstock.search.index import SearchIndex
 from penstock.source import RowQuery, connect
-from penstock.source.connection import translated
+from penstock.source.connection import translate_errors
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.sessions import check_java, local_session, stop_session
@@ -47,7 +47,7 @@ class SyncJob:
         """Everything that can be wrong with the machine, the spec or the source is said here, before any work."""
         check_java()
         spec = load_spec(spec_file)
-        with closing(connect(source)) as connection, translated(source), connection.cursor() as cursor:
+        with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
             plan = DocumentPlan.of(spec, {table: live_schema(cursor, table) for table in spec.tables})
             check_cascades(cursor, spec.tables)
         return cls(plan, source, server, destination)
@@ -89,7 +89,7 @@ class SyncJob:
         start = beginning.position or bounds["latest"]
         beginning.remember(start)
         say(f"first load of index '{name}', changes will follow from {start}")
-        version = int(Sequence.at(start))
+        version = int(Sequence.from_position(start))
         count = load_all(builder, index, version, lambda done: say(f"  {done} documents"))
         index.refresh()
         say(f"loaded {count} documents")

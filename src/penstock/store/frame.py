@@ -22,7 +22,7 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.events.cells import Cells
 from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
 from penstock.model import Position
-from penstock.model.position import numbered
+from penstock.model.position import ensure_file_number
 from penstock.store.block_info import BlockEntries, BlockInfo
 
 _HEAD = struct.Struct("<4sIQ10q8I")
@@ -94,7 +94,7 @@ def read_head(raw: bytes) -> Head | None:
         return None
     names = raw[_HEAD.size : _HEAD.size + names_bytes]
     file, _, file_before = names.decode("utf-8", "replace").partition("\0")
-    if numbered(file) != file or numbered(file_before) != file_before:
+    if ensure_file_number(file) != file or ensure_file_number(file_before) != file_before:
         return None
     after = Position(file_before, before, epoch=epoch_before)
     positions = Position(file, start, epoch=epoch), Position(file, end, time_s, epoch)

@@ -69,7 +69,7 @@ def _read(
 ) -> None:
     if not into.fields:
         schema = block.schema_of(number)
-        into.fields = table_fields(schema.completed(known) if known else schema, choice=choice)
+        into.fields = table_fields(schema.merged_with(known) if known else schema, choice=choice)
     for batch in changes_of(block, name, into.fields, choice, known):
         batch.validate(full=True)
         columns = [comparable(batch.column(i)) for i in range(len(into.fields))]

@@ -40,6 +40,6 @@ def test_each_block_knows_what_came_before(log: LogWriter, sizes: list[int], dat
 def _with(known: GtidSet, text: str) -> GtidSet:
     if known.is_mariadb:
         domain, server, number = map(int, text.split("-"))
-        return known.adding(str(domain), (number, number), server)
+        return known.with_range(str(domain), (number, number), server)
     source, _, number = text.rpartition(":")
-    return known.adding(source, (int(number), int(number)))
+    return known.with_range(source, (int(number), int(number)))

@@ -32,7 +32,7 @@ def expected(image: Image, before: Image | None) -> dict[str, Any]:
     return row | {
         "_change_type": image.kind.text,
         "_commit_version": int(Sequence(EPOCH, position.file_number, image.transaction)),
-        "_seq": int(Sequence.at(position)),
+        "_seq": int(Sequence.from_position(position)),
         "_row": image.ordinal << 32 | image.number,
         "_gtid": image.gtid,
         "_file": image.file,

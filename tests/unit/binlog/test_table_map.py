@@ -69,7 +69,7 @@ def test_a_log_without_names_counts_its_columns() -> None:
     table = parse_table_map(body[: body.index(b"\x04\x08\x03abc")], MARIADB)
     assert [column.name for column in table.columns] == ["@1", "@2"]
     known = replace(table, columns=columns, key=("abc",))
-    assert table.completed(known) == known
+    assert table.merged_with(known) == known
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_log_without_names_counts_its_columns() -> None:
 def test_another_shape_does_not_complete_a_table(now: tuple[Column, ...]) -> None:
     logged = (Column("@1", WireType.LONG), Column("@2", WireType.VARCHAR, size=8))
     with pytest.raises(SchemaError, match=r"d\.t"):
-        TableSchema(TableName("d", "t"), logged).completed(TableSchema(TableName("d", "t"), now))
+        TableSchema(TableName("d", "t"), logged).merged_with(TableSchema(TableName("d", "t"), now))
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def nameless(*columns: Column) -> TableSchema:
 def test_a_sign_that_the_log_states_is_not_overridden() -> None:
     logged, now = nameless(Column("a", WireType.LONG)), Column("a", WireType.LONG, unsigned=True)
     known = TableSchema(logged.name, (now,))
-    assert not logged.completed(known).columns[0].unsigned
-    assert replace(logged, has_signs=False).completed(known).columns[0].unsigned
+    assert not logged.merged_with(known).columns[0].unsigned
+    assert replace(logged, has_signs=False).merged_with(known).columns[0].unsigned
 
 
 def test_a_log_says_whether_it_knows_signs() -> None:
@@ -175,10 +175,10 @@ def test_a_log_says_whether_it_knows_signs() -> None:
 def test_labels_that_a_catalogue_cannot_say_are_left_out(label: str, charset: str, is_kept: bool) -> None:
     now = Column("e", WireType.ENUM, size=1, charset=charset, labels=(label,))
     logged = nameless(Column("e", WireType.ENUM, size=1))
-    (found,) = logged.completed(TableSchema(logged.name, (now,))).columns
+    (found,) = logged.merged_with(TableSchema(logged.name, (now,))).columns
     assert found.labels == ((label,) if is_kept else ())
     whole = replace(logged, columns=(replace(logged.columns[0], labels=("x",)),))
-    assert whole.completed(TableSchema(logged.name, (now,))).columns[0].labels == ("x",)
+    assert whole.merged_with(TableSchema(logged.name, (now,))).columns[0].labels == ("x",)
 
 
 def arrays(*metadata: bytes) -> bytes:

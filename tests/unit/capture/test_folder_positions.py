@@ -151,7 +151,7 @@ def test_a_set_of_gtids_is_a_place(tmp_path: Path, logs: list[LogWriter], is_mar
     log = log_of(tmp_path)
     for number in range(COUNT, 3 * COUNT + 1):
         writer = logs[(number - 1) // COUNT]
-        place = log.resolver.after_gtids(GtidSet.parse(executed(number, is_mariadb=is_mariadb)))
+        place = log.resolver.find_after_gtids(GtidSet.parse(executed(number, is_mariadb=is_mariadb)))
         found = Position(writer.file, writer.boundaries[2 + (number - 1) % COUNT], epoch=2)
         # Between the last transaction of a file and the first of the next there are two positions.
         later = Position(logs[number // COUNT].file, 4, epoch=2) if number % COUNT == 0 and number < 12 else found
@@ -187,7 +187,7 @@ def test_marks_are_those_of_the_stream(tmp_path: Path, logs: list[LogWriter]) ->
     log = log_of(tmp_path)
     for writer in logs:
         for offset in (4, writer.boundaries[2]):
-            with log.opened(Position(writer.file, offset, epoch=2)) as stream:
+            with log.open_stream(Position(writer.file, offset, epoch=2)) as stream:
                 next(iter(stream))
                 assert stream.file_identity == log.binlog_source.file_identity(writer.file)
 

@@ -17,9 +17,9 @@ PLACE = Position("binlog.000005", 400)
 
 def known(server: str = ONE) -> LogIdentity:
     identity = LogIdentity(MemoryRecords(), 0)
-    identity.adopt("db:3306", server)
+    identity.save_server("db:3306", server)
     for mark in MARKS:
-        identity.note_file(mark)
+        identity.save_file(mark)
     return identity
 
 
@@ -77,7 +77,7 @@ def test_the_epoch_is_kept_before_it_counts() -> None:
     records = MemoryRecords()
     identity = LogIdentity(records, 3)
     assert identity.epoch == 3
-    identity.note_file(MARKS[0])
+    identity.save_file(MARKS[0])
     assert identity.raise_epoch("other:3306", TWO, by_gtids=True) == 4
     assert records.load() == SourceRecord(4, "other:3306", TWO, {}, True)
     assert LogIdentity(records, 0).epoch == 4, "it never falls"
@@ -94,6 +94,6 @@ def test_the_epoch_is_kept_before_it_counts() -> None:
 
 def test_a_file_of_another_beginning_is_not_known() -> None:
     identity = known()
-    assert identity.is_known(MARKS[1])
-    assert identity.is_known(FileIdentity("binlog.000099", 1, 1))
-    assert not identity.is_known(replace(MARKS[1], began=1))
+    assert identity.is_known_file(MARKS[1])
+    assert identity.is_known_file(FileIdentity("binlog.000099", 1, 1))
+    assert not identity.is_known_file(replace(MARKS[1], began=1))

@@ -51,7 +51,7 @@ def resolved(blocks: Sequence[Block], prepared: PreparedTransactions, start: Pos
         for part in resolver.resolve(block.between(start, blocks[-1].end)):
             assert (part.column("position")[1:] >= part.column("position")[:-1]).all()
             yield part
-        prepared.reach(block.end if not resolver.is_inside else start)
+        prepared.set_resolved(block.end if not resolver.is_inside else start)
 
 
 def delivered(blocks: Sequence[Block], prepared: PreparedTransactions, start: Position) -> list[Any]:
@@ -123,8 +123,8 @@ def test_what_was_prepared_outlives_the_process_and_the_log(
         list(resolver.resolve(block))
         if block.boundaries.size:
             reached = block.end_of(int(block.boundaries[-1]))
-            before.reach(reached)
-        before.tend(lambda: first_of(blocks))
+            before.set_resolved(reached)
+        before.save_and_forget(lambda: first_of(blocks))
     if is_clean:
         before.save()
         access.purged = max(0, access.files().index(reached.file))
@@ -220,7 +220,7 @@ def test_what_is_prepared_is_told_with_its_rows_and_time() -> None:
     prepared = PreparedTransactions(WrittenLog(blocks), clock=lambda: now[0])
     list(resolved(blocks, prepared, first_of(blocks)))
     now[0] += 10
-    prepared.tend(lambda: first_of(blocks))
+    prepared.save_and_forget(lambda: first_of(blocks))
     report = prepared.report()
     assert (report["count"], report["since"]) == (2, 1_700_000_000)
     assert [(one["xid"], one["rows"]) for one in report["transactions"]] == [(xid_text("a"), 3), (xid_text("b"), 2)]
@@ -238,7 +238,7 @@ def test_another_log_goes_on_with_what_is_prepared(tmp_path: Path) -> None:
         prepared = PreparedTransactions(WrittenLog(blocks), files=files)
         prepared.resume(first_of(blocks))
         list(XaResolver(prepared).resolve(blocks[0].between(first_of(blocks), place)))
-        prepared.reach(place)
+        prepared.set_resolved(place)
         other = Position("other.000009", 4, epoch=1)
         prepared.switch_to(place, other)
         access = WrittenLog([], purged=9)

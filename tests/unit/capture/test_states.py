@@ -29,7 +29,7 @@ def test_each_state_has_a_reason_and_its_time(caplog: pytest.LogCaptureFixture) 
             clock.now += seconds
             assert book.enter(state, reason)
     clock.now += 4
-    assert book.present.state is InstanceState.FOLLOWING
+    assert book.current.state is InstanceState.FOLLOWING
     assert book.seconds[InstanceState.BLOCKED] == 5
     assert book.seconds[InstanceState.FOLLOWING] == 9
     assert [step.reason for step in book.history if step.reason] == [
@@ -55,5 +55,5 @@ def test_what_is_over_stays_so() -> None:
     book = StateTracker("shop")
     book.enter(InstanceState.FAILED, "gone")
     assert not book.enter(InstanceState.FOLLOWING, unless=OVER)
-    assert book.present.reason == "gone"
+    assert book.current.reason == "gone"
     assert book.enter(InstanceState.STARTING)

@@ -13,7 +13,7 @@ USER = TableSchema(
 
 
 def shown(*settings: ColumnSettings) -> list[str]:
-    return [column.name for column in ColumnRules.of(settings).columns_of(USER)]
+    return [column.name for column in ColumnRules.from_settings(settings).columns_to_show(USER)]
 
 
 def test_keep_and_drop_in_the_tables_order() -> None:

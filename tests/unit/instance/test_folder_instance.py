@@ -104,7 +104,7 @@ def rows_of(instance: Instance, count: int) -> list[int]:
             instance.clients.ack(CLIENT, got[0])
         return len(found) >= count
 
-    assert poll(get, 60), f"{found} of {count}, {instance.states.present}"
+    assert poll(get, 60), f"{found} of {count}, {instance.states.current}"
     return found
 
 
@@ -267,7 +267,7 @@ def test_a_log_that_began_anew_is_noticed(tmp_path: Path, file_of: Made, is_runn
                 larger.begin()
                 larger.commit()
             written(larger, folder, ".new").replace(folder / "binlog.000001")
-            assert poll(lambda: instance.status()["epoch"] == 1), instance.states.present
+            assert poll(lambda: instance.status()["epoch"] == 1), instance.states.current
             put(folder, file_of(2, began=1_800_000_000))
             assert rows_of(instance, 6) == [1, 2, 3, 4, 5, 6]
     if not is_running:
@@ -286,7 +286,7 @@ def test_a_file_that_was_cut_off_is_waited_for(tmp_path: Path, file_of: Made) ->
         path = tmp_path / log.file
         whole = path.read_bytes()
         path.write_bytes(whole[: log.boundaries[2]])
-        assert poll(lambda: "waiting for what is missing" in instance.states.present.reason)
+        assert poll(lambda: "waiting for what is missing" in instance.states.current.reason)
         path.write_bytes(whole)
         assert poll(lambda: instance.state is InstanceState.FOLLOWING)
         put(tmp_path, file_of(2))

@@ -53,7 +53,7 @@ def _set_of(numbers: dict[str, set[int]]) -> GtidSet:
     found = GtidSet.parse("")
     for source, several in numbers.items():
         for number in several:
-            found = found.adding(source, (number, number))
+            found = found.with_range(source, (number, number))
     return found
 
 
@@ -77,5 +77,5 @@ def test_sets_are_sets(one: dict[str, set[int]], other: dict[str, set[int]]) -> 
 
 def test_in_a_domain_of_mariadb_the_last_one_counts() -> None:
     found = GtidSet.parse("0-1-25, 1-2-30")
-    assert found.adding("0", (26, 26), 7).text == "0-7-26,1-2-30"
+    assert found.with_range("0", (26, 26), 7).text == "0-7-26,1-2-30"
     assert GtidSet.parse("0-2-9,0-1-25,0-3-7").text == "0-1-25"

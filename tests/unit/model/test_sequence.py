@@ -20,13 +20,13 @@ SEQUENCES = st.builds(Sequence, _up_to(MAX_EPOCH), _up_to(MAX_FILE), _up_to(MAX_
 @given(SEQUENCES)
 def test_packs_into_63_bits_and_comes_back(sequence: Sequence) -> None:
     assert 0 <= int(sequence) < 1 << 63
-    assert Sequence.of(int(sequence)) == sequence
+    assert Sequence.from_int(int(sequence)) == sequence
 
 
 @examples(200)
 @given(st.integers(0, (1 << 63) - 1))
 def test_every_63_bit_number_is_a_sequence(number: int) -> None:
-    assert int(Sequence.of(number)) == number
+    assert int(Sequence.from_int(number)) == number
 
 
 @examples(200)
@@ -47,8 +47,8 @@ def test_what_does_not_fit_is_refused(parts: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("number", [-1, 1 << 63])
 def test_other_numbers_are_no_sequence(number: int) -> None:
     with pytest.raises(OverflowError):
-        Sequence.of(number)
+        Sequence.from_int(number)
 
 
 def test_at_a_position() -> None:
-    assert Sequence.at(Position("binlog.000009", 77, epoch=2)) == Sequence(2, 9, 77)
+    assert Sequence.from_position(Position("binlog.000009", 77, epoch=2)) == Sequence(2, 9, 77)

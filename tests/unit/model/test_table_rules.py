@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
-from penstock.model.table_rules import Decision, TableRules, split_list
+from penstock.model.table_rules import TableDecision, TableRules, split_list
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_a_list_is_its_parts(parts: list[str]) -> None:
     ],
 )
 def test_allow_then_deny(allow: str, deny: str, table: str, decision: tuple[bool, str | None, int | None]) -> None:
-    found = TableRules.of(allow, deny).decide(TableName.parse(table))
+    found = TableRules.parse(allow, deny).decide(TableName.parse(table))
     assert (found.passes, found.by, found.rule and found.rule.number) == decision
 
 
 def test_lists_may_be_several() -> None:
-    rules = TableRules.of(["a.b", "c.d,e.f"])
+    rules = TableRules.parse(["a.b", "c.d,e.f"])
     assert [(rule.number, rule.text) for rule in rules.allow] == [(1, "a.b"), (2, "c.d"), (3, "e.f")]
-    assert rules.decide(TableName("a", "b")) == Decision(True, "allow", rules.allow[0])
+    assert rules.decide(TableName("a", "b")) == TableDecision(True, "allow", rules.allow[0])
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_lists_may_be_several() -> None:
 )
 def test_a_bad_rule_is_named_with_its_place(allow: str, deny: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
-        TableRules.of(allow, deny)
+        TableRules.parse(allow, deny)

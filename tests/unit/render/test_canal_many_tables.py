@@ -67,7 +67,7 @@ def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWri
 def test_a_column_that_is_left_out_is_left_out_of_all_tables_together(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(spread(12, 4).data))
-    rules = ColumnRules.of([ColumnSettings(table=r"shop\..*", drop=["name"])])
+    rules = ColumnRules.from_settings([ColumnSettings(table=r"shop\..*", drop=["name"])])
     assert_same(path, Rendering(declared, columns=rules))
     (raw,) = rendered(path, Rendering(declared, columns=rules))
     assert b"name" not in raw

@@ -68,8 +68,8 @@ def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWri
 def test_rows_are_objects_in_the_order_of_the_log(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(spread(12, 4).data))
-    rules = ColumnRules.of([ColumnSettings(table=r"shop\.t[01]", drop=["price", "made"])])
-    (rows,) = rows_of(path, rules.columns_of)
+    rules = ColumnRules.from_settings([ColumnSettings(table=r"shop\.t[01]", drop=["price", "made"])])
+    (rows,) = rows_of(path, rules.columns_to_show)
     assert [row["_table"] for row in rows] == [f"shop.t{n % 4}" for n in range(12)]
     expected = [{"id": n, "name": f"row {n}"} | ({"price": None, "made": None} if n % 4 > 1 else {}) for n in range(12)]
     assert [json.loads(row["row"]) for row in rows] == expected

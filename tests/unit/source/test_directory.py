@@ -17,7 +17,7 @@ from penstock.config import DirectorySettings
 from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.model import GtidSet, Position
 from penstock.source.directory import DirectoryStream
-from penstock.source.folder import log_files, open_folder
+from penstock.source.folder import list_log_files, open_folder
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.twins.strategy import examples
@@ -221,11 +221,11 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "binlog.index").write_text("./binlog.000009\n")
     (tmp_path / "aria_log.00000001").write_bytes(b"\xfe\xfe\x0c\x01")
     folder = open_folder(str(tmp_path))
-    assert log_files(folder) == log_files(folder, "binlog") == NAMES[:1]
+    assert list_log_files(folder) == list_log_files(folder, "binlog") == NAMES[:1]
     shutil.copyfile(tmp_path / NAMES[0], tmp_path / "relay.000010")
     with pytest.raises(ConfigurationError, match="several logs, binlog, relay: say which"):
-        log_files(folder)
-    assert log_files(folder, "relay") == ["relay.000010"]
+        list_log_files(folder)
+    assert list_log_files(folder, "relay") == ["relay.000010"]
     assert [block.file for block in read(tmp_path)] == NAMES[:1]
     with pytest.raises(ConfigurationError, match="there is no folder"):
         read(tmp_path / "nowhere")

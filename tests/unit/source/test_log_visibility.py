@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import ConfigurationError, SourceConnectionError
 from penstock.model import Position
 from penstock.source.snapshot_position import SnapshotPosition
-from penstock.source.visibility import LogVisibility, owned_gtids
+from penstock.source.visibility import LogVisibility, parse_owned_gtids
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 FILE = "binlog.000002"
@@ -147,8 +147,8 @@ def test_a_server_that_does_not_show_our_own_statement_does_not_show_those_of_ot
 
 
 def test_owned_gtids_are_told_apart_by_server_tag_number_and_owner() -> None:
-    assert owned_gtids("") == frozenset()
-    assert owned_gtids(f"{UUID}:4#7:5#8,\n{UUID}:tag:4#7") == {
+    assert parse_owned_gtids("") == frozenset()
+    assert parse_owned_gtids(f"{UUID}:4#7:5#8,\n{UUID}:tag:4#7") == {
         (UUID, "", "4#7"),
         (UUID, "", "5#8"),
         (UUID, "tag", "4#7"),

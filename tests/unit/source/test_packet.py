@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.source.packet import PacketUnwrapper, acknowledgement
+from penstock.source.packet import PacketUnwrapper, encode_acknowledgement
 from tests.twins.packet import LARGEST, unwrap, unwrap_semi_sync, wrap
 from tests.twins.strategy import examples
 
@@ -68,7 +68,7 @@ def test_streams_with_semi_sync_equal_the_twin(payloads: list[bytes], end: bytes
     """Also of a server that has it turned off, or makes mistakes."""
     stream = b"".join(wrap(payload, number) for number, payload in enumerate(payloads)) + end
     events, status, read, unwrapper = run(stream, sizes, semi_sync=True)
-    assert (events, status, read, unwrapper.is_asked) == unwrap_semi_sync(stream)
+    assert (events, status, read, unwrapper.is_ack_requested) == unwrap_semi_sync(stream)
 
 
 @examples(100)
@@ -83,10 +83,10 @@ def test_what_is_to_be_acknowledged_is_said_once() -> None:
         piece = np.frombuffer(wrap(bytes([0, 0xEF, flag]) + b"abc"), np.uint8)
         assert unwrapper.unwrap(piece, piece.size, out) == (3, piece.size)
         assert unwrapper.is_semi_sync
-        assert unwrapper.is_asked is expected
-    unwrapper.forget_asked()
-    assert not unwrapper.is_asked
-    assert acknowledgement("binlog.000007", 0x1122) == wrap(b"\xef\x22\x11" + bytes(6) + b"binlog.000007")
+        assert unwrapper.is_ack_requested is expected
+    unwrapper.clear_ack_request()
+    assert not unwrapper.is_ack_requested
+    assert encode_acknowledgement("binlog.000007", 0x1122) == wrap(b"\xef\x22\x11" + bytes(6) + b"binlog.000007")
 
 
 def test_large_payloads_with_semi_sync() -> None:
@@ -95,7 +95,7 @@ def test_large_payloads_with_semi_sync() -> None:
     stream = wrap(payload) + wrap(b"\x00\xef\x00next")
     events, status, read, unwrapper = run(stream, [5, LARGEST - 3, 7, 1, 1], semi_sync=True)
     assert (events, status, read) == (payload[3:] + b"next", 0, len(stream))
-    assert unwrapper.is_asked
+    assert unwrapper.is_ack_requested
 
 
 @pytest.mark.parametrize("size", [LARGEST - 1, LARGEST, LARGEST + 1, 2 * LARGEST])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.source.checks import findings
+from penstock.source.checks import check_variables
 from penstock.source.finding import Verdict
 from penstock.source.versions import check_version
 
@@ -31,4 +31,4 @@ def test_versions(version: str, verdict: Verdict) -> None:
     assert found.verdict is verdict
     assert "MySQL 5.7 to 9 and MariaDB 10.5 to 12" in str(found)
     assert ("penstock binlog" in found.mend) == (verdict is Verdict.FAIL)
-    assert next(findings({"version": version})) == found
+    assert next(check_variables({"version": version})) == found

@@ -22,7 +22,7 @@ from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, DELETE, INSERT, UPDATE, bitmap, packed
 from tests.unit.render.shop_log import NOTE, PRODUCT, shop_log
 
-EVERYTHING = TableRules.of("")
+EVERYTHING = TableRules.parse("")
 _TEXT: dict[str, Any] = {"size": 200, "charset": "utf8mb4"}
 LINE = TableSchema(
     TableName("shop", "line"),
@@ -201,7 +201,7 @@ def test_rows_are_decoded_by_the_columns_that_they_were_written_with(tmp_path: P
 
 
 def test_only_tables_that_match_the_filter_come(tmp_path: Path) -> None:
-    layout = GenericLayout(TableRules.of(r"shop\.pro.*"))
+    layout = GenericLayout(TableRules.parse(r"shop\.pro.*"))
     assert {change["_table"] for change in changes_in(shop_log(), tmp_path, layout)} == {"shop.product"}
 
 
@@ -209,7 +209,7 @@ def test_ddl_comes_on_request_in_its_place(tmp_path: Path) -> None:
     log = shop_log()
     log.statement("ALTER TABLE product ADD x INT")
     changed(log, INSERT, PRODUCT, [9, "a", None])
-    layout = GenericLayout(TableRules.of(r"shop\.product"), include_ddl=True)
+    layout = GenericLayout(TableRules.parse(r"shop\.product"), include_ddl=True)
     changes = changes_in(log, tmp_path, layout)
     create, alter = "CREATE TABLE product (id INT)", "ALTER TABLE product ADD x INT"
     kinds = ["ddl", "insert", "insert", "insert", "update", "ddl", "insert"]
@@ -248,7 +248,7 @@ def test_ddl_comes_on_request_in_its_place(tmp_path: Path) -> None:
 def test_ddl_is_of_the_first_table_that_passes(tmp_path: Path, text: str, table: str | None) -> None:
     log = LogWriter().open()
     log.statement(text)
-    found = changes_in(log, tmp_path, GenericLayout(TableRules.of(r"shop\..*"), include_ddl=True))
+    found = changes_in(log, tmp_path, GenericLayout(TableRules.parse(r"shop\..*"), include_ddl=True))
     assert shown(found, "_table", "ddl") == ([(table, text)] if table else [])
 
 

@@ -40,7 +40,7 @@ def executed_after(
         flavour, uuid, low = _MYSQL.unpack(gtids[first].tobytes())
         _, _, high = _MYSQL.unpack(line)
         tag = flavour - TAGGED
-        return known.adding(_source(uuid, tags[tag] if tag >= 0 else ""), (low, high)) if tag < len(tags) else known
+        return known.with_range(_source(uuid, tags[tag] if tag >= 0 else ""), (low, high)) if tag < len(tags) else known
     gtids = gtids[boundary.view(np.bool_)]
     gtids = gtids[gtids[:, 0] != NO_GTID]
     is_mariadb = gtids[:, 0] == MARIADB
@@ -95,7 +95,7 @@ def _with_mariadb(known: GtidSet, gtids: NDArray[np.uint8]) -> GtidSet:
 def _with_last(known: GtidSet, gtid: bytes) -> GtidSet:
     _, domain, server, number = _MARIADB.unpack(gtid)
     base = known if known.is_mariadb else GtidSet({}, is_mariadb=True)
-    return base.adding(str(domain), (number, number), server)
+    return base.with_range(str(domain), (number, number), server)
 
 
 def _with_mysql(known: GtidSet, gtids: NDArray[np.uint8], tags: Sequence[str]) -> GtidSet:
@@ -108,7 +108,7 @@ def _with_mysql(known: GtidSet, gtids: NDArray[np.uint8], tags: Sequence[str]) -
     gaps = np.flatnonzero(np.diff(numbers) > 1)
     starts, ends = numbers[np.concatenate([[0], gaps + 1])], numbers[np.concatenate([gaps, [-1]])]
     for run in zip(starts.tolist(), ends.tolist(), strict=True):
-        known = known.adding(_source(uuid, tags[tag] if tag >= 0 else ""), run)
+        known = known.with_range(_source(uuid, tags[tag] if tag >= 0 else ""), run)
     return known
 
 

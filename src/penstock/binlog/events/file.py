@@ -9,7 +9,7 @@ from penstock.binlog.events.open_file import LogBytes, log_name, open_log
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError
 from penstock.model import Position
-from penstock.model.position import numbered
+from penstock.model.position import ensure_file_number
 
 _BLOCK_BYTES = 8 << 20
 _PIECES = 4  # reads that fill a block: by one read it could grow to twice its size, and memory with it
@@ -36,7 +36,7 @@ class LogFile:
     ) -> None:
         self.path = path
         self.rest = 0
-        self.end = Position(name or numbered(log_name(path)), len(MAGIC))
+        self.end = Position(name or ensure_file_number(log_name(path)), len(MAGIC))
         self._verify, self._lenient, self._block_bytes = verify, lenient, block_bytes
 
     def __iter__(self) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from penstock.binlog.events.layout import MAGIC
 from penstock.binlog.events.open_file import is_compressed_name, log_name, read_start
 from penstock.errors import BinlogError, ConfigurationError
 from penstock.model import Position
-from penstock.model.position import numbered
+from penstock.model.position import ensure_file_number
 from penstock.model.start_point import LogPoint, Moment
 
 Warn = Callable[[str], None]
@@ -83,7 +83,7 @@ def name_files(paths: Sequence[Path]) -> list[str]:
     names: list[str] = []
     for path in paths:
         name = log_name(path)
-        if numbered(name) != name:
+        if ensure_file_number(name) != name:
             name = f"{name}.{Position(names[-1], 0).file_number + 1 if names else 0}"
         names.append(name)
     return names

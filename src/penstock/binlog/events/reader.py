@@ -54,7 +54,7 @@ from penstock.binlog.events.stop import PROBLEMS, Stop
 from penstock.binlog.events.table_map import check_names, table_map_body
 from penstock.errors import BinlogError, ConfigurationError
 from penstock.model import FileIdentity, GtidSet, Position
-from penstock.model.position import numbered
+from penstock.model.position import ensure_file_number
 
 BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
 _EVENTS = 1 << 16
@@ -323,7 +323,7 @@ class BlockReader:
         stop = len(event) - int(self._state.slots[CHECKSUM_BYTES])
         file = bytes(event[HEADER + 8 : stop]).decode("utf-8", "replace")
         offset = int.from_bytes(event[HEADER : HEADER + 8], "little")
-        if numbered(file) != file or offset >= 1 << 63:
+        if ensure_file_number(file) != file or offset >= 1 << 63:
             raise EventProblemError(PROBLEMS[Stop.BAD_EVENT])
         if self._state.slots[BY_BYTES]:  # it names a file of the log that is relayed, or the next relay log
             return

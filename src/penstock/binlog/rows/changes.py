@@ -62,7 +62,7 @@ def versions_of(
     is_one = bool((ids == ids[0]).all())
     for events in [rows_events] if is_one else np.split(rows_events, np.flatnonzero(np.diff(ids)) + 1):
         schema = block.schema_of(int(table_ids[events[0]]))
-        yield events, schema.completed(known) if known else schema
+        yield events, schema.merged_with(known) if known else schema
 
 
 def changes_at(

@@ -49,11 +49,11 @@ def own_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
 
 def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choice: Decoding = DEFAULT) -> pa.Schema:
     """Arrow fields of a table, all nullable: a minimal row image may leave any of them out."""
-    unknown = set(columns or ()) - {column.name for column in table.shown}
+    unknown = set(columns or ()) - {column.name for column in table.declared_columns}
     if unknown:
-        known = ", ".join(column.name for column in table.shown)
+        known = ", ".join(column.name for column in table.declared_columns)
         raise SchemaError(f"table {table.name} has no column {', '.join(sorted(unknown))}; it has {known}")
-    chosen = [column for column in table.shown if columns is None or column.name in columns]
+    chosen = [column for column in table.declared_columns if columns is None or column.name in columns]
     return pa.schema([_field(column, choice) for column in chosen])
 
 
@@ -80,7 +80,7 @@ def describe_table(table: TableSchema) -> pa.Schema:
     """A table's columns; those that cannot be decoded are left out and named in the metadata."""
     decoded: list[pa.Field] = []
     refused: dict[str, str] = {}
-    for column in table.shown:
+    for column in table.declared_columns:
         try:
             decoded.extend(table_fields(table, [column.name]))
         except PenstockError as error:

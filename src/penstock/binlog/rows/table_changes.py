@@ -50,7 +50,7 @@ class ColumnChoice:
     met: set[str] = field(default_factory=set[str], compare=False)  # those of `without` that a table had
 
     def names(self, table: TableSchema) -> list[str]:
-        known = [column.name for column in table.shown]
+        known = [column.name for column in table.declared_columns]
         chosen = [name for name in known if not self.drops(table, name) and (not self.only or name in self.only)]
         if not chosen:
             raise SchemaError(
@@ -159,7 +159,7 @@ def changes_in(
     for number in _by_table(block, distinct(ids)):
         table = shape_of(block, number)
         shown = choice.names(table)
-        others = table.key or [column.name for column in table.shown if finds_rows]
+        others = table.key or [column.name for column in table.declared_columns if finds_rows]
         others = [name for name in others if table.key or not choice.drops(table, name)]
         wanted = [column for column in table.columns if column.name in shown or column.name in others]
         for rows in decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING):

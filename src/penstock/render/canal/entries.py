@@ -118,13 +118,13 @@ class Entries:
     def _plan(self, block: Block, number: int, declared: Sequence[str]) -> TablePlan:
         """Tables that differ in their names only share all but these."""
         logged = block.schema_of(number)
-        shown = self._rendering.columns.columns_of(logged)
+        shown = self._rendering.columns.columns_to_show(logged)
         names = None if shown is logged.columns else tuple(column.name for column in shown)
         key = id(logged.columns), logged.key, tuple(declared), names, block.server_version
         known = self._shapes.get(key)
         if known is None:
             table = _told_apart(logged, declared)
-            plan = plan_table(table, self._rendering.columns.columns_of(table), declared, self._rendering.values)
+            plan = plan_table(table, self._rendering.columns.columns_to_show(table), declared, self._rendering.values)
             if not has_old_times(table, block.server_version):
                 plan = replace(plan, program=self._programs.add(table, plan.columns, frames_of(plan)))
             # With the columns by whose identity it is found: they live as long as it does.

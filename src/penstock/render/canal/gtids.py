@@ -103,10 +103,10 @@ def _split(gtid: str) -> tuple[str, int]:
 def _adding(known: GtidSet, gtid: str) -> GtidSet:
     source, number = _split(gtid)
     if source.endswith(":"):
-        return known.adding(source[:-1], (number, number))
+        return known.with_range(source[:-1], (number, number))
     domain, server = source[:-1].split("-")
     base = known if known.is_mariadb else GtidSet({}, is_mariadb=True)
-    return base.adding(domain, (number, number), int(server))
+    return base.with_range(domain, (number, number), int(server))
 
 
 def _prefix(known: GtidSet, gtid: str, number: int) -> str:

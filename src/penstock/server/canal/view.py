@@ -88,7 +88,7 @@ class ClientView:
         return Rendering(
             instance.components.tables.declared,
             Values(shown.values, checked_zone(zone_name(shown.time_zone))),
-            ColumnRules.of(instance.settings.filter.columns),
+            ColumnRules.from_settings(instance.settings.filter.columns),
             table_filter(text),
             transactions=shown.transactions,
             gtids=shown.gtids,

@@ -69,7 +69,7 @@ def _end(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
 
 
 def _identity(instance: Instance, given: Given) -> Answers:
-    yield _json({"identity": instance.source_log.identity_of(place_of(given.get("position"), instance))})
+    yield _json({"identity": instance.source_log.file_identity_at(place_of(given.get("position"), instance))})
 
 
 def _columns(instance: Instance, given: Given) -> Answers:  # noqa: ARG001

@@ -173,11 +173,11 @@ def _address(peer: str) -> str:
 def _flights_of(name: str, instance: Instance) -> Iterator[Any]:
     """A table each that passes the instance's filter, as far as its log was followed."""
     tables, settings = instance.components.tables, instance.settings.filter
-    rules, columns = TableRules.of(settings.allow, settings.deny), ColumnRules.of(settings.columns)
+    rules, columns = TableRules.parse(settings.allow, settings.deny), ColumnRules.from_settings(settings.columns)
     for table in filter(rules.passes, tables.names):
         try:
             found = tables.describe(table)
-            schema = with_change_fields(describe_table(replace(found, columns=columns.columns_of(found))))
+            schema = with_change_fields(describe_table(replace(found, columns=columns.columns_to_show(found))))
         except PenstockError as error:
             log.debug("table not listed destination=%s table=%s reason=%s", name, table, error)
             continue

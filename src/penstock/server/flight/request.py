@@ -141,8 +141,8 @@ def _after_gtids(gtids: GtidSet, instance: Instance) -> Start:
     if gtids.is_single:
         return Start.after_gtid(gtids.text)
     resolver = instance.source_log.resolver
-    resolver.check_had(gtids)
-    return Start.cursor(resolver.after_gtids(gtids))
+    resolver.check_was_executed(gtids)
+    return Start.cursor(resolver.find_after_gtids(gtids))
 
 
 def _found(start: Start, instance: Instance) -> Position:

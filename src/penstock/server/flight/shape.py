@@ -18,7 +18,7 @@ from penstock.binlog.rows.fields import (
 )
 from penstock.binlog.values.column import DEFAULT
 from penstock.errors import SchemaError, TableAlteredError
-from penstock.filter import ColumnRules, explain
+from penstock.filter import ColumnRules, explain_filter
 from penstock.instance import Instance
 from penstock.model import TableName, TableSchema
 from penstock.render.json_rows import ROW_FIELDS, JsonRows
@@ -75,7 +75,7 @@ class RowsShape(Shape):
 
     def __init__(self, instance: Instance, wanted: TableFilter | None) -> None:
         self._wanted = wanted
-        self._rows = JsonRows(ColumnRules.of(instance.settings.filter.columns).columns_of)
+        self._rows = JsonRows(ColumnRules.from_settings(instance.settings.filter.columns).columns_to_show)
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
         shown = block if self._wanted is None else block.rows_where(self._wanted)
@@ -100,7 +100,7 @@ class TableShape(Shape):
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
         for events, table in versions_of(block, self._table):
-            if not self._known.issuperset(names := [column.name for column in table.shown]):
+            if not self._known.issuperset(names := [column.name for column in table.declared_columns]):
                 self._look_again(names)
             try:
                 shape = self._declared(table)
@@ -131,7 +131,7 @@ def with_change_fields(fields: pa.Schema) -> pa.Schema:
 
 def _check_passes(instance: Instance, table: TableName) -> None:
     """Of what an instance leaves out nothing would ever come."""
-    found = explain(instance.settings.filter, table)
+    found = explain_filter(instance.settings.filter, table)
     if not found.passes:
         raise SchemaError(
             f"table {table} does not pass the filter of '{instance.settings.destination}': {found.reason}"
@@ -142,5 +142,7 @@ def describe(instance: Instance, tables: list[TableName]) -> list[pa.Schema]:
     """As they are now, without the columns that nobody is to see."""
     for table in tables:
         _check_passes(instance, table)
-    chosen = ColumnRules.of(instance.settings.filter.columns)
-    return [describe_table(replace(table, columns=chosen.columns_of(table))) for table in instance.describe(tables)]
+    chosen = ColumnRules.from_settings(instance.settings.filter.columns)
+    return [
+        describe_table(replace(table, columns=chosen.columns_to_show(table))) for table in instance.describe(tables)
+    ]
