@@ -26,6 +26,11 @@ from tests.support.json_support import new_file
 NewDatabase = Callable[[DatabaseServer], str]
 
 
+@pytest.fixture(params=["mariadb", "mariadb11"])
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
 def run(server: DatabaseServer, file: Path, *arguments: str) -> str:
     live = ["--host", server.host, "--port", str(server.port)]
     result = CliRunner().invoke(
@@ -59,35 +64,35 @@ def written(server: DatabaseServer, schema: str, metadata: str) -> Path:
 
 
 @pytest.mark.parametrize("metadata", ["FULL", "MINIMAL", "NO_LOG"])
-def test_the_command_does_not_show_it(mariadb: DatabaseServer, database: NewDatabase, metadata: str) -> None:
-    schema = database(mariadb)
+def test_the_command_does_not_show_it(server: DatabaseServer, database: NewDatabase, metadata: str) -> None:
+    schema = database(server)
     try:
-        file = written(mariadb, schema, metadata)
+        file = written(server, schema, metadata)
     finally:
-        execute(mariadb, "SET GLOBAL binlog_row_metadata = FULL")
+        execute(server, "SET GLOBAL binlog_row_metadata = FULL")
     chosen = ["--table", rf"{schema}\.(t|u)"]
-    sql = run(mariadb, file, *chosen, "--output", "sql")
+    sql = run(server, file, *chosen, "--output", "sql")
     assert "DB_ROW_HASH" not in sql
-    lines = [json.loads(line) for line in run(mariadb, file, *chosen, "--output", "json").splitlines()]
+    lines = [json.loads(line) for line in run(server, file, *chosen, "--output", "json").splitlines()]
     assert [sorted(line.get("after", line.get("before"))) for line in lines] == [
         *[["b", "c", "id"]] * 3, *[["b", "db_row_hash_1"]] * 4
     ]  # fmt: skip
-    execute(mariadb, f"DELETE FROM {schema}.t", f"DELETE FROM {schema}.u")
-    execute(mariadb, *(statement for statement in sql.split(";\n") if statement.strip()))
-    with mariadb.connect() as connection, connection.cursor() as cursor:
+    execute(server, f"DELETE FROM {schema}.t", f"DELETE FROM {schema}.u")
+    execute(server, *(statement for statement in sql.split(";\n") if statement.strip()))
+    with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT id, b, c FROM {schema}.t ORDER BY id")
         assert cursor.fetchall() == ((1, b"z", "b"), (2, None, None))
         cursor.execute(f"SELECT b, db_row_hash_1 FROM {schema}.u")
         assert cursor.fetchall() == ((b"s", 6),)
 
 
-def test_no_consumer_gets_it(mariadb: DatabaseServer, database: NewDatabase) -> None:
-    schema = database(mariadb)
-    file = written(mariadb, schema, "FULL")
+def test_no_consumer_gets_it(server: DatabaseServer, database: NewDatabase) -> None:
+    schema = database(server)
+    file = written(server, schema, "FULL")
     typed = penstock.read_binlog(file, f"{schema}.t")
     assert typed.column_names[:4] == ["id", "b", "c", "_change_type"]
     assert penstock.read_binlog(file, f"{schema}.u").column_names[:3] == ["b", "db_row_hash_1", "_change_type"]
-    with mariadb.connect() as connection, connection.cursor() as cursor:
+    with server.connect() as connection, connection.cursor() as cursor:
         assert [column.name for column in live_schema(cursor, TableName(schema, "t")).declared_columns] == [
             "id",
             "b",
