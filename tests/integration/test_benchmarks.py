@@ -11,6 +11,11 @@ import pytest
 from benchmarks.__main__ import TINY_LIMIT_S, BenchmarkTimeoutError, names, time_limit
 
 _ROOT = Path(__file__).parents[2]
+# What others read from a run; a tiny one has three tables instead of 100, 1,000 and 10,000.
+_FIGURES = {
+    "server": {"java_client_rows_per_s", "java_client_from_start_rows_per_s", "latency_p50_ms", "failover_kill_s"},
+    "tables": {"ratio_3_tables", "flight_ratio_3_tables", "cpu_ratio_3_tables", "rows_per_s_3_tables"},
+}
 
 
 @pytest.mark.timeout(2 * TINY_LIMIT_S)
@@ -22,6 +27,7 @@ def test_a_tiny_run_ends_with_its_figures(name: str) -> None:
     figures = json.loads(done.stdout.splitlines()[-1])
     assert figures.pop("benchmark") == name
     assert figures, "there are figures"
+    assert _FIGURES.get(name, set()) <= figures.keys()
 
 
 def test_a_benchmark_that_does_not_end_is_ended_with_words() -> None:
