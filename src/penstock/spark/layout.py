@@ -72,14 +72,17 @@ class TableLayout:
         return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))
 
     def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
-        """All changes of a block in log order."""
-        from penstock.binlog.rows.changes import changes_of  # noqa: PLC0415 - brings numba, which planning does without
+        """Yield all changes of a block in log order."""
+        # What decodes brings numba, which planning does without.
+        if not self._is_flat:
+            from penstock.spark.struct_rows import struct_batches  # noqa: PLC0415
 
-        parts = [
-            self._place(table, changes)
-            for table, fields in self._fields.items()
-            for changes in changes_of(block, table, fields, self._decoding)
-        ]
+            yield from struct_batches(block, self._fields, self.schema, self._decoding)
+            return
+        from penstock.binlog.rows.changes import changes_of  # noqa: PLC0415
+
+        ((table, fields),) = self._fields.items()
+        parts = [self._cast(changes) for changes in changes_of(block, table, fields, self._decoding)]
         if len(parts) > 1:
             ours = dict(zip(CHANGE_FIELDS.names, self.schema.names[-len(CHANGE_FIELDS) :], strict=True))
             order = [(ours[name], "ascending") for name in ("_seq", "_row")]
@@ -87,20 +90,6 @@ class TableLayout:
         else:
             yield from parts
 
-    def _place(self, table: TableName, changes: pa.RecordBatch) -> pa.RecordBatch:
-        rows = changes.num_rows
-        first = changes.num_columns - len(CHANGE_FIELDS)
-        own, about = changes.columns[:first], changes.columns[first:]
-        if self._is_flat:
-            columns = own
-        else:
-            fields = self._fields[table]
-            columns = [pa.repeat(str(table), rows)]
-            columns += [
-                pa.StructArray.from_arrays(own, fields=list(fields))
-                if other == table
-                else pa.nulls(rows, pa.struct(list(other_fields)))
-                for other, other_fields in self._fields.items()
-            ]
-        arrays = [column.cast(field.type) for column, field in zip([*columns, *about], self.schema, strict=True)]
+    def _cast(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [column.cast(field.type) for column, field in zip(changes.columns, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

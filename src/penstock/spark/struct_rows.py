@@ -1,0 +1,141 @@
+"""Changes of several tables in one order: one struct column per table, null in the rows of the other tables.
+
+Every row has room for the columns of every table: with 100 tables of ten columns it takes 7 KB. So a block of the log
+is several batches where there are many tables, and each has a bounded size.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from penstock.binlog.arrays import distinct, numbers, texts, view
+from penstock.binlog.events.block import Block, table_name
+from penstock.binlog.events.layout import Entry
+from penstock.binlog.rows.changes import changes_at
+from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
+from penstock.binlog.values.column import Decoding
+from penstock.model import TableName
+
+_BATCH_BYTES = 16 << 20
+_SAMPLE_ROWS = 64
+
+
+def struct_batches(
+    block: Block, fields: Mapping[TableName, pa.Schema], schema: pa.Schema, decoding: Decoding
+) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of these tables in a block, in the order of the log: `_table`, a struct each, CHANGE_FIELDS."""
+    changes = list(_changes_by_table(block, fields, decoding))
+    if not changes:
+        return
+    about = _change_columns(changes, schema)
+    order = _order(about)
+    rows_per_batch = _rows_per_batch(schema)
+    structs = _structs(changes, fields, schema)
+    for first in range(0, order.size, rows_per_batch):
+        chosen = order[first : first + rows_per_batch]
+        names, columns = np.zeros(chosen.size, np.int32), list[pa.Array]()
+        for number, field in enumerate(list(schema)[1 : 1 + len(fields)]):
+            begin, values = structs.get(number, (0, None))
+            is_inside = (chosen >= begin) & (chosen < begin + (len(values) if values is not None else 0))
+            names[is_inside] = number
+            columns.append(_spread(values, chosen - begin, is_inside, field.type))
+        table_names = texts([str(table) for table in fields]).take(numbers(names))
+        rest = _take(about, chosen)
+        yield pa.RecordBatch.from_arrays([table_names, *columns, *rest], schema=schema)
+
+
+def _changes_by_table(
+    block: Block, fields: Mapping[TableName, pa.Schema], decoding: Decoding
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the number of a table among all, and changes of it; those of one table follow one another."""
+    tables, numbers_of = list(fields.values()), {table: number for number, table in enumerate(fields)}
+    wanted = {found: numbers_of.get(table_name(body)) for found, body in block.tables.items()}
+    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
+    ids = block.column("table_id")[events]
+    present = [(number, found) for found in distinct(ids) if (number := wanted.get(found)) is not None]
+    by_id = events[np.argsort(ids, kind="stable")]
+    ids = np.sort(ids)
+    for number, table_id in sorted(present):
+        first, stop = (int(np.searchsorted(ids, table_id, side)) for side in ("left", "right"))
+        own = tables[number]
+        shape = with_declared(block.schema_of(table_id), own)
+        for batch in changes_at(block, by_id[first:stop], shape, own, decoding):
+            yield number, batch
+
+
+def _change_columns(changes: list[tuple[int, pa.RecordBatch]], schema: pa.Schema) -> list[pa.Array]:
+    """Return the columns that say what, when and in which order, of all changes one after the other."""
+    count = len(CHANGE_FIELDS)
+    columns = zip(*(batch.columns[-count:] for _, batch in changes), strict=True)
+    types = schema.types[-count:]
+    return [_cast(pa.concat_arrays(list(several)), kind) for several, kind in zip(columns, types, strict=True)]
+
+
+def _order(about: list[pa.Array]) -> NDArray[np.int64]:
+    """Return the indexes of all changes in the order of the log."""
+    sequence, row = (view(about[CHANGE_FIELDS.get_field_index(name)]) for name in ("_seq", "_row"))
+    return np.lexsort((row, sequence))
+
+
+def _structs(
+    changes: list[tuple[int, pa.RecordBatch]], fields: Mapping[TableName, pa.Schema], schema: pa.Schema
+) -> dict[int, tuple[int, pa.Array]]:
+    """Return by a table's number where its changes begin among all, and the rows of these changes as structs."""
+    found, begin = dict[int, tuple[int, list[pa.Array]]](), 0
+    columns = [len(own) for own in fields.values()]
+    for number, batch in changes:
+        kinds = schema.field(1 + number).type
+        targets = [kinds.field(at) for at in range(kinds.num_fields)]
+        own = [_cast(array, field.type) for array, field in zip(batch.columns[: columns[number]], targets, strict=True)]
+        found.setdefault(number, (begin, []))[1].append(pa.StructArray.from_arrays(own, fields=targets))
+        begin += batch.num_rows
+    return {number: (first, pa.concat_arrays(arrays)) for number, (first, arrays) in found.items()}
+
+
+def _spread(
+    values: pa.Array | None, indexes: NDArray[np.int64], is_inside: NDArray[np.bool_], kind: pa.DataType
+) -> pa.Array:
+    """Return the values at these indexes, and null where a row is one of another table.
+
+    Rows of one table mostly follow one another, and so do their values: whole runs are copied. (`take` with nulls looks
+    at every value of every column.)
+    """
+    rows = np.flatnonzero(is_inside)
+    nothing = pa.nulls(indexes.size, kind)
+    if values is None or not rows.size:
+        return nothing
+    own = indexes[rows]
+    cuts = np.flatnonzero((np.diff(rows) != 1) | (np.diff(own) != 1)) + 1
+    begins, stops = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
+    pieces, done = list[pa.Array](), 0
+    for row, value, count in zip(rows[begins].tolist(), own[begins].tolist(), (stops - begins).tolist(), strict=True):
+        if row > done:
+            pieces.append(nothing.slice(0, row - done))
+        pieces.append(values.slice(value, count))
+        done = row + count
+    if done < indexes.size:
+        pieces.append(nothing.slice(0, indexes.size - done))
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
+
+
+def _take(columns: list[pa.Array], indexes: NDArray[np.int64]) -> list[pa.Array]:
+    """Return the values of columns at these indexes; without a copy where these are all from one to another."""
+    first = int(indexes[0])
+    if int(indexes[-1]) - first == indexes.size - 1 and bool((np.diff(indexes) == 1).all()):
+        return [column.slice(first, indexes.size) for column in columns]
+    which = numbers(indexes)
+    return [column.take(which) for column in columns]
+
+
+def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    return array if array.type == kind else array.cast(kind)
+
+
+@lru_cache(maxsize=16)
+def _rows_per_batch(schema: pa.Schema) -> int:
+    """Return how many rows make a batch, by the room that they take without their texts."""
+    row_bytes = sum(pa.nulls(_SAMPLE_ROWS, field.type).nbytes for field in schema) / _SAMPLE_ROWS
+    return max(_SAMPLE_ROWS, int(_BATCH_BYTES / row_bytes))
