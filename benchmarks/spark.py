@@ -32,8 +32,8 @@ from penstock.spark.sessions import local_session, stop_session
 from penstock.testing import DatabaseServer, poll_until
 from tests.services import SERVICES
 
-CHANGES = scaled(4_400_000, 4000)
-ROUNDS = scaled(4, 1)
+CHANGES = scaled(5_400_000, 4000)
+ROUNDS = scaled(3, 1)
 PARTS = (1, 8, 64)
 TABLES = (1, scaled(100, 3))
 TABLE_ROWS = scaled(200_000, 400)
