@@ -7,7 +7,7 @@ import pytest
 
 from penstock.model import TableName
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.declared import declared_by
+from penstock.schema.declared import declared_types_in_ddl
 from penstock.schema.dialect import ServerProfile
 from penstock.testing import DatabaseServer
 from tests.conformance.forms import SERVERS
@@ -101,7 +101,7 @@ def modelled(statements: list[str], server: ServerProfile) -> str:
         catalogue = catalogue.apply(statement, "pairs").catalogue
     table = catalogue.find(TableName("pairs", "t"))
     assert table is not None
-    shown = zip(table.fields, declared_by(table, server), strict=True)
+    shown = zip(table.fields, declared_types_in_ddl(table, server), strict=True)
     return ", ".join(f"{field.name} {kind}{' not null' * (not field.is_nullable)}" for field, kind in shown)
 
 
@@ -109,9 +109,9 @@ def modelled(statements: list[str], server: ServerProfile) -> str:
 def test_the_model_gives_the_columns(name: str) -> None:
     statements, columns = PAIRS[name]
     for version in ("9.0.0", "8.0.40"):
-        assert modelled(statements, ServerProfile.of(version)) == columns
+        assert modelled(statements, ServerProfile.from_version_text(version)) == columns
     for version in ("5.7.44-log", "8.0.12", "10.11.6-MariaDB-log", "11.8.1-MariaDB"):
-        assert plain(modelled(statements, ServerProfile.of(version))) == columns
+        assert plain(modelled(statements, ServerProfile.from_version_text(version))) == columns
 
 
 @pytest.mark.parametrize("name", SERVERS)
@@ -135,4 +135,4 @@ def test_the_servers_give_the_columns(name: str, request: pytest.FixtureRequest,
                 for column, kind, nullable in cursor.fetchall()
             ]
             assert plain(", ".join(found)) == columns, pair
-            assert modelled(statements, ServerProfile.of(version)) == ", ".join(found), pair
+            assert modelled(statements, ServerProfile.from_version_text(version)) == ", ".join(found), pair

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import penstock
 from penstock.cli import app
 from penstock.model import TableName
-from penstock.schema import live_schema
+from penstock.schema import read_live_schema
 from penstock.testing import DatabaseServer, MariaDB
 from tests.conformance.forms import SERVERS
 from tests.conformance.modes import Mode, applied, every_mode
@@ -124,7 +124,7 @@ def check(server: DatabaseServer, schema: str, mode: Mode, cursor: Any, chance: 
         cursor.execute("FLUSH BINARY LOGS")
     printed = tool_images(tool_of(server), file, schema)
     for table in TABLES:
-        known = None if mode.has_names else live_schema(cursor, TableName(schema, table))
+        known = None if mode.has_names else read_live_schema(cursor, TableName(schema, table))
         rows = penstock.read_binlog(file, f"{schema}.{table}", known=known).to_pylist()
         cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM {table}")
         assert replayed(rows) == sorted(cursor.fetchall(), key=repr), f"{mode} {table}"

@@ -11,7 +11,7 @@ from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.statement import statements_in
 from penstock.model import Position, TableName
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.change import Change
+from penstock.schema.change import SchemaChange
 from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.history import SchemaHistory
 from penstock.schema.live_catalogue import read_catalogue
@@ -60,7 +60,7 @@ def test_every_statement(release: str, topic: Topic, request: pytest.FixtureRequ
     for statement in topic.statements(release):
         followed.run(statement.replace("{db}", followed.start))
     followed.compare_live()
-    if followed.sent.tables():
+    if followed.sent.table_names():
         assert followed.compare_rows()
 
 
@@ -73,13 +73,13 @@ def test_a_log_that_is_read_as_a_whole(release: str, request: pytest.FixtureRequ
     for statement in creating.DROPS.statements(release) + keys.FOREIGN.statements(release):
         followed.cursor.execute(statement.replace("{db}", followed.start))
     version, case, collation = followed.row("SELECT VERSION(), @@lower_case_table_names, @@collation_server")
-    catalogue = Catalogue(ServerProfile.of(version, case))
+    catalogue = Catalogue(ServerProfile.from_version_text(version, case))
     for block in LogFile(file, verify=True):
         for found in statements_in(block):
             session = SqlSession(SqlMode(found.sql_mode or 0), collation_server=collation)
             catalogue = catalogue.apply(found.text, found.database, session).catalogue
     server_shapes = followed.shapes()
-    assert catalogue.tables() == sorted(server_shapes)
+    assert catalogue.table_names() == sorted(server_shapes)
     for name, shape in server_shapes.items():
         assert_same(shape_of(catalogue, name), shape, f"{name}")
     followed.sent = followed.logged = catalogue
@@ -104,15 +104,15 @@ def test_a_history_that_begins_with_a_live_server(
     for number, found in enumerate(followed.log_since((file, offset)), start=1):
         session = SqlSession(SqlMode(found.sql_mode or 0), thread=found.thread, error=found.error)
         with SchemaHistory(tmp_path, first, snapshot_every=3) as history:
-            history.record(Change(Position(file, offset + number), found.text, found.database, session))
+            history.record(SchemaChange(Position(file, offset + number), found.text, found.database, session))
     with SchemaHistory(tmp_path, first) as history:
-        assert history.at(Position(file, offset)) != history.catalogue
+        assert history.catalogue_at(Position(file, offset)) != history.catalogue
         shapes = followed.shapes()
         assert len(shapes) > 3
         for name, shape in shapes.items():
             assert_same(shape_of(history.catalogue, name), shape, f"{name}")
         others = read_catalogue(followed.cursor)
-        assert others.tables() == history.catalogue.tables()
+        assert others.table_names() == history.catalogue.table_names()
         assert others.find(TableName("mysql", "user")) == history.catalogue.find(TableName("mysql", "user"))
 
 
@@ -145,7 +145,7 @@ def test_create_table_as_select(release: str, private_server: Callable[..., Data
     followed.run("CREATE TABLE b SELECT id, name, 1 + 1 AS two, NOW(3) AS moment, e FROM a")
     followed.run("CREATE TABLE c (extra INT, KEY (name)) CHARSET utf8 AS SELECT name, id FROM a")
     followed.run("CREATE TABLE IF NOT EXISTS c SELECT 1 AS one")
-    assert [column.name for column in followed.logged.table(followed.logged.tables()[2]).columns] == [
+    assert [column.name for column in followed.logged.schema_of(followed.logged.table_names()[2]).columns] == [
         "extra", "name", "id",
     ]  # fmt: skip
 

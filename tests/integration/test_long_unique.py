@@ -17,7 +17,7 @@ from penstock.filter import ColumnRules
 from penstock.model import TableName
 from penstock.render.canal import Entries, Rendering
 from penstock.render.json_rows import JsonRows
-from penstock.schema import live_schema
+from penstock.schema import read_live_schema
 from penstock.schema.declared import declared_types
 from penstock.testing import DatabaseServer
 from tests.support.capture import execute
@@ -93,7 +93,7 @@ def test_no_consumer_gets_it(server: DatabaseServer, database: NewDatabase) -> N
     assert typed.column_names[:4] == ["id", "b", "c", "_change_type"]
     assert penstock.read_binlog(file, f"{schema}.u").column_names[:3] == ["b", "db_row_hash_1", "_change_type"]
     with server.connect() as connection, connection.cursor() as cursor:
-        assert [column.name for column in live_schema(cursor, TableName(schema, "t")).declared_columns] == [
+        assert [column.name for column in read_live_schema(cursor, TableName(schema, "t")).declared_columns] == [
             "id",
             "b",
             "c",

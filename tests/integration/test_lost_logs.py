@@ -273,7 +273,7 @@ def test_a_source_that_came_back_during_a_pause_is_kept(
         first.start()
         source, answered = instance.components.log.binlog_source, threading.Event()
         ask = source.check_answers
-        monkeypatch.setattr(source, "answers", lambda *given: (ask(*given), answered.set()))
+        monkeypatch.setattr(source, "check_answers", lambda *given: (ask(*given), answered.set()))
         assert answered.wait(30), "nobody asked whether the source is there again"
         instance.resume()
         fill(first, range(3, 5))

@@ -81,7 +81,7 @@ def test_rows_have_the_names_and_values_of_their_time(nameless: DatabaseServer, 
     shown = write(nameless, name)
     blocks = followed(tables, nameless, start, end_of(nameless))
     assert comparable(rows_of(blocks, TableName(name, "t"))) == comparable(shown)
-    assert tables.stopped == {}
+    assert tables.stopped_tables == {}
     assert tables.differences == {}
     tables.close()
 
@@ -158,7 +158,7 @@ def test_what_is_not_known_stops_alone(
     with caplog.at_level(logging.WARNING):
         blocks = followed(tables, nameless, start, middle)
     assert rows_of(blocks, TableName(name, "good")) == [{"y": 2}]
-    assert {str(one) for one in tables.stopped} == {f"{name}.bad", f"{name}.worse"}
+    assert {str(one) for one in tables.stopped_tables} == {f"{name}.bad", f"{name}.worse"}
     with pytest.raises(SchemaError, match=rf"of table id \d+: there is no table {name}\.bad in the log's DDL"):
         rows_of(blocks, TableName(name, "bad"))
     assert f"there is no table {name}.bad" in caplog.text
@@ -169,7 +169,7 @@ def test_what_is_not_known_stops_alone(
     execute(nameless, f"INSERT INTO {name}.worse VALUES (4)")
     blocks = followed(tables, nameless, middle, end_of(nameless))
     assert rows_of(blocks, TableName(name, "worse")) == [{"z": 4}]
-    assert {str(one) for one in tables.stopped} == {f"{name}.bad"}
+    assert {str(one) for one in tables.stopped_tables} == {f"{name}.bad"}
     tables.close()
 
 
@@ -187,7 +187,7 @@ def test_a_statement_that_is_not_understood_is_in_the_error(nameless: DatabaseSe
     assert rows_of(blocks, TableName(name, "u")) == [{"y": 3}]
     with pytest.raises(SchemaError, match=r"is not known since this statement: ALTER TABLE .* ADD FROBNI"):
         rows_of(blocks, TableName(name, "t"))
-    assert [*tables.stopped] == [TableName(name, "t")]
+    assert [*tables.stopped_tables] == [TableName(name, "t")]
     tables.close()
 
 
@@ -228,10 +228,10 @@ def test_tables_that_changed_before_they_were_read_are_not_guessed(nameless: Dat
     assert rows_of(blocks, TableName(name, "twice")) == [{"d": 7}]
     with pytest.raises(SchemaError, match=r"since this statement: ALTER TABLE changed .* before the tables were read"):
         rows_of(blocks, TableName(name, "changed"))
-    assert [*tables.stopped] == [TableName(name, "changed")]
+    assert [*tables.stopped_tables] == [TableName(name, "changed")]
     blocks = followed(tables, nameless, middle, end_of(nameless))
     assert rows_of(blocks, TableName(name, "changed")) == [{"x": 8, "y": 9}]
-    assert tables.stopped == {}
+    assert tables.stopped_tables == {}
     tables.close()
 
 
@@ -286,7 +286,7 @@ def test_full_metadata_wins_and_a_difference_is_reported(
     assert rows_of(blocks, TableName(name, "gone")) == [{"a": 3}]
     assert tables.differences == {TableName(name, "t"): "column c has the name b in the log, c in the history"}
     assert caplog.text.count("schema history differs from log") == 1
-    assert tables.stopped == {}
+    assert tables.stopped_tables == {}
     tables.close()
 
 
@@ -304,7 +304,7 @@ def test_full_metadata_needs_nothing_of_what_was_before(
     assert comparable(rows_of(blocks, TableName(name, "t"))) == comparable(shown)
     later = followed(tables, source, middle, end_of(source))
     assert {"last"} <= {column for row in rows_of(later, TableName(name, "t")) for column in row}
-    assert (tables.stopped, tables.differences) == ({}, {})
+    assert (tables.stopped_tables, tables.differences) == ({}, {})
     tables.close()
 
 
@@ -361,5 +361,5 @@ def test_a_table_changed_online_is_one_swap(nameless: DatabaseServer, name: str,
         {"id": 1, "extra": 7, "name": "one"},
     ]
     assert tables_in(blocks) == {"t"}
-    assert tables.stopped == {}
+    assert tables.stopped_tables == {}
     tables.close()

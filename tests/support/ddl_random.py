@@ -5,7 +5,7 @@ import random
 
 from pymysql import MySQLError
 
-from penstock.schema.shape import Table
+from penstock.schema.shape import TableDefinition
 from tests.support.ddl_server import FollowedServer
 
 _CHARSETS = ("latin1", "utf8", "utf8mb4", "ucs2", "gbk", "cp1251", "ascii", "utf16", "binary")
@@ -68,8 +68,8 @@ class RandomDdl:
         make = self.chance.choices(choices, weights)[0]
         return make(self.chance.choice(tables))
 
-    def _tables(self) -> list[Table]:
-        found = [self.followed.sent.find(name) for name in self.followed.sent.tables()]
+    def _tables(self) -> list[TableDefinition]:
+        found = [self.followed.sent.find(name) for name in self.followed.sent.table_names()]
         return [table for table in found if table]
 
     def _happens(self, share: float) -> bool:
@@ -137,7 +137,7 @@ class RandomDdl:
         chosen = self.chance.sample(names, min(len(names), self.chance.choice((1, 1, 2, 3))))
         return ", ".join(_name(name) + self._one_of("", "", "", "(3)", "(30)", " DESC") for name in chosen)
 
-    def _alter(self, table: Table) -> str:
+    def _alter(self, table: TableDefinition) -> str:
         names = [field.name for field in table.fields if not field.is_hidden]
         clauses = [self._clause(table, names) for _ in range(self.chance.choice((1, 1, 1, 2, 2, 3, 4)))]
         if sum(clause.startswith(("CONVERT", "CHARSET", "COLLATE")) for clause in clauses) > 1:
@@ -145,7 +145,7 @@ class RandomDdl:
             clauses = clauses[:1]
         return f"ALTER TABLE {_name(table.name.table)} {', '.join(clauses)}"
 
-    def _clause(self, table: Table, names: list[str]) -> str:  # noqa: C901, PLR0911 - one per clause
+    def _clause(self, table: TableDefinition, names: list[str]) -> str:  # noqa: C901, PLR0911 - one per clause
         old, new = _name(self.chance.choice(names)), _name(self.chance.choice(_NAMES))
         place = self._one_of("", "", " FIRST", f" AFTER {_name(self.chance.choice(names))}", f" AFTER {new}")
         index = _name(self.chance.choice(table.indexes).name) if table.indexes else "none"
@@ -187,7 +187,7 @@ class RandomDdl:
             f"ALTER {column} SET INVISIBLE", f"ALTER {column} SET VISIBLE", f"ALTER COLUMN {column} SET DEFAULT NULL"
         )
 
-    def _index(self, table: Table) -> str:
+    def _index(self, table: TableDefinition) -> str:
         names = [field.name for field in table.fields if not field.is_hidden]
         if table.indexes and self._happens(0.4):
             return f"DROP INDEX {_name(self.chance.choice(table.indexes).name)} ON {_name(table.name.table)}"
@@ -196,7 +196,7 @@ class RandomDdl:
             f"CREATE {kind} {self._one_of('k1', 'k2', 'k3', 'a')} ON {_name(table.name.table)} ({self._parts(names)})"
         )
 
-    def _rename(self, table: Table) -> str:
+    def _rename(self, table: TableDefinition) -> str:
         old, new = _name(table.name.table), self._new_table()
         return self._one_of(
             f"RENAME TABLE {old} TO {new}",
@@ -204,15 +204,15 @@ class RandomDdl:
             f"RENAME TABLE {old} TO tmp, {new} TO {old}, tmp TO {new}",
         )
 
-    def _like(self, table: Table) -> str:
+    def _like(self, table: TableDefinition) -> str:
         return f"CREATE TABLE {self._new_table()} LIKE {_name(table.name.table)}"
 
-    def _drop(self, table: Table) -> str:
+    def _drop(self, table: TableDefinition) -> str:
         return self._one_of(
             f"DROP TABLE {_name(table.name.table)}", f"DROP TABLE IF EXISTS {self._new_table()}, nothing"
         )
 
-    def _other(self, table: Table) -> str:
+    def _other(self, table: TableDefinition) -> str:
         return self._one_of(
             f"TRUNCATE TABLE {_name(table.name.table)}",
             f"ALTER DATABASE CHARACTER SET {self.chance.choice(_CHARSETS)}",

@@ -18,11 +18,11 @@ from penstock.binlog.events.table_map import parse_table_map
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.model.table import is_nameless
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.declared import declared_by
+from penstock.schema.declared import declared_types_in_ddl
 from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.live import _column
 from penstock.schema.live_catalogue import read_catalogue
-from penstock.schema.shape import Field, Table
+from penstock.schema.shape import ColumnDefinition, TableDefinition
 from penstock.testing import DatabaseServer
 
 _ONLY_LOGGED = re.compile(r"CALL |CREATE .*\bTABLE .*\bSELECT ")  # what they do is not in their text
@@ -51,7 +51,7 @@ class FollowedServer:
         self.start, self.server = start, server
         self.cursor.execute("SET GLOBAL innodb_file_per_table = OFF")  # a file for each table is most of what DDL takes
         version, case = self.row("SELECT VERSION(), @@lower_case_table_names")
-        self.sent = Catalogue(ServerProfile.of(version, case))
+        self.sent = Catalogue(ServerProfile.from_version_text(version, case))
         self.logged = self.sent
         self.count = 0
 
@@ -93,7 +93,7 @@ class FollowedServer:
     def compare(self) -> None:
         server = self.shapes()
         for how, catalogue in (("sent", self.sent), ("logged", self.logged)):
-            ours = {name: shape_of(catalogue, name) for name in catalogue.tables()}
+            ours = {name: shape_of(catalogue, name) for name in catalogue.table_names()}
             _same(sorted(ours), sorted(server), how)
             for name, shape in server.items():
                 assert_same(ours[name], shape, f"{name} by the text {how}")
@@ -103,9 +103,9 @@ class FollowedServer:
     def compare_live(self) -> None:
         """What is read from the server is what its DDL has given, all that later statements build on too."""
         live = read_catalogue(self.cursor, sorted(self._databases()))
-        left_out = set(self.sent.tables()) - set(live.tables())
-        assert all(any(map(_are_broken, self.sent.table(name).columns)) for name in left_out), left_out
-        for name in live.tables():
+        left_out = set(self.sent.table_names()) - set(live.table_names())
+        assert all(any(map(_are_broken, self.sent.schema_of(name).columns)) for name in left_out), left_out
+        for name in live.table_names():
             mine, theirs = self.sent.find(name), live.find(name)
             assert mine is not None
             assert theirs is not None
@@ -124,12 +124,12 @@ class FollowedServer:
         """Put a row into every table that takes one: its table map has the columns of our model, hidden ones too."""
         self.cursor.execute("SET sql_mode = '', foreign_key_checks = 0")
         before = self.log_end()
-        for name in self.sent.tables():
+        for name in self.sent.table_names():
             with suppress(MySQLError):
                 self.cursor.execute(f"INSERT INTO {quoted(name)} () VALUES ()")
         maps = {found.name: found for found in self._table_maps(before)}
         for name, found in maps.items():
-            ours = _as_logged(self.sent.table(name), found)
+            ours = _as_logged(self.sent.schema_of(name), found)
             for mine, theirs in zip(ours.columns, found.columns, strict=False):
                 _same(mine, theirs, f"{name} by the rows")
             _same(ours, found, f"{name} by the rows")
@@ -276,7 +276,7 @@ def shape_of(catalogue: Catalogue, name: TableName) -> Shape:
         },
         tuple(
             _without_labels(text)
-            for text, field in zip(declared_by(table, catalogue.server), table.fields, strict=True)
+            for text, field in zip(declared_types_in_ddl(table, catalogue.server), table.fields, strict=True)
             if not field.is_hidden
         ),
     )
@@ -299,7 +299,7 @@ def _are_broken(column: Column) -> bool:
     return any("\ufffd" in label or "\0" in label or (is_ascii and not label.isascii()) for label in column.labels)
 
 
-def _as_shown(ours: Table, live: Table) -> Table:
+def _as_shown(ours: TableDefinition, live: TableDefinition) -> TableDefinition:
     """Our table without what the server does not show: the order of indexes and of their hashes, which are implied, and
     broken labels."""
     implied = {index.name: index.is_implied for index in live.indexes}
@@ -319,12 +319,12 @@ def _as_shown(ours: Table, live: Table) -> Table:
     return replace(ours, fields=fields, indexes=tuple(indexes))
 
 
-def _nulls(field: Field) -> tuple[str, bool]:
+def _nulls(field: ColumnDefinition) -> tuple[str, bool]:
     """Which hash is which follows from how the table came to be."""
     return "hash" if field.name.startswith("DB_ROW_HASH") else field.name, field.is_nullable
 
 
-def _is_hidden(ours: Column, live: Field) -> bool:
+def _is_hidden(ours: Column, live: ColumnDefinition) -> bool:
     """Labels that are broken, or bytes that are no text."""
     return _are_broken(ours) or any(isinstance(label, bytes) and b"?" in label for label in live.type.labels)
 

@@ -21,15 +21,15 @@ from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
 from penstock.errors import PenstockError
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.change import Change
-from penstock.schema.ddl import DdlError, StatementKind, parse
-from penstock.schema.ddl.named import changed_tables, named_tables
+from penstock.schema.change import SchemaChange
+from penstock.schema.ddl import DdlError, StatementKind, parse_statement
+from penstock.schema.ddl.named import find_changed_tables, find_named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDatabase
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.history import SchemaHistory
 from penstock.schema.incomplete import is_incomplete, mark_incomplete
 from penstock.schema.live_catalogue import read_catalogue
-from penstock.schema.log_statements import Statements
+from penstock.schema.log_statements import SchemaStatements
 from penstock.source import connect, current_position, open_source
 from penstock.source.connection import translate_errors
 from penstock.source.folder_source import FolderSource
@@ -182,34 +182,36 @@ def import_tables(
 def _find_server(origin: FolderSource, file: str) -> ServerProfile:
     """Return the version of the server that wrote the file, or the oldest file if that one is gone."""
     sizes = origin.sizes()
-    return ServerProfile.of(origin.read_head_of(file if file in sizes else next(iter(sizes))).server_version)
+    return ServerProfile.from_version_text(
+        origin.read_head_of(file if file in sizes else next(iter(sizes))).server_version
+    )
 
 
 def _read_statements(
     source: SourceSettings | DirectorySettings, start: Position, end: Position, server: ServerProfile, *, verify: bool
-) -> Iterator[tuple[StatementKind, Change]]:
+) -> Iterator[tuple[StatementKind, SchemaChange]]:
     """Yield the statements between two positions of the log that change tables."""
     if start >= end:
         return
-    statements = Statements()
+    statements = SchemaStatements()
     with open_source(source).stream(start, verify=verify, lenient=True) as stream:
         for block in stream:
             if block is not None:
-                for kind, change in statements.of(block.between(start, end), server):
+                for kind, change in statements.find(block.between(start, end), server):
                     if kind not in _SAME_SHAPE:
                         yield kind, change
             if (block.end if block is not None else stream.position) >= end:
                 return
 
 
-def _remove_changed(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, Change]]) -> Catalogue:
+def _remove_changed(catalogue: Catalogue, changes: Iterable[tuple[StatementKind, SchemaChange]]) -> Catalogue:
     """Return the part of the catalogue that these statements have not changed."""
     for kind, change in changes:
         dialect = SqlDialect(catalogue.server, change.session)
         why = f"{change.text} /* at {change.position}, before the tables were read, or meanwhile */"
         names = {
-            *changed_tables(change.text, kind, dialect, change.database),
-            *named_tables(change.text, kind, dialect, change.database),
+            *find_changed_tables(change.text, kind, dialect, change.database),
+            *find_named_tables(change.text, kind, dialect, change.database),
         }
         for name in names:
             catalogue = catalogue.without_table(name, why)
@@ -219,10 +221,10 @@ def _remove_changed(catalogue: Catalogue, changes: Iterable[tuple[StatementKind,
     return catalogue
 
 
-def _changed_database(kind: StatementKind, change: Change, dialect: SqlDialect) -> str:
+def _changed_database(kind: StatementKind, change: SchemaChange, dialect: SqlDialect) -> str:
     """Return the database that a statement is about; empty where that cannot be told."""
     try:
-        statement = parse(change.text, kind, dialect, change.database)
+        statement = parse_statement(change.text, kind, dialect, change.database)
     except DdlError:
         return ""
     return statement.name if isinstance(statement, (AlterDatabase, CreateDatabase, DropDatabase)) else ""

@@ -8,26 +8,27 @@ its rows stay in the block as they are, with a problem that is raised when they 
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import parse_table_map, table_name
-from penstock.errors import BinlogError, SchemaError
+from penstock.capture.table_map_completion import (
+    CompletedMap,
+    complete_table_map_or_compare,
+    declared_column_types,
+    find_row_positions,
+    lacks_column_names,
+)
+from penstock.errors import SchemaError
 from penstock.model import Position, TableName, TableSchema
-from penstock.model.table import is_nameless
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.change import Change
-from penstock.schema.complete import completed_body, difference
-from penstock.schema.ddl import DdlError, StatementKind, parse
-from penstock.schema.declared import declared_by, declared_types
+from penstock.schema.change import SchemaChange
+from penstock.schema.ddl import DdlError, StatementKind, parse_statement
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.history import SchemaHistory
 from penstock.schema.incomplete import mark_incomplete
-from penstock.schema.log_statements import Statements
-from penstock.schema.shape import Table
+from penstock.schema.log_statements import SchemaStatements
+from penstock.schema.shape import TableDefinition
 
 log = logging.getLogger(__name__)
 
@@ -36,15 +37,6 @@ _SHOWN = 200  # characters of a statement
 _WITHOUT_SHAPE = {
     StatementKind.CREATE_DATABASE, StatementKind.DROP_DATABASE, StatementKind.CREATE_VIEW, StatementKind.DROP_VIEW,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _CompletedMap:
-    """The schema that a table map is completed to, or why it cannot be."""
-
-    body: bytes
-    problem: str = ""
-    difference: str = ""
 
 
 class SchemaTracker:
@@ -72,7 +64,7 @@ class SchemaTracker:
         self._on_close, self._hint, self._destination = on_close, hint, destination
         self._lock = threading.Lock()  # of all below, and of the history
         self._shapes: dict[
-            bytes, tuple[Table, str, _CompletedMap]
+            bytes, tuple[TableDefinition, str, CompletedMap]
         ] = {}  # by table map: the history's table, server version
         self._differences: dict[TableName, str] = {}
         self._stopped: dict[TableName, str] = {}
@@ -82,12 +74,13 @@ class SchemaTracker:
         self._plain_in: tuple[Catalogue | None, int, str] | None = None
         self._declared: dict[tuple[bytes, str], tuple[str, ...]] = {}  # by table map and server version
         self._declared_in: Catalogue | None = None  # as long as the tables are these
-        self._statements = Statements()
+        self._statements = SchemaStatements()
         self._unseen = 0
         self.last_unseen = ""
         self._seen: dict[TableName, tuple[bytes, str]] = {}  # the last table map, server version
 
     def close(self) -> None:
+        """Close the schema history."""
         with self._lock:
             self._history.close()
             self._on_close()
@@ -99,21 +92,21 @@ class SchemaTracker:
             return dict(self._differences)
 
     @property
-    def stopped(self) -> Mapping[TableName, str]:
+    def stopped_tables(self) -> Mapping[TableName, str]:
         """Return the tables whose rows cannot be decoded, and why."""
         with self._lock:
             return dict(self._stopped)
 
     @property
-    def unseen(self) -> int:
+    def uncaptured_count(self) -> int:
         """Return the number of changes that the log has as statements and not as rows: no client receives them."""
         return self._unseen
 
     @property
-    def names(self) -> list[TableName]:
+    def table_names(self) -> list[TableName]:
         """Return the tables that exist at the position up to which the log was followed."""
         with self._lock:
-            return self._history.catalogue.tables()
+            return self._history.catalogue.table_names()
 
     def describe(self, name: TableName) -> TableSchema:
         """Return the schema of a table as the last rows that were followed have it, or the DDL since."""
@@ -127,12 +120,12 @@ class SchemaTracker:
             first = self._history.first
         raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
 
-    def declared(self, block: Block) -> Callable[[int], tuple[str, ...]]:
-        """Return a function of a table id in the block: the types of its columns as they were declared, or as the log
-        has them where that is not known."""
+    def declared_types_of(self, block: Block) -> Callable[[int], tuple[str, ...]]:
+        """Return a function that maps a table id of the block to the SQL types of its columns, as they were declared,
+        or as the log has them where that is not known."""
         with self._lock:
-            if self._has_changes(block):
-                return self._declared_by_position(block)
+            if self._may_change_within(block):
+                return self._declared_types_by_position(block)
             catalogue = self._catalogue_or_none(block.start)
             if self._declared_in is not catalogue or len(self._declared) >= _REMEMBERED:
                 self._declared_in, self._declared = catalogue, {}
@@ -142,7 +135,7 @@ class SchemaTracker:
             key = tables[number], version
             found = known.get(key)
             if found is None:
-                found = known[key] = _declared(block.schema_of(number), catalogue, version)
+                found = known[key] = declared_column_types(block.schema_of(number), catalogue, version)
             return found
 
         return types
@@ -156,7 +149,7 @@ class SchemaTracker:
             mark_incomplete(self._history.folder, is_so=later is not None)
             self._history.restart(position, catalogue)
 
-    def continues(self, start: Position) -> bool:
+    def can_continue_at(self, start: Position) -> bool:
         """Return whether the history has the tables at a position up to which the log was followed."""
         with self._lock:
             return self._later is None and self._history.last <= start
@@ -170,14 +163,15 @@ class SchemaTracker:
     def epoch(self) -> int:
         """Return the epoch of the log that is followed."""
         with self._lock:
-            return self._history.begin_of(self._history.last).epoch
+            return self._history.begin_of_part(self._history.last).epoch
 
     @property
     def server(self) -> ServerProfile:
+        """Return the profile of the server whose DDL is followed."""
         with self._lock:
             return self._history.catalogue.server
 
-    def record(self, kind: StatementKind, change: Change) -> None:
+    def record(self, kind: StatementKind, change: SchemaChange) -> None:
         """Record a statement of a part of the log that was not followed."""
         with self._lock:
             self._record(kind, change)
@@ -193,25 +187,26 @@ class SchemaTracker:
         if not len(block):
             return block
         with self._lock:
-            for kind, change in self._statements.of(block, self._history.catalogue.server):
+            for kind, change in self._statements.find(block, self._history.catalogue.server):
                 if kind is StatementKind.DATA:
-                    self._note_unseen(change)
+                    self._note_uncaptured(change)
                     continue
-                self._take_later(change.position)
+                self._adopt_later_tables(change.position)
                 self._record(kind, change)
-            self._take_later(block.end)
-            return block if self._are_plain(block) else self._completed(block, is_followed=True)
+            self._adopt_later_tables(block.end)
+            return block if self._needs_no_completion(block) else self._complete_tables(block, is_followed=True)
 
     def complete(self, block: Block) -> Block:
         """Complete the tables of a block whose DDL was recorded when it was followed."""
         if not block.tables:
             return block
         with self._lock:
-            return self._completed(block, is_followed=False)
+            return self._complete_tables(block, is_followed=False)
 
     # -- inside the lock
 
-    def _note_unseen(self, change: Change) -> None:
+    def _note_uncaptured(self, change: SchemaChange) -> None:
+        """Count a change that the log has as a statement and not as rows, and log the 1st, 10th, 100th and so on."""
         self._unseen += 1
         self.last_unseen = f"{change.position}: {change.text[:_SHOWN]}"
         if str(self._unseen).strip("0") == "1":  # 1, 10, 100 …
@@ -221,7 +216,7 @@ class SchemaTracker:
                 self._destination, self._unseen, change.position, change.text[:_SHOWN],
             )  # fmt: skip
 
-    def _take_later(self, position: Position) -> None:
+    def _adopt_later_tables(self, position: Position) -> None:
         """Take over the later tables once their position is reached. A statement that ends there is already part of
         them, and is recorded as one that is read again."""
         if self._later is None or position < self._later[0]:
@@ -231,14 +226,15 @@ class SchemaTracker:
             self._history.restart(at, catalogue)
         mark_incomplete(self._history.folder, is_so=False)
 
-    def _record(self, kind: StatementKind, change: Change) -> None:
+    def _record(self, kind: StatementKind, change: SchemaChange) -> None:
+        """Record a statement in the history, and forget what was remembered of the tables that it changed."""
         position, history, self._plain_in = change.position, self._history, None
         if position <= history.first:
             return  # before it, tables are known by their full metadata or not at all
         try:
             applied = history.record(change)
         except DdlError as error:
-            if not _is_harmless(kind, change, SqlDialect(history.catalogue.server, change.session)):
+            if not _changes_no_table(kind, change, SqlDialect(history.catalogue.server, change.session)):
                 raise SchemaError(f"{position}: {error}") from None
             log.warning("statement skipped destination=%s position=%s reason=%s", self._destination, position, error)
             return
@@ -255,7 +251,7 @@ class SchemaTracker:
             self._stopped.pop(name, None)
             self._differences.pop(name, None)
 
-    def _are_plain(self, block: Block) -> bool:
+    def _needs_no_completion(self, block: Block) -> bool:
         """Return whether nothing has changed since these tables were last completed, and nothing had to be completed
         then."""
         history = self._history
@@ -263,30 +259,31 @@ class SchemaTracker:
             self._plain_in = None  # some change is near: each position in it counts
             return False
         known = history.catalogue if block.start >= history.last else None
-        if self._plain_in is None or self._plain_in[0] is not known or self._plain_in[1:] != _of_server(block):
-            self._plain, self._plain_in = set(), (known, *_of_server(block))
+        if self._plain_in is None or self._plain_in[0] is not known or self._plain_in[1:] != _server_key(block):
+            self._plain, self._plain_in = set(), (known, *_server_key(block))
         return not block.problems and self._plain.issuperset(block.tables.values())
 
-    def _completed(self, block: Block, *, is_followed: bool) -> Block:
-        tables, problems, positions = dict(block.tables), dict(block.problems), _row_positions(block)
+    def _complete_tables(self, block: Block, *, is_followed: bool) -> Block:
+        """Return the block with its table maps completed, and with the problems of tables that cannot be."""
+        tables, problems, positions = dict(block.tables), dict(block.problems), find_row_positions(block)
         for number, body in block.tables.items():
             first, last = positions.get(number) or (block.start, block.start)
-            shape = self._shape(body, block.server_version, first, last)
+            shape = self._complete_map(body, block.server_version, first, last)
             tables[number] = shape.body
             if shape.problem:
                 problems[number] = shape.problem
             if is_followed:
                 name = table_name(body)
-                self._note(name, shape, first)
-                if self._is_present(name, last):
+                self._note_table_state(name, shape, first)
+                if self._has_current_schema(name, last):
                     self._seen[name] = shape.body, block.server_version
-                if self._plain_in is not None and shape == _CompletedMap(body):
+                if self._plain_in is not None and shape == CompletedMap(body):
                     self._plain.add(body)
         if tables == block.tables and problems == block.problems:
             return block
         return replace(block, tables=tables, problems=problems)
 
-    def _note(self, name: TableName, shape: _CompletedMap, position: Position) -> None:
+    def _note_table_state(self, name: TableName, shape: CompletedMap, position: Position) -> None:
         """Remember that a table is stopped, or that the history differs from the log, and log each change of that
         once."""
         if not shape.problem:
@@ -305,119 +302,82 @@ class SchemaTracker:
             )  # fmt: skip
             self._differences[name] = shape.difference
 
-    def _shape(self, body: bytes, version: str, first: Position, last: Position) -> _CompletedMap:
+    def _complete_map(self, body: bytes, version: str, first: Position, last: Position) -> CompletedMap:
         """Return what a table map is completed to, for rows of the block between these positions."""
         name = table_name(body)
         try:
-            before, after = (self._catalogue_at(position).known(name) for position in (first, last))
+            before, after = (self._catalogue_at(position).get(name) for position in (first, last))
         except SchemaError as error:
-            return _CompletedMap(body, self._with_hint(error) if _lacks_names(body, version) else "")
-        if before is not after and before != after and _lacks_names(body, version):
-            return _CompletedMap(
+            return CompletedMap(body, self._describe_with_hint(error) if lacks_column_names(body, version) else "")
+        if before is not after and before != after and lacks_column_names(body, version):
+            return CompletedMap(
                 body, f"table {name} was altered between {first} and {last}, and these rows have one table map"
             )
         known = self._shapes.get(body)
         if known is None or known[0] is not before or known[1] != version:
             if len(self._shapes) >= _REMEMBERED:
                 self._shapes.clear()
-            known = self._shapes[body] = before, version, _compared(body, before, version)
+            known = self._shapes[body] = before, version, complete_table_map_or_compare(body, before, version)
         return known[2]
 
-    def _with_hint(self, error: SchemaError) -> str:
+    def _describe_with_hint(self, error: SchemaError) -> str:
+        """Return the text of an error, with the hint how to avoid it."""
         return f"{error}; {self._hint}" if self._hint else str(error)
 
-    def _is_present(self, name: TableName, position: Position) -> bool:
+    def _has_current_schema(self, name: TableName, position: Position) -> bool:
         """Return whether a table still has the schema that it had at a position."""
         history = self._history
         if position >= history.last:
             return True
         try:
-            return history.at(position).find(name) == history.catalogue.find(name)
+            return history.catalogue_at(position).find(name) == history.catalogue.find(name)
         except SchemaError:
             return False
 
-    def _has_changes(self, block: Block) -> bool:
+    def _may_change_within(self, block: Block) -> bool:
         """Return whether tables may differ between the begin and the end of a block."""
         return bool(len(block)) and block.start < self._history.last and self._history.first < block.end
 
-    def _declared_by_position(self, block: Block) -> Callable[[int], tuple[str, ...]]:
+    def _declared_types_by_position(self, block: Block) -> Callable[[int], tuple[str, ...]]:
         """Return the declared types of each table where the block has its first rows: the statement that created the
         table may be in the same block."""
-        catalogues = {number: self._catalogue_or_none(first) for number, (first, _) in _row_positions(block).items()}
+        catalogues = {
+            number: self._catalogue_or_none(first) for number, (first, _) in find_row_positions(block).items()
+        }
         begin = self._catalogue_or_none(block.start)
 
         def types(number: int) -> tuple[str, ...]:
-            return _declared(block.schema_of(number), catalogues.get(number, begin), block.server_version)
+            return declared_column_types(block.schema_of(number), catalogues.get(number, begin), block.server_version)
 
         return types
 
     def _catalogue_or_none(self, position: Position) -> Catalogue | None:
+        """Return the tables at a position; None when they are not known."""
         try:
             return self._catalogue_at(position)
         except SchemaError:
             return None
 
     def _catalogue_at(self, position: Position) -> Catalogue:
+        """Return the tables at a position; raise SchemaError when they are not known."""
         history = self._history
-        if history.begin_of(position).epoch != position.epoch:
+        if history.begin_of_part(position).epoch != position.epoch:
             raise SchemaError(f"what the tables were at {position}, before the source was switched, is not known")
-        return history.catalogue if position >= history.last else history.at(position)
+        return history.catalogue if position >= history.last else history.catalogue_at(position)
 
 
-def _declared(logged: TableSchema, catalogue: Catalogue | None, server_version: str) -> tuple[str, ...]:
-    table = catalogue.find(logged.name) if catalogue is not None else None
-    if table is None or catalogue is None or difference(logged, table.schema):
-        return declared_types(logged, server_version)
-    return declared_by(table, catalogue.server)
-
-
-def _of_server(block: Block) -> tuple[int, str]:
+def _server_key(block: Block) -> tuple[int, str]:
+    """Return what identifies the server that wrote a block: epoch and version."""
     return block.epoch, block.server_version
 
 
-def _compared(body: bytes, table: Table, version: str) -> _CompletedMap:
-    if _lacks_names(body, version):
-        try:
-            return _CompletedMap(completed_body(body, table, version))
-        except SchemaError as error:
-            return _CompletedMap(body, str(error))
-    try:
-        return _CompletedMap(body, difference=difference(parse_table_map(body, version), table.schema))
-    except (BinlogError, SchemaError):
-        return _CompletedMap(body)  # who decodes it meets the problem
-
-
-def _lacks_names(body: bytes, version: str) -> bool:
-    try:
-        return is_nameless(parse_table_map(body, version))
-    except (BinlogError, SchemaError):
-        return False
-
-
-def _row_positions(block: Block) -> dict[int, tuple[Position, Position]]:
-    """Return by table id the positions of its first and its last rows in a block."""
-    events = np.flatnonzero(block.column("entry") == Entry.ROWS)
-    ids, offsets = block.column("table_id")[events], block.column("position")[events]
-    numbers, first = np.unique(ids, return_index=True)
-    _, last = np.unique(ids[::-1], return_index=True)
-
-    def position_at(offset: int) -> Position:
-        return Position(block.file, offset, epoch=block.epoch)
-
-    ends = zip(offsets[first].tolist(), offsets[::-1][last].tolist(), strict=True)
-    return {
-        number: (position_at(one), position_at(other))
-        for number, (one, other) in zip(numbers.tolist(), ends, strict=True)
-    }
-
-
-def _is_harmless(kind: StatementKind, change: Change, dialect: SqlDialect) -> bool:
+def _changes_no_table(kind: StatementKind, change: SchemaChange, dialect: SqlDialect) -> bool:
     """Return whether a statement that cannot be followed changes no table: it is about a view, or a database that
     exists already or is not known."""
     if kind in _WITHOUT_SHAPE:
         return True
     try:
-        parse(change.text, kind, dialect, change.database)
+        parse_statement(change.text, kind, dialect, change.database)
     except DdlError:
         return False
     return kind is StatementKind.ALTER_DATABASE

@@ -14,8 +14,8 @@ from penstock.config.filter_settings import DEFAULT_KINDS
 from penstock.filter.column_rules import ColumnRules
 from penstock.filter.kinds import filter_kind, row_types_of
 from penstock.model.table_rules import TableRules
-from penstock.schema.ddl import StatementKind, kind_of
-from penstock.schema.ddl.subject import subject_of
+from penstock.schema.ddl import StatementKind, classify_statement_text
+from penstock.schema.ddl.subject import find_subject
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _REMEMBERED = 1 << 16  # table maps, statements
@@ -62,11 +62,11 @@ class FilterRules:
     def _passes_statement(self, text: str, database: str, sql_mode: int, version: str) -> bool:
         """Return whether a statement passes: it does if any table that it changes passes, if it changes none, or if
         that cannot be told."""
-        dialect = SqlDialect(ServerProfile.of(version), SqlSession(SqlMode(sql_mode)))
-        kind = kind_of(text, dialect)
+        dialect = SqlDialect(ServerProfile.from_version_text(version), SqlSession(SqlMode(sql_mode)))
+        kind = classify_statement_text(text, dialect)
         if kind is StatementKind.TRANSACTION:  # it may take back rows that are wanted
             return True
         if filter_kind(kind) not in self.kinds:
             return False
-        tables = subject_of(text, kind, dialect, database).tables
+        tables = find_subject(text, kind, dialect, database).tables
         return not tables or any(map(self.tables.passes, tables))

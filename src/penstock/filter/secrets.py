@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import CHECKSUM
 from penstock.binlog.events.query import query_at, text_span
-from penstock.schema.ddl import kind_of
-from penstock.schema.ddl.secret import masked_in_place, may_have_secrets
+from penstock.schema.ddl import classify_statement_text
+from penstock.schema.ddl.secret import mask_secrets_in_place, may_have_secrets
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _BYTES = "latin-1"  # each byte is one character: what is ASCII of a statement is where it was
@@ -26,13 +26,15 @@ def mask_secrets_in_block(block: Block, statements: NDArray[np.bool_]) -> Block:
     _, starts, sizes = block.raw
     for event in np.flatnonzero(statements).tolist():
         query = query_at(block, event)
-        dialect = SqlDialect(ServerProfile.of(block.server_version), SqlSession(SqlMode(query.sql_mode or 0)))
-        kind = kind_of(query.text, dialect)
+        dialect = SqlDialect(
+            ServerProfile.from_version_text(block.server_version), SqlSession(SqlMode(query.sql_mode or 0))
+        )
+        kind = classify_statement_text(query.text, dialect)
         if not may_have_secrets(kind):
             continue
         first, stop = text_span(block, event)
         text = block.data[first:stop].tobytes().decode(_BYTES)
-        masked = masked_in_place(text, kind, dialect)
+        masked = mask_secrets_in_place(text, kind, dialect)
         if masked == text:
             continue
         data = block.data.copy() if data is None else data

@@ -24,8 +24,8 @@ from penstock.model import Position, TableName
 
 if TYPE_CHECKING:
     from penstock.schema.log_catalogue import LogCatalogue
-    from penstock.schema.log_statements import Statements
-    from penstock.schema.shape import Table
+    from penstock.schema.log_statements import SchemaStatements
+    from penstock.schema.shape import TableDefinition
 
 _REMEMBERED = 1 << 16  # table maps
 _MOST_ASIDE = 8 << 20  # bytes of statements
@@ -82,8 +82,8 @@ class LogTables:
         self._first_file = self._file = ""
         self._named: set[bytes] = set()  # table maps that need nothing
         self._catalogue: LogCatalogue | None = None
-        self._statements: Statements | None = None
-        self._completed: dict[bytes, tuple[Sequence[Table], bytes]] = {}  # by table map: as DDL has the table
+        self._statements: SchemaStatements | None = None
+        self._completed: dict[bytes, tuple[Sequence[TableDefinition], bytes]] = {}  # by table map: as DDL has the table
 
     def complete(self, block: Block) -> Block:
         """Return the block with names in its table maps, where the log's DDL up to there says them."""
@@ -169,15 +169,17 @@ class LogTables:
         """Return the tables after each statement, with the number of its event."""
         from penstock.schema.ddl import StatementKind  # noqa: PLC0415 - only for logs without names
         from penstock.schema.log_catalogue import LogCatalogue  # noqa: PLC0415
-        from penstock.schema.log_statements import Statements  # noqa: PLC0415
+        from penstock.schema.log_statements import SchemaStatements  # noqa: PLC0415
 
         version = block.server_version
-        catalogue = LogCatalogue.of_server(version) if self._catalogue is None else self._catalogue.on_server(version)
-        self._statements = self._statements or Statements()
+        catalogue = (
+            LogCatalogue.for_server(version) if self._catalogue is None else self._catalogue.with_server(version)
+        )
+        self._statements = self._statements or SchemaStatements()
         steps = [(-1, catalogue)]
-        for event, kind, change in self._statements.with_events(block, catalogue.sides[0].server):
+        for event, kind, change in self._statements.find_with_events(block, catalogue.sides[0].server):
             if kind is not StatementKind.DATA:
-                catalogue = catalogue.follow(kind, change)
+                catalogue = catalogue.apply(kind, change)
                 steps.append((event, catalogue))
         self._catalogue = catalogue
         return steps
@@ -221,7 +223,7 @@ class LogTables:
         return completed
 
 
-def _are_same(tables: "Sequence[Table]", others: "Sequence[Table]") -> bool:
+def _are_same(tables: "Sequence[TableDefinition]", others: "Sequence[TableDefinition]") -> bool:
     return len(tables) == len(others) and all(map(is_, tables, others))
 
 

@@ -12,10 +12,10 @@ def without_secrets(statement: StatementEvent, server_version: str) -> Statement
     """Return the statement with `'***'` for passwords and their hashes, if there are any in it."""
     if not _MAY_HAVE_SECRETS.search(statement.text):
         return statement
-    from penstock.schema.ddl import kind_of  # noqa: PLC0415 - most logs have no such statement
-    from penstock.schema.ddl.secret import masked_statement  # noqa: PLC0415
+    from penstock.schema.ddl import classify_statement_text  # noqa: PLC0415 - most logs have no such statement
+    from penstock.schema.ddl.secret import mask_secrets  # noqa: PLC0415
     from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession  # noqa: PLC0415
 
-    dialect = SqlDialect(ServerProfile.of(server_version), SqlSession(SqlMode(statement.sql_mode or 0)))
-    masked = masked_statement(statement.text, kind_of(statement.text, dialect), dialect)
+    dialect = SqlDialect(ServerProfile.from_version_text(server_version), SqlSession(SqlMode(statement.sql_mode or 0)))
+    masked = mask_secrets(statement.text, classify_statement_text(statement.text, dialect), dialect)
     return statement if masked == statement.text else replace(statement, text=masked, is_masked=True)

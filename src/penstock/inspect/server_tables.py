@@ -5,7 +5,7 @@ from contextlib import closing
 
 from penstock.config import SourceSettings
 from penstock.model import TableName, TableSchema
-from penstock.schema import live_schema
+from penstock.schema import read_live_schema
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 
@@ -15,6 +15,6 @@ def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
 
     def ask(table: TableName) -> TableSchema:
         with closing(connect(settings)) as connection, translate_errors(settings), connection.cursor() as cursor:
-            return live_schema(cursor, table)
+            return read_live_schema(cursor, table)
 
     return ask

@@ -31,7 +31,7 @@ from penstock.instance.components import Components
 from penstock.instance.opening import open_components
 from penstock.model import Position, TableName, TableSchema
 from penstock.model.start_point import StartWord, parse_start
-from penstock.schema import live_schema
+from penstock.schema import read_live_schema
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 from penstock.store import EventStore
@@ -239,7 +239,7 @@ class Instance:
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
             has_labels = "FULL" in (cursor.fetchone() or ())
-            found = [live_schema(cursor, table) for table in tables]
+            found = [read_live_schema(cursor, table) for table in tables]
             return found if has_labels else [table.with_exact_labels() for table in found]
 
     def resolve(self, text: str) -> Position:
@@ -278,8 +278,8 @@ class Instance:
                 "acked": components.store.acked.to_json(),
                 "behind_s": self._behind_s(components),
                 "store_bytes": components.store.size_bytes,
-                "stopped_tables": {str(name): why for name, why in tables.stopped.items()},
-                "changes_as_statements": {"count": tables.unseen, "last": tables.last_unseen},
+                "stopped_tables": {str(name): why for name, why in tables.stopped_tables.items()},
+                "changes_as_statements": {"count": tables.uncaptured_count, "last": tables.last_unseen},
                 "differences": {str(name): what for name, what in tables.differences.items()},
                 "retention_hours_left": components.watchdog.hours_left,
             }

@@ -115,7 +115,7 @@ def _go_on_with(
     tables: SchemaTracker, source_log: SourceLog, after: Position | None, place: Position, *, verify: bool
 ) -> None:
     """In another log: with the tables that there were `after` a place, or read anew from the source."""
-    if after is not None and tables.continues(after):
+    if after is not None and tables.can_continue_at(after):
         tables.continue_at(place)
         return
     found = import_with_retry(source_log.source, place, verify=verify)
@@ -237,7 +237,7 @@ class _Opening:
         """What is known of them must lead up to where capture goes on."""
         marks, verify = self.identity.record.files, self._settings.verify_checksum
         followed = [file for file in marks if file in self._inventory.sizes]
-        is_unknown = bool(marks) and not followed and tables.continues(start)
+        is_unknown = bool(marks) and not followed and tables.can_continue_at(start)
         if tables.epoch < start.epoch or is_unknown:
             _go_on_with(tables, self.log, None, start, verify=verify)
         elif followed and start.epoch == self.identity.epoch:

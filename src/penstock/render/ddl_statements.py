@@ -14,11 +14,11 @@ from penstock.binlog.events.query import are_statements, query_at
 from penstock.binlog.events.survey import STATEMENTS, survey
 from penstock.filter.kinds import filter_kind
 from penstock.model import TableName
-from penstock.schema.ddl import StatementKind, kind_of
-from penstock.schema.ddl.secret import masked_statement
-from penstock.schema.ddl.subject import subject_of
+from penstock.schema.ddl import StatementKind, classify_statement_text
+from penstock.schema.ddl.secret import mask_secrets
+from penstock.schema.ddl.subject import find_subject
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
-from penstock.schema.log_statements import Statements
+from penstock.schema.log_statements import SchemaStatements
 
 _LEFT_OUT = {
     StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW, StatementKind.TRANSACTION,
@@ -39,24 +39,24 @@ class DdlStatements:
 
     def __init__(self, passes: Callable[[TableName], bool]) -> None:
         self._passes = passes
-        self._changes = Statements()
+        self._changes = SchemaStatements()
 
     def of(self, block: Block) -> Iterator[DdlStatement]:
         """Yield the DDL of a block. An ALTER that MariaDB logs in two phases comes when it is done."""
-        server = ServerProfile.of(block.server_version)
-        done = {event for event, _, _ in self._changes.with_events(block, server)}
+        server = ServerProfile.from_version_text(block.server_version)
+        done = {event for event, _, _ in self._changes.find_with_events(block, server)}
         if not survey(block) & STATEMENTS:
             return
         for event in np.flatnonzero(are_statements(block)).tolist():
             query = query_at(block, event)
             dialect = SqlDialect(server, SqlSession(SqlMode(query.sql_mode or 0)))
-            kind = kind_of(query.text, dialect)
+            kind = classify_statement_text(query.text, dialect)
             if filter_kind(kind) != "ddl" or kind in _LEFT_OUT or (kind.changes_tables and event not in done):
                 continue
-            names = subject_of(query.text, kind, dialect, query.database).names
+            names = find_subject(query.text, kind, dialect, query.database).names
             passing = [name for name in names if self._passes(name)]
             if passing:
-                text = masked_statement(query.text, kind, dialect).rstrip(" ")
+                text = mask_secrets(query.text, kind, dialect).rstrip(" ")
                 yield DdlStatement(event, _text_of(passing[0]), text)
 
 

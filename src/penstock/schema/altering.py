@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from penstock.errors import SchemaError
-from penstock.schema.collation import chosen
-from penstock.schema.creating import HIDDEN, finished
+from penstock.schema.collation import choose_collation
+from penstock.schema.creating import HIDDEN, apply_key_effects
 from penstock.schema.ddl.clause import (
     AddColumn,
     AddKey,
@@ -26,18 +26,18 @@ from penstock.schema.ddl.clause import (
     RenameColumn,
     RenameKey,
     RenameTo,
+    SetColumnVisibility,
     SetOptions,
     SetVersioning,
-    ShowColumn,
     TableToPartition,
 )
 from penstock.schema.ddl.column import NO_CHARSET, ColumnSpec
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.dialect import SqlDialect
-from penstock.schema.indexing import with_keys
+from penstock.schema.indexing import build_indexes
 from penstock.schema.key_length import POINT_BYTES, carried_prefix, key_limit, label_prefix
-from penstock.schema.resolve import converted, redefined, resolve
-from penstock.schema.shape import Field, Index, IndexPart, Table, blob_bytes, fold
+from penstock.schema.resolve import convert_charset, redefine_in_charset, resolve_column
+from penstock.schema.shape import ColumnDefinition, IndexDefinition, IndexPart, TableDefinition, blob_bytes, fold
 
 _PARTIAL = {"char", "varchar", "binary", "varbinary", "tinytext", "text", "mediumtext", "longtext", "tinyblob", "blob",
             "mediumblob", "longblob"}  # fmt: skip
@@ -45,59 +45,65 @@ _PARTIAL = {"char", "varchar", "binary", "varbinary", "tinytext", "text", "mediu
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A column of the new table, and the old one that it comes from."""
+    """A column of the altered table, and the old column that it comes from."""
 
-    field: Field
-    old: Field | None = None
+    field: ColumnDefinition
+    old: ColumnDefinition | None = None
     spec: ColumnSpec | None = None
 
 
-def altered(table: Table, clauses: Sequence[Clause], dialect: SqlDialect, database_collation: str) -> Table:
-    """Return the table after all clauses."""
-    clauses = [clause for clause in clauses if _counts(clause, table)]
+def apply_alter(
+    table: TableDefinition, clauses: Sequence[Clause], dialect: SqlDialect, database_collation: str
+) -> TableDefinition:
+    """Return the table after all clauses of an ALTER TABLE."""
+    clauses = [clause for clause in clauses if _is_effective(clause, table)]
     if not clauses:
         return table
-    table = _with_options(table, clauses, dialect, database_collation)
-    slots = _fields(table, clauses, dialect)
+    table = _apply_options(table, clauses, dialect, database_collation)
+    slots = _alter_columns(table, clauses, dialect)
     last = next((clause for clause in reversed(clauses) if isinstance(clause, ConvertCharset)), None)
     if last:
-        collation = chosen(last.charset, table.collation, dialect, database_collation)
+        collation = choose_collation(last.charset, table.collation, dialect, database_collation)
         for slot in slots:
-            slot.field = _converted(slot, collation, dialect)
+            slot.field = _convert_column(slot, collation, dialect)
     fields = tuple(slot.field for slot in slots)
-    kept, keys = _kept_indexes(table, slots, clauses), [each.key for each in clauses if isinstance(each, AddKey)]
+    kept, keys = _alter_indexes(table, slots, clauses), [each.key for each in clauses if isinstance(each, AddKey)]
     row_end = next((field.name for field in fields if field.is_row_end), "") if table.is_versioned else ""
     limit = key_limit(table.engine, table.row_format)
-    indexes = with_keys(kept, keys, fields, table.periods, row_end, limit, dialect.server)
-    return finished(replace(table, fields=fields, indexes=indexes), dialect)
+    indexes = build_indexes(kept, keys, fields, table.periods, row_end, limit, dialect.server)
+    return apply_key_effects(replace(table, fields=fields, indexes=indexes), dialect)
 
 
-def _converted(slot: _Slot, collation: str, dialect: SqlDialect) -> Field:
+def _convert_column(slot: _Slot, collation: str, dialect: SqlDialect) -> ColumnDefinition:
+    """Return a column after CONVERT TO CHARACTER SET, whether the same statement defines it or not."""
     if slot.spec is None:
-        return converted(slot.field, collation, dialect)
-    return redefined(slot.spec, slot.old, collation, dialect)
+        return convert_charset(slot.field, collation, dialect)
+    return redefine_in_charset(slot.spec, slot.old, collation, dialect)
 
 
-def _counts(clause: Clause, table: Table) -> bool:
+def _is_effective(clause: Clause, table: TableDefinition) -> bool:
     """Return whether a clause changes the table: renames of the table do not, nor what IF EXISTS and IF NOT EXISTS
     cancel."""
     match clause:
         case RenameTo() | PartitionToTable() | TableToPartition():
             return False
         case AddColumn(column, _, True):
-            return table.field(column.name) is None
+            return table.find_column(column.name) is None
         case ChangeColumn(old, _, _, True) | RenameColumn(old, _, True) | DropColumn(old, True):
-            return table.field(old) is not None
+            return table.find_column(old) is not None
         case AddKey(key, False) if key.if_not_exists:
             name = "PRIMARY" if key.kind is KeyKind.PRIMARY else key.name or key.parts[0].column
-            return table.index(name) is None
+            return table.find_index(name) is None
         case DropKey(name, True) | RenameKey(name, _, True):
-            return table.index(name) is not None
+            return table.find_index(name) is not None
         case _:
             return True
 
 
-def _with_options(table: Table, clauses: Sequence[Clause], dialect: SqlDialect, above: str) -> Table:
+def _apply_options(
+    table: TableDefinition, clauses: Sequence[Clause], dialect: SqlDialect, above: str
+) -> TableDefinition:
+    """Return the table with the charset, engine and row format that the clauses set."""
     # MariaDB gives the columns one charset and the table the other when a statement has both.
     is_set = any(isinstance(clause, SetOptions) and clause.options.charset != NO_CHARSET for clause in clauses)
     for clause in clauses:
@@ -105,12 +111,12 @@ def _with_options(table: Table, clauses: Sequence[Clause], dialect: SqlDialect, 
             case SetOptions(options):
                 table = replace(
                     table,
-                    collation=chosen(options.charset, table.collation, dialect, above),
+                    collation=choose_collation(options.charset, table.collation, dialect, above),
                     engine=options.engine or table.engine,
                     row_format=table.row_format if options.row_format is None else options.row_format,
                 )
             case ConvertCharset(charset) if not (is_set and dialect.server.is_mariadb):
-                table = replace(table, collation=chosen(charset, table.collation, dialect, above))
+                table = replace(table, collation=choose_collation(charset, table.collation, dialect, above))
             case AddPeriod(period):
                 table = replace(table, periods=(*table.periods, (period.name, period.start, period.end)))
             case DropPeriod(name):
@@ -122,12 +128,14 @@ def _with_options(table: Table, clauses: Sequence[Clause], dialect: SqlDialect, 
     return table
 
 
-def _fields(table: Table, clauses: Sequence[Clause], dialect: SqlDialect) -> list[_Slot]:
+def _alter_columns(table: TableDefinition, clauses: Sequence[Clause], dialect: SqlDialect) -> list[_Slot]:
+    """Return the columns of the altered table: those of the old table that stay, changed, renamed and shown as the
+    clauses say."""
     changes = {fold(clause.old): clause for clause in clauses if isinstance(clause, ChangeColumn | RenameColumn)}
     dropped = {fold(clause.name) for clause in clauses if isinstance(clause, DropColumn)}
-    shown = {fold(clause.name): clause.is_visible for clause in clauses if isinstance(clause, ShowColumn)}
+    shown = {fold(clause.name): clause.is_visible for clause in clauses if isinstance(clause, SetColumnVisibility)}
     for name in (*changes, *dropped, *shown):
-        if table.field(name) is None:
+        if table.find_column(name) is None:
             raise SchemaError(f"there is no column {name}")
     slots: list[_Slot] = []
     for field in table.fields:
@@ -135,7 +143,7 @@ def _fields(table: Table, clauses: Sequence[Clause], dialect: SqlDialect) -> lis
             continue
         change = changes.get(fold(field.name))
         if isinstance(change, ChangeColumn):
-            slots.append(_Slot(resolve(change.column, table.collation, dialect), field, change.column))
+            slots.append(_Slot(resolve_column(change.column, table.collation, dialect), field, change.column))
             continue
         visible = shown.get(fold(field.name), field.is_visible)
         name = change.new if change else field.name
@@ -145,27 +153,28 @@ def _fields(table: Table, clauses: Sequence[Clause], dialect: SqlDialect) -> lis
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise SchemaError(f"there is a column {twice} already")
     if table.is_versioned and not any(slot.field.is_row_end for slot in slots):
-        slots += [_Slot(field, table.field(field.name)) for field in HIDDEN]
+        slots += [_Slot(field, table.find_column(field.name)) for field in HIDDEN]
     return slots
 
 
-def _insert_columns(slots: list[_Slot], table: Table, clauses: Sequence[Clause], dialect: SqlDialect) -> None:
+def _insert_columns(slots: list[_Slot], table: TableDefinition, clauses: Sequence[Clause], dialect: SqlDialect) -> None:
     """Insert the new columns and move those that are given another position."""
     for clause in clauses:
         match clause:
             case AddColumn(column, _, True) if any(fold(slot.field.name) == fold(column.name) for slot in slots):
                 pass
             case AddColumn(column, position, _):
-                _insert(slots, _Slot(resolve(column, table.collation, dialect), spec=column), position)
+                _insert_column(slots, _Slot(resolve_column(column, table.collation, dialect), spec=column), position)
             case ChangeColumn(old, _, ColumnPosition() as position, _):
                 moved = next(slot for slot in slots if slot.old and fold(slot.old.name) == fold(old))
                 slots.remove(moved)
-                _insert(slots, moved, position)
+                _insert_column(slots, moved, position)
             case _:
                 pass
 
 
-def _insert(slots: list[_Slot], slot: _Slot, position: ColumnPosition | None) -> None:
+def _insert_column(slots: list[_Slot], slot: _Slot, position: ColumnPosition | None) -> None:
+    """Insert a column at the position that the statement gives, or at the end."""
     if position is None:
         slots.append(slot)
     elif not position.after:
@@ -178,21 +187,22 @@ def _insert(slots: list[_Slot], slot: _Slot, position: ColumnPosition | None) ->
         slots.insert(at + 1, slot)
 
 
-def _kept_indexes(table: Table, slots: Sequence[_Slot], clauses: Sequence[Clause]) -> list[Index]:
-    dropped = _dropped_keys(table, clauses)
+def _alter_indexes(table: TableDefinition, slots: Sequence[_Slot], clauses: Sequence[Clause]) -> list[IndexDefinition]:
+    """Return the indexes of the old table that stay, with the new names of their columns."""
+    dropped = _find_dropped_keys(table, clauses)
     renamed = {fold(clause.old): clause.new for clause in clauses if isinstance(clause, RenameKey)}
     # The first of the new columns that comes from the old one, or is new and has its name.
     by_old = {fold(slot.old.name if slot.old else slot.field.name): slot for slot in reversed(slots)}
     row_ends = {slot.field.name for slot in slots if slot.field.is_row_end}
-    kept: list[Index] = []
+    kept: list[IndexDefinition] = []
     for index in sorted(table.indexes, key=lambda index: _rank(index, table)):
         if fold(index.name) in dropped:
             continue
         parts: list[IndexPart] = []
         for part in index.parts:
-            slot, before = by_old.get(fold(part.column)), table.field(part.column)
+            slot, before = by_old.get(fold(part.column)), table.find_column(part.column)
             if slot and before:
-                parts.append(_kept_part(part, slot, before, index.kind, table.is_mariadb))
+                parts.append(_alter_index_part(part, slot, before, index.kind, table.is_mariadb))
             elif not part.column:
                 parts.append(part)
         if any(not part.column or part.column not in row_ends for part in parts):
@@ -201,21 +211,22 @@ def _kept_indexes(table: Table, slots: Sequence[_Slot], clauses: Sequence[Clause
     return kept
 
 
-def _rank(index: Index, table: Table) -> tuple[bool, ...]:
+def _rank(index: IndexDefinition, table: TableDefinition) -> tuple[bool, ...]:
     """Return the key by which servers order the indexes of an existing table; only their hidden columns show it."""
     if index.kind is KeyKind.PRIMARY:
         return ()
-    fields = [table.field(part.column) for part in index.parts]
+    fields = [table.find_column(part.column) for part in index.parts]
     has_null = any(field is None or field.is_nullable for field in fields)
     return index.kind is not KeyKind.UNIQUE, has_null, any(part.prefix for part in index.parts)
 
 
-def _dropped_keys(table: Table, clauses: Sequence[Clause]) -> set[str]:
+def _find_dropped_keys(table: TableDefinition, clauses: Sequence[Clause]) -> set[str]:
+    """Return the folded names of the keys that the clauses drop."""
     dropped: set[str] = set()
     for clause in clauses:
         match clause:
             case DropKey(name, _, is_constraint):
-                index = table.index(name)
+                index = table.find_index(name)
                 if index is None and not is_constraint:
                     raise SchemaError(f"there is no key {name}")
                 if index and (not is_constraint or index.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)):
@@ -227,7 +238,9 @@ def _dropped_keys(table: Table, clauses: Sequence[Clause]) -> set[str]:
     return dropped
 
 
-def _kept_part(part: IndexPart, slot: _Slot, before: Field, kind: KeyKind, is_mariadb: bool) -> IndexPart:
+def _alter_index_part(
+    part: IndexPart, slot: _Slot, before: ColumnDefinition, kind: KeyKind, is_mariadb: bool
+) -> IndexPart:
     """Return a part of an index after its column changed; a prefix stays as long as the column is longer."""
     field, prefix = slot.field, part.prefix
     if slot.old is None:

@@ -28,12 +28,13 @@ def charset_of_collation(collation: str) -> str:
     return charset if charset in TEXT or charset == "binary" else ""
 
 
-def widest(charset: str) -> int:
-    """Return the most bytes that a character has."""
+def max_character_bytes(charset: str) -> int:
+    """Return the most bytes that a character of a charset has."""
     return 2 if charset == "ucs2" else 4 if charset in UNITS else _WIDEST[charset]
 
 
 def default_collation(charset: str, dialect: SqlDialect) -> str:
+    """Return the collation that a server gives a charset when none is named."""
     server, session = dialect.server, dialect.session
     for name, collation in server.default_collations:
         if name == charset:
@@ -52,10 +53,13 @@ def built_in_collation(charset: str) -> str:
 
 
 def bin_collation(charset: str) -> str:
+    """Return the binary collation of a charset."""
     return "binary" if charset == "binary" else f"{charset}_bin"
 
 
-def named_charset(name: str, dialect: SqlDialect) -> str:
+def resolve_charset_name(name: str, dialect: SqlDialect) -> str:
+    """Return the full name of a charset that a statement names, such as utf8mb3 for utf8; raise SchemaError for an
+    unknown one."""
     if name == "utf8":
         return "utf8mb3" if dialect.server.utf8_is_utf8mb3 else "utf8mb4"
     if name not in TEXT and name != "binary":
@@ -63,28 +67,28 @@ def named_charset(name: str, dialect: SqlDialect) -> str:
     return name
 
 
-def named_collation(name: str, charset: str, dialect: SqlDialect) -> str:
-    """Return the full name of a collation, which may take its charset from the context."""
+def resolve_collation_name(name: str, charset: str, dialect: SqlDialect) -> str:
+    """Return the full name of a collation that a statement names, which may take its charset from the context."""
     if name == "default":
         return default_collation(charset, dialect)
     if charset_of_collation(name):
         if name.startswith("utf8_"):
-            return f"{named_charset('utf8', dialect)}_{name.removeprefix('utf8_')}"
+            return f"{resolve_charset_name('utf8', dialect)}_{name.removeprefix('utf8_')}"
         return name
     return f"{charset}_{name}"
 
 
-def chosen(spec: CharsetSpec, default: str, dialect: SqlDialect, above: str = "") -> str:
-    """Return the collation that a spec asks for, with `default` where it asks for none; `above` is what DEFAULT stands
-    for."""
+def choose_collation(spec: CharsetSpec, default: str, dialect: SqlDialect, above: str = "") -> str:
+    """Return the collation that a definition asks for, with `default` where it asks for none; `above` is what DEFAULT
+    stands for."""
     if spec.charset == "default":
         base = above or default
         if dialect.server.is_mariadb:  # which takes the charset only, and what is built in whatever is configured
             base = built_in_collation(charset_of_collation(base))
     elif spec.charset:
-        base = default_collation(named_charset(spec.charset, dialect), dialect)
+        base = default_collation(resolve_charset_name(spec.charset, dialect), dialect)
     else:
         base = default
     if spec.collation:
-        return named_collation(spec.collation, charset_of_collation(base), dialect)
+        return resolve_collation_name(spec.collation, charset_of_collation(base), dialect)
     return bin_collation(charset_of_collation(base)) if spec.is_bin else base

@@ -6,11 +6,11 @@ Where the definition is not known it is made of what the log says, as the server
 from functools import lru_cache
 
 from penstock.model import Column, TableSchema, WireType
-from penstock.schema.collation import widest
+from penstock.schema.collation import max_character_bytes
 from penstock.schema.ddl.data_type import WIDTHS, DataType
 from penstock.schema.dialect import ServerProfile
-from penstock.schema.label import shown_label
-from penstock.schema.shape import Field, Table
+from penstock.schema.label import decode_label
+from penstock.schema.shape import ColumnDefinition, TableDefinition
 
 W = WireType
 _KINDS = {
@@ -29,24 +29,24 @@ _SHORT_COLLECTION = 80000  # in MySQL, from there on
 
 
 def declared_types(table: TableSchema, server_version: str) -> tuple[str, ...]:
-    """Return the types of the columns as far as the log tells them."""
+    """Return the SQL types of the columns as far as the log tells them."""
     return _types_of(table.columns, server_version)
 
 
 @lru_cache(maxsize=4_096)
 def _types_of(columns: tuple[Column, ...], server_version: str) -> tuple[str, ...]:
     """Return the types of columns; tables that differ only in their names share the result."""
-    server = ServerProfile.of(server_version)
+    server = ServerProfile.from_version_text(server_version)
     return tuple(_text(_type_of(column), column.labels, server) for column in columns)
 
 
-def declared_by(table: Table, server: ServerProfile) -> tuple[str, ...]:
-    """Return the types of the columns as the table was created."""
+def declared_types_in_ddl(table: TableDefinition, server: ServerProfile) -> tuple[str, ...]:
+    """Return the SQL types of the columns as the table's definition has them."""
     return tuple(_text(field.type, _labels(field), server) for field in table.fields)
 
 
-def _labels(field: Field) -> tuple[str, ...]:
-    return tuple(shown_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes))
+def _labels(field: ColumnDefinition) -> tuple[str, ...]:
+    return tuple(decode_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes))
 
 
 def _text(type_: DataType, labels: tuple[str, ...], server: ServerProfile) -> str:  # noqa: PLR0911 - one per kind of type
@@ -88,4 +88,4 @@ def _type_of(column: Column) -> DataType:  # noqa: PLR0911 - one per kind of typ
     names = ("char", "binary") if kind is W.STRING else ("varchar", "varbinary")
     if column.charset in _BYTES:
         return DataType(names[1], length=size)
-    return DataType(names[0], length=size // max(widest(column.charset), 1))
+    return DataType(names[0], length=size // max(max_character_bytes(column.charset), 1))

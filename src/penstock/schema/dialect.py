@@ -37,8 +37,8 @@ class ServerProfile:
     default_collations: tuple[tuple[str, str], ...] = ()  # charset, collation: where a server has other than its usual
 
     @classmethod
-    def of(cls, version: str, lower_case_table_names: int = 0) -> "ServerProfile":
-        """Return the server of a text that VERSION() returns."""
+    def from_version_text(cls, version: str, lower_case_table_names: int = 0) -> "ServerProfile":
+        """Return the profile of a server from the text that VERSION() returns."""
         found = _VERSION.match(version)
         major, minor, patch = (int(part or 0) for part in found.groups()) if found else (8, 0, 0)
         return cls("MariaDB" in version, major * 10000 + minor * 100 + patch, lower_case_table_names)
@@ -56,6 +56,8 @@ class ServerProfile:
 
 @dataclass(frozen=True, slots=True)
 class SqlSession:
+    """The session values that decide what a statement means, such as sql_mode and charsets."""
+
     sql_mode: SqlMode = SqlMode.STRICT_TRANS_TABLES
     explicit_timestamps: bool | None = None  # None: as the server's release has it
     collation_server: str = ""
@@ -80,5 +82,6 @@ class SqlDialect:
         given = self.session.explicit_timestamps
         return self.server.has_explicit_timestamps if given is None else given
 
-    def has(self, mode: SqlMode) -> bool:
+    def has_mode(self, mode: SqlMode) -> bool:
+        """Return whether the session had this bit of sql_mode set."""
         return bool(self.session.sql_mode & mode)

@@ -15,11 +15,19 @@ from typing import Self
 from penstock.disk import FileLock, sync_folder
 from penstock.errors import SchemaError
 from penstock.model import Position
-from penstock.schema.catalogue import Applied, Catalogue
-from penstock.schema.change import Change
-from penstock.schema.ddl import kind_of
+from penstock.schema.catalogue import AppliedStatement, Catalogue
+from penstock.schema.change import SchemaChange
+from penstock.schema.ddl import classify_statement_text
 from penstock.schema.dialect import SqlDialect
-from penstock.schema.history_file import SUFFIX, Content, Cut, Tail, create, read, read_head
+from penstock.schema.history_file import (
+    SUFFIX,
+    HistoryAppender,
+    HistoryContent,
+    TruncatedEnd,
+    create_file,
+    read_file,
+    read_head,
+)
 
 log = logging.getLogger(__name__)
 
@@ -45,15 +53,15 @@ class SchemaHistory:
         """`first` returns the tables and the position at which a new history begins; it is called only when there is
         none."""
         self.folder, self._destination = folder, destination
-        self.cut: Cut | None = None
+        self.cut: TruncatedEnd | None = None
         self._every = snapshot_every
         self._lock = _claim(folder)
         self._numbers = self._found()
         self._positions: list[Position] = []  # of the newest file: its beginning, then each change
         self._catalogues: list[Catalogue] = []
-        self._changes: list[Change] = []
-        self._older: tuple[int, tuple[list[Position], list[Catalogue], list[Change]]] | None = None  # read last
-        self._tail: Tail | None = None
+        self._changes: list[SchemaChange] = []
+        self._older: tuple[int, tuple[list[Position], list[Catalogue], list[SchemaChange]]] | None = None  # read last
+        self._tail: HistoryAppender | None = None
         try:
             if self._numbers:
                 self._resume()
@@ -71,6 +79,7 @@ class SchemaHistory:
         self.close()
 
     def close(self) -> None:
+        """Close the files and release the folder."""
         if self._tail:
             self._tail.close()
             self._tail = None
@@ -91,18 +100,18 @@ class SchemaHistory:
         """Return the tables after the last change."""
         return self._catalogues[-1]
 
-    def begin_of(self, position: Position) -> Position:
+    def begin_of_part(self, position: Position) -> Position:
         """Return where the part of the history begins that says what the tables were at a position."""
         if position >= self._positions[0]:
             return self._positions[0]
         return next((begin for begin in map(self._begins, reversed(self._numbers)) if begin <= position), self.first)
 
-    def at(self, position: Position) -> Catalogue:
+    def catalogue_at(self, position: Position) -> Catalogue:
         """Return the tables at a position: all changes that end there or before it are applied."""
         positions, catalogues, _ = self._around(position)
         return catalogues[bisect_right(positions, position) - 1]
 
-    def record(self, change: Change) -> Applied:
+    def record(self, change: SchemaChange) -> AppliedStatement:
         """Record a change and apply it. A change that is read again, after a restart, returns what it returned the
         first time.
 
@@ -110,8 +119,8 @@ class SchemaHistory:
         names none it is a DdlError, a SchemaError, and not recorded.
         """
         if change.position <= self.last:
-            return self._again(change)
-        applied = self.catalogue.follow(change.text, change.database, change.session)
+            return self._apply_again(change)
+        applied = self.catalogue.apply_or_skip(change.text, change.database, change.session)
         if applied.catalogue is self.catalogue:
             return applied
         if len(self._changes) >= self._every:
@@ -143,8 +152,8 @@ class SchemaHistory:
             raise SchemaError(f"old files in {self.folder} cannot be removed: {error.strerror}") from None
         return len(gone)
 
-    def _again(self, change: Change) -> Applied:
-        """Apply a recorded change again, to the tables before it."""
+    def _apply_again(self, change: SchemaChange) -> AppliedStatement:
+        """Apply a recorded change again, to the tables before it, and return what it did."""
         positions, catalogues, changes = self._around(change.position, is_after=True)
         at = bisect_left(positions, change.position)
         before = catalogues[at - 1]
@@ -156,12 +165,14 @@ class SchemaHistory:
             )
         if not is_known and any(self._begins(number) == change.position for number in self._numbers):
             # `restart` took the tables from elsewhere.
-            kind = kind_of(change.text, SqlDialect(before.server, change.session))
-            return Applied(self.at(change.position), kind)
+            kind = classify_statement_text(change.text, SqlDialect(before.server, change.session))
+            return AppliedStatement(self.catalogue_at(change.position), kind)
         if at == len(positions) and positions is not self._positions:
             # After the last change of a file, and before the next one begins: there `restart` left something out.
-            return Applied(before, kind_of(change.text, SqlDialect(before.server, change.session)))
-        applied = before.follow(change.text, change.database, change.session)
+            return AppliedStatement(
+                before, classify_statement_text(change.text, SqlDialect(before.server, change.session))
+            )
+        applied = before.apply_or_skip(change.text, change.database, change.session)
         if not is_known and applied.catalogue is not before:
             raise SchemaError(
                 f"the schema history in {self.folder} lacks the statement at {change.position}: {change.text}"
@@ -170,7 +181,7 @@ class SchemaHistory:
 
     def _around(
         self, position: Position, *, is_after: bool = False
-    ) -> tuple[list[Position], list[Catalogue], list[Change]]:
+    ) -> tuple[list[Position], list[Catalogue], list[SchemaChange]]:
         """Return, step by step, the last file that begins at this position or before it, or only before it."""
         for number in reversed(self._numbers):
             begin = self._begins(number)
@@ -191,42 +202,42 @@ class SchemaHistory:
     def _begins(self, number: int) -> Position:
         return self._positions[0] if number == self._numbers[-1] else read_head(self._path(number))[0]
 
-    def _read(self, number: int) -> Content:
+    def _read(self, number: int) -> HistoryContent:
         """Read a file that another one follows: it must be complete."""
-        content, next_one = read(self._path(number)), self._path(number + 1)
+        content, next_one = read_file(self._path(number)), self._path(number + 1)
         if content.rest or content.checksum != read_head(next_one)[1]:
             raise SchemaError(f"{self._path(number)} is damaged: it does not end where {next_one.name} goes on")
         return content
 
     def _resume(self) -> None:
         path = self._path(self._numbers[-1])
-        content = read(path)
-        self._tail = Tail(path, content.checksum, content.end)
+        content = read_file(path)
+        self._tail = HistoryAppender(path, content.checksum, content.end)
         self._positions, self._catalogues = _steps(content)
         self._changes = content.changes
         if content.rest:
-            self.cut = Cut(path, content.end, content.rest)
+            self.cut = TruncatedEnd(path, content.end, content.rest)
             log.warning("schema history cut destination=%s reason=%s last=%s", self._destination, self.cut, self.last)
             self._tail.cut()
 
     def _begin(self, position: Position, catalogue: Catalogue) -> None:
         number = self._numbers[-1] + 1 if self._numbers else 1
         try:
-            checksum = create(self._path(number), position, catalogue, self._tail.checksum if self._tail else 0)
+            checksum = create_file(self._path(number), position, catalogue, self._tail.checksum if self._tail else 0)
         except OSError as error:
             raise SchemaError(f"{self._path(number)} cannot be written: {error.strerror}") from None
         if self._tail:
             self._tail.close()
-        self._tail = Tail(self._path(number), checksum)
+        self._tail = HistoryAppender(self._path(number), checksum)
         self._numbers.append(number)
         self._positions, self._catalogues, self._changes = [position], [catalogue], []
 
-    def _add(self, change: Change, catalogue: Catalogue) -> None:
+    def _add(self, change: SchemaChange, catalogue: Catalogue) -> None:
         self._positions.append(change.position)
         self._catalogues.append(catalogue)
         self._changes.append(change)
 
-    def _open_tail(self) -> Tail:
+    def _open_tail(self) -> HistoryAppender:
         if self._tail is None:
             raise SchemaError(f"the schema history in {self.folder} is closed")
         return self._tail
@@ -244,10 +255,10 @@ class SchemaHistory:
         return self.folder / f"{number:08}{SUFFIX}"
 
 
-def _steps(content: Content) -> tuple[list[Position], list[Catalogue]]:
+def _steps(content: HistoryContent) -> tuple[list[Position], list[Catalogue]]:
     positions, catalogues = [content.position], [content.catalogue]
     for change in content.changes:
-        applied = catalogues[-1].follow(change.text, change.database, change.session)
+        applied = catalogues[-1].apply_or_skip(change.text, change.database, change.session)
         positions.append(change.position)
         catalogues.append(applied.catalogue)
     return positions, catalogues

@@ -19,8 +19,8 @@ from penstock.disk import replace_file
 from penstock.errors import SchemaError
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.change import Change, change_from_plain, change_to_plain
-from penstock.schema.plain import from_plain, to_plain
+from penstock.schema.change import SchemaChange, change_from_plain, change_to_plain
+from penstock.schema.plain import catalogue_from_plain, catalogue_to_plain
 
 SUFFIX = ".history"
 _FORMAT = 1
@@ -28,8 +28,8 @@ _CHECKSUM_CHARS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The part that was cut off the end of a file."""
+class TruncatedEnd:
+    """The part that was cut off the end of a schema history file."""
 
     path: Path
     offset: int
@@ -40,28 +40,29 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """The content of a file. `checksum` covers it up to `end`, `rest` is what comes after that."""
+class HistoryContent:
+    """The content of a schema history file. `checksum` covers it up to `end`, `rest` is what comes after that."""
 
     position: Position
     catalogue: Catalogue
-    changes: list[Change]
+    changes: list[SchemaChange]
     checksum: int
     end: int
     rest: int
 
 
-def create(path: Path, position: Position, catalogue: Catalogue, previous: int) -> int:
-    """Create a file, completely or not at all; `previous` is the checksum of the file before it. Return its own."""
+def create_file(path: Path, position: Position, catalogue: Catalogue, previous: int) -> int:
+    """Create a schema history file, completely or not at all; `previous` is the checksum of the file before it. Return
+    its own."""
     head = {"format": _FORMAT, "position": position.to_json(), "previous": previous}
     first, checksum = _line(head, 0)
-    second, checksum = _line(to_plain(catalogue), checksum)
+    second, checksum = _line(catalogue_to_plain(catalogue), checksum)
     replace_file(path, first + second)
     return checksum
 
 
-def read(path: Path) -> Content:
-    """Read a file. Raises SchemaError for one that is damaged or was not written by this package."""
+def read_file(path: Path) -> HistoryContent:
+    """Read a schema history file. Raises SchemaError for one that is damaged or was not written by this package."""
     raw = _bytes(path)
     values: list[Any] = []
     checksum, end = 0, 0
@@ -72,7 +73,7 @@ def read(path: Path) -> Content:
         raise _damage(path, end, "it has no catalogue")
     position, _ = _head(path, values[0])
     changes = [change_from_plain(row) for row in values[2:]]
-    return Content(position, from_plain(values[1]), changes, checksum, end, len(raw) - end)
+    return HistoryContent(position, catalogue_from_plain(values[1]), changes, checksum, end, len(raw) - end)
 
 
 def read_head(path: Path) -> tuple[Position, int]:
@@ -125,8 +126,8 @@ def _line(value: Any, before: int) -> tuple[bytes, int]:
     return b"%08x %b\n" % (checksum, body), checksum
 
 
-class Tail:
-    """The end of the file that changes are appended to."""
+class HistoryAppender:
+    """Appends changes to the last file of a schema history."""
 
     def __init__(self, path: Path, checksum: int, size: int | None = None) -> None:
         self.path, self.checksum = path, checksum
@@ -139,7 +140,7 @@ class Tail:
         os.fsync(self._file)
         self._is_torn = False
 
-    def append(self, change: Change) -> None:
+    def append(self, change: SchemaChange) -> None:
         """Append a change; it is on the disk when this returns. What an error leaves behind is cut off before the next
         one."""
         line, checksum = _line(change_to_plain(change), self.checksum)

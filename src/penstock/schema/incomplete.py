@@ -13,6 +13,7 @@ _FILE = "incomplete"
 
 
 def is_incomplete(folder: Path) -> bool:
+    """Return whether the schema history in a folder is marked as incomplete."""
     return (folder / _FILE).exists()
 
 

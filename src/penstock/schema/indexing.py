@@ -10,8 +10,8 @@ from dataclasses import replace
 from penstock.errors import SchemaError
 from penstock.schema.ddl.key import KeyKind, KeySpec, PartSpec
 from penstock.schema.dialect import ServerProfile
-from penstock.schema.key_length import POINT_BYTES, shortened
-from penstock.schema.shape import Field, Index, IndexPart, fold
+from penstock.schema.key_length import POINT_BYTES, shorten_parts
+from penstock.schema.shape import ColumnDefinition, IndexDefinition, IndexPart, fold
 
 _FUNCTIONAL = "functional_index"
 _STRINGS = {"char", "varchar", "binary", "varbinary"}
@@ -20,28 +20,28 @@ _STRINGS = {"char", "varchar", "binary", "varbinary"}
 Periods = Sequence[tuple[str, str, str]]
 
 
-def with_keys(
-    indexes: Sequence[Index],
+def build_indexes(
+    indexes: Sequence[IndexDefinition],
     keys: Iterable[KeySpec],
-    fields: Sequence[Field],
+    fields: Sequence[ColumnDefinition],
     periods: Periods,
     row_end: str,
     limit: int,
     server: ServerProfile,
-) -> tuple[Index, ...]:
+) -> tuple[IndexDefinition, ...]:
     """Return the indexes of a table that had `indexes` and is given `keys`. Each unique one ends with `row_end`; in
     one, a column has at most `limit` bytes."""
     candidates = list(indexes)
     for key in keys:
         parts = tuple(_parts(key, fields, periods))
-        candidates.append(Index(key.name, key.kind, parts, key.is_implied, key.is_hash))
+        candidates.append(IndexDefinition(key.name, key.kind, parts, key.is_implied, key.is_hash))
     named = _named(_needed(candidates))
     if not server.is_mariadb and server.version >= 80000:
         named = (_as_spatial(index, fields) for index in named)
-    return tuple(with_row_end(shortened(index, fields, limit), row_end) for index in named)
+    return tuple(with_row_end(shorten_parts(index, fields, limit), row_end) for index in named)
 
 
-def _as_spatial(index: Index, fields: Sequence[Field]) -> Index:
+def _as_spatial(index: IndexDefinition, fields: Sequence[ColumnDefinition]) -> IndexDefinition:
     """Return an index of a geometry as a spatial one: from 8.0 on, MySQL has no other."""
     names = {fold(part.column) for part in index.parts}
     if index.kind is not KeyKind.PLAIN or not any(field.is_geometry and fold(field.name) in names for field in fields):
@@ -49,7 +49,7 @@ def _as_spatial(index: Index, fields: Sequence[Field]) -> Index:
     return replace(index, kind=KeyKind.SPATIAL, parts=tuple(IndexPart(part.column) for part in index.parts))
 
 
-def with_row_end(index: Index, row_end: str) -> Index:
+def with_row_end(index: IndexDefinition, row_end: str) -> IndexDefinition:
     """Return a key with the end of the row's period: with system versioning a key has many rows, of which one is
     current."""
     is_unique = index.kind in (KeyKind.PRIMARY, KeyKind.UNIQUE)
@@ -58,10 +58,10 @@ def with_row_end(index: Index, row_end: str) -> Index:
     return replace(index, parts=(*index.parts, IndexPart(row_end)))
 
 
-def _parts(key: KeySpec, fields: Sequence[Field], periods: Periods) -> Iterable[IndexPart]:
+def _parts(key: KeySpec, fields: Sequence[ColumnDefinition], periods: Periods) -> Iterable[IndexPart]:
     by_name = {fold(field.name): field for field in fields}
 
-    def field_of(column: str) -> Field:
+    def field_of(column: str) -> ColumnDefinition:
         found = by_name.get(fold(column))
         if found is None:
             raise SchemaError(f"there is no column {column} for a key")
@@ -81,7 +81,7 @@ def _parts(key: KeySpec, fields: Sequence[Field], periods: Periods) -> Iterable[
             yield IndexPart("")
 
 
-def _prefix(spec: PartSpec, field: Field, kind: KeyKind) -> int:
+def _prefix(spec: PartSpec, field: ColumnDefinition, kind: KeyKind) -> int:
     """Return the prefix of a key part; one as long as the column is none. Of a POINT, servers index what a point
     takes."""
     if kind in (KeyKind.FULLTEXT, KeyKind.SPATIAL):
@@ -92,10 +92,10 @@ def _prefix(spec: PartSpec, field: Field, kind: KeyKind) -> int:
     return spec.prefix if is_part else 0
 
 
-def _needed(indexes: list[Index]) -> list[Index]:
+def _needed(indexes: list[IndexDefinition]) -> list[IndexDefinition]:
     """Return the indexes without implied ones that another serves as well. Of two implied ones for the same columns the
     later stays."""
-    kept: list[Index] = []
+    kept: list[IndexDefinition] = []
     for index in indexes:
         other = next((other for other in kept if _serves(index, other) or _serves(other, index)), None)
         if other is None:
@@ -106,14 +106,14 @@ def _needed(indexes: list[Index]) -> list[Index]:
     return kept
 
 
-def _serves(index: Index, implied: Index) -> bool:
+def _serves(index: IndexDefinition, implied: IndexDefinition) -> bool:
     if not implied.is_implied or index.kind in (KeyKind.FULLTEXT, KeyKind.SPATIAL, KeyKind.VECTOR):
         return False
     columns = [fold(part.column) for part in implied.parts]
     return columns == [fold(part.column) for part in index.parts][: len(columns)]
 
 
-def _named(indexes: list[Index]) -> Iterable[Index]:
+def _named(indexes: list[IndexDefinition]) -> Iterable[IndexDefinition]:
     taken: set[str] = set()
     for index in indexes:
         name = "PRIMARY" if index.kind is KeyKind.PRIMARY else index.name or _free_name(index, taken)
@@ -121,7 +121,7 @@ def _named(indexes: list[Index]) -> Iterable[Index]:
         yield replace(index, name=name)
 
 
-def _free_name(index: Index, taken: set[str]) -> str:
+def _free_name(index: IndexDefinition, taken: set[str]) -> str:
     first = index.parts[0].column or _FUNCTIONAL
     if fold(first) not in taken and fold(first) != "primary":
         return first

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import count
 
-from penstock.schema.collation import widest
+from penstock.schema.collation import max_character_bytes
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
-from penstock.schema.label import shown_label
-from penstock.schema.shape import HASH_NAME, Field, Index, IndexPart, blob_bytes, fold
+from penstock.schema.label import decode_label
+from penstock.schema.shape import HASH_NAME, ColumnDefinition, IndexDefinition, IndexPart, blob_bytes, fold
 
 POINT_BYTES, _HASH_BYTES = 25, 8
 _LIMITS = {"innodb": 3072, "myisam": 1000, "aria": 2300}
@@ -22,11 +22,11 @@ _SIZES = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "f
 _HASH = DataType("bigint", is_unsigned=True)
 
 
-def part_bytes(part: IndexPart, field: Field) -> int:
+def part_bytes(part: IndexPart, field: ColumnDefinition) -> int:
     """Return the bytes of a key part; 0 where it is not known, or where the part takes a whole BLOB."""
     kind = field.type.kind
     if part.prefix:
-        return part.prefix * width(field)
+        return part.prefix * character_bytes(field)
     if kind in ("time", "datetime", "timestamp"):
         return _SIZES[kind] + (field.type.length + 1) // 2
     if kind in ("char", "varchar", "binary", "varbinary"):
@@ -34,23 +34,23 @@ def part_bytes(part: IndexPart, field: Field) -> int:
     return _SIZES.get(kind, 0)
 
 
-def carried_prefix(part: IndexPart, before: Field) -> int:
-    """The characters that a key keeps of a column when it becomes another one of the same name: servers take the bytes
-    that it had in the key, even of a number, and of an ENUM whose longest label is longer than its number."""
+def carried_prefix(part: IndexPart, before: ColumnDefinition) -> int:
+    """Return the characters that a key keeps of a column when it becomes another one of the same name: servers take the
+    bytes that it had in the key, even of a number, and of an ENUM whose longest label is longer than its number."""
     if part.prefix or before.is_blob:
         return part.prefix
     if before.type.labels:
-        return before.column(is_mariadb=False).size // width(before)
-    return part_bytes(part, before) // width(before)
+        return before.to_column(is_mariadb=False).size // character_bytes(before)
+    return part_bytes(part, before) // character_bytes(before)
 
 
-def label_prefix(field: Field) -> int:
+def label_prefix(field: ColumnDefinition) -> int:
     """Return the prefix that a key keeps when MySQL changes an ENUM or SET into a text."""
-    texts = [shown_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes)]
+    texts = [decode_label(label, field.charset) for label in field.type.labels if isinstance(label, bytes)]
     is_enum = field.type.kind == "enum"
     shown = max(map(len, texts)) if is_enum else sum(map(len, texts)) + len(texts) - 1
-    size = field.column(is_mariadb=False).size
-    return 0 if shown * width(field) == size else size // width(field)
+    size = field.to_column(is_mariadb=False).size
+    return 0 if shown * character_bytes(field) == size else size // character_bytes(field)
 
 
 def key_limit(engine: str, row_format: str) -> int:
@@ -59,8 +59,9 @@ def key_limit(engine: str, row_format: str) -> int:
     return _OLD_LIMIT if is_old else _LIMITS.get(engine, 0)
 
 
-def shortened(index: Index, fields: Sequence[Field], limit: int) -> Index:
-    """Cut to what the engine allows. Of a geometry, MariaDB's unique index is a hash that seems to be a prefix."""
+def shorten_parts(index: IndexDefinition, fields: Sequence[ColumnDefinition], limit: int) -> IndexDefinition:
+    """Return the index with its parts cut to what the engine allows. Of a geometry, MariaDB's unique index is a hash
+    that seems to be a prefix."""
     if not limit or index.kind not in (KeyKind.PLAIN, KeyKind.UNIQUE):
         return index
     by_name = {fold(field.name): field for field in fields}
@@ -74,7 +75,7 @@ def shortened(index: Index, fields: Sequence[Field], limit: int) -> Index:
     return replace(index, parts=tuple(parts), is_hash=is_hash)
 
 
-def hashed(index: Index, fields: Sequence[Field], limit: int) -> Index:
+def mark_hashed(index: IndexDefinition, fields: Sequence[ColumnDefinition], limit: int) -> IndexDefinition:
     """Return the index, marked if MariaDB stores it as a hash: it is too long, or the statement that made it says USING
     HASH."""
     if not limit or index.kind is not KeyKind.UNIQUE:
@@ -84,32 +85,32 @@ def hashed(index: Index, fields: Sequence[Field], limit: int) -> Index:
     return replace(index, is_hash=len(columns) == len(index.parts) and _is_hash(index, columns, limit))
 
 
-def hash_fields(indexes: Sequence[Index], fields: Sequence[Field]) -> tuple[Field, ...]:
+def hash_fields(indexes: Sequence[IndexDefinition], fields: Sequence[ColumnDefinition]) -> tuple[ColumnDefinition, ...]:
     """Return the hidden columns of unique indexes that MariaDB stores as hashes."""
     by_name = {fold(field.name): field for field in fields}
-    made: list[Field] = []
+    made: list[ColumnDefinition] = []
     names = (name for number in count(1) if fold(name := f"{HASH_NAME}{number}") not in by_name)
     for index in indexes:
         if index.is_hash:
             is_nullable = any(by_name[fold(part.column)].is_nullable for part in index.parts)
-            made.append(Field(next(names), _HASH, is_nullable=is_nullable, is_hidden=True))
+            made.append(ColumnDefinition(next(names), _HASH, is_nullable=is_nullable, is_hidden=True))
     return tuple(made)
 
 
-def _is_hash(index: Index, columns: Sequence[Field], limit: int) -> bool:
+def _is_hash(index: IndexDefinition, columns: Sequence[ColumnDefinition], limit: int) -> bool:
     pairs = list(zip(index.parts, columns, strict=True))
     takes_whole = any(column.is_blob and not part.prefix for part, column in pairs)
     return index.is_hash or takes_whole or sum(part_bytes(part, column) for part, column in pairs) > limit
 
 
-def _cut(part: IndexPart, field: Field, limit: int) -> IndexPart:
+def _cut(part: IndexPart, field: ColumnDefinition, limit: int) -> IndexPart:
     if field.is_blob and not part.prefix:
-        return IndexPart(part.column, min(limit // width(field), 256 ** blob_bytes(field.type.kind) - 1))
+        return IndexPart(part.column, min(limit // character_bytes(field), 256 ** blob_bytes(field.type.kind) - 1))
     if field.is_geometry and not part.prefix:
         return IndexPart(part.column, limit)
-    return IndexPart(part.column, limit // width(field)) if part_bytes(part, field) > limit else part
+    return IndexPart(part.column, limit // character_bytes(field)) if part_bytes(part, field) > limit else part
 
 
-def width(field: Field) -> int:
-    """Return the most bytes of a character."""
-    return widest(field.charset) if field.collation else 1
+def character_bytes(field: ColumnDefinition) -> int:
+    """Return the most bytes of a character of a column."""
+    return max_character_bytes(field.charset) if field.collation else 1

@@ -19,7 +19,8 @@ _MOST = {"utf8mb3": 0xFFFF, "utf8": 0xFFFF, "ucs2": 0xFFFF, "ascii": 0x7F}
 _UNKNOWN = "\ufffd"
 
 
-def stored_label(text: str, charset: str) -> bytes:
+def encode_label(text: str, charset: str) -> bytes:
+    """Return the bytes in which a server stores a label."""
     if text.isascii() and charset not in UNITS and charset != "swe7":
         return text.encode("ascii")
     if charset in UTF8 or charset in UNITS:
@@ -31,16 +32,17 @@ def stored_label(text: str, charset: str) -> bytes:
     return b"".join(_encoding(charset).get(char, b"?") for char in text)
 
 
-def shown_label(raw: bytes, charset: str) -> str:
+def decode_label(raw: bytes, charset: str) -> str:
+    """Return the text of a label from the bytes in which a server stores it."""
     return decode_text(charset, raw)
 
 
-def kept_label(label: str | bytes, charset: str) -> bytes:
+def normalize_label(label: str | bytes, charset: str) -> bytes:
     """Return a label of a statement as the server stores it; trailing spaces do not count, except in bytes."""
     if charset == "binary":
         return label if isinstance(label, bytes) else label.encode()
-    text = shown_label(label, charset) if isinstance(label, bytes) else label
-    return stored_label(text.rstrip(" "), charset)
+    text = decode_label(label, charset) if isinstance(label, bytes) else label
+    return encode_label(text.rstrip(" "), charset)
 
 
 @cache

@@ -31,7 +31,8 @@ _MEANT = {"n": "\n", "r": "\r", "0": "\0", None: "'"}
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
-def live_schema(cursor: Any, table: TableName) -> TableSchema:
+def read_live_schema(cursor: Any, table: TableName) -> TableSchema:
+    """Return the schema that a table has now, read from the server's information_schema, in the terms of table maps."""
     cursor.execute(
         "SELECT column_name, data_type, column_type, is_nullable, numeric_precision, numeric_scale,"
         " datetime_precision, character_set_name, character_octet_length FROM information_schema.columns"

@@ -17,7 +17,7 @@ from penstock.model import TableName
 from penstock.schema.catalogue import Catalogue, Database
 from penstock.schema.collation import charset_of_collation
 from penstock.schema.creating import HIDDEN
-from penstock.schema.ddl import StatementKind, parse
+from penstock.schema.ddl import StatementKind, parse_statement
 from penstock.schema.ddl.column import read_definition
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.data_type import TEXTS, DataType
@@ -26,8 +26,8 @@ from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.indexing import with_row_end
 from penstock.schema.key_length import hash_fields, key_limit
-from penstock.schema.label import kept_label
-from penstock.schema.shape import Field, Index, IndexPart, Table, fold
+from penstock.schema.label import normalize_label
+from penstock.schema.shape import ColumnDefinition, IndexDefinition, IndexPart, TableDefinition, fold
 from penstock.schema.shared_map import SharedMap
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def read_server(cursor: Any) -> ServerProfile:
         " 'character_set_collations')"
     )
     found: dict[str, str] = dict(cursor.fetchall())
-    server = ServerProfile.of(found["version"], int(found["lower_case_table_names"]))
+    server = ServerProfile.from_version_text(found["version"], int(found["lower_case_table_names"]))
     if not server.is_mariadb or server.version < 100600:
         return server
     pairs = [pair.split("=") for pair in found.get("character_set_collations", "").split(",") if pair]
@@ -67,8 +67,8 @@ def read_catalogue(cursor: Any, databases: Sequence[str] = ()) -> Catalogue:
     """Return the catalogue of all databases that the user sees, or of these. The cursor returns rows as tuples."""
     server = read_server(cursor)
     reading = _CatalogueReader(cursor, SqlDialect(server), databases)
-    found = reading.databases()
-    return Catalogue(server, SharedMap[Database].of((_key(each.name, server), each) for each in found))
+    found = reading.read_databases()
+    return Catalogue(server, SharedMap[Database].from_items((_key(each.name, server), each) for each in found))
 
 
 @dataclass(slots=True)
@@ -82,6 +82,8 @@ class _Facts:
 
 
 class _CatalogueReader:
+    """Reads the tables of a server from its information_schema, query by query."""
+
     def __init__(self, cursor: Any, dialect: SqlDialect, databases: Sequence[str]) -> None:
         self._cursor, self._dialect = cursor, dialect
         self._names = tuple(databases) or _NO_TABLES
@@ -89,7 +91,8 @@ class _CatalogueReader:
         self._types: dict[str, DataType] = {}
         self._facts: dict[tuple[str, str], _Facts] = {}
 
-    def databases(self) -> Iterator[Database]:
+    def read_databases(self) -> Iterator[Database]:
+        """Return all databases with their tables."""
         schemata = self._rows("SELECT schema_name, default_collation_name", "schemata", "schema_name")
         rows = self._rows(_TABLES, "tables", "table_schema")
         self._facts = {(schema, table): _Facts() for schema, table, *_ in rows}
@@ -131,20 +134,20 @@ class _CatalogueReader:
             quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (schema, table))
             self._cursor.execute(f"SHOW CREATE TABLE {quoted}")
             text = _text(self._cursor.fetchone()[1])
-            statement = parse(text, StatementKind.CREATE_TABLE, self._dialect, schema)
+            statement = parse_statement(text, StatementKind.CREATE_TABLE, self._dialect, schema)
             if isinstance(statement, CreateTable):
                 periods = tuple((each.name, each.start, each.end) for each in statement.periods)
                 self._of(schema, table).periods = tuple(each for each in periods if each[0].upper() != "SYSTEM_TIME")
 
     def _database(self, name: str, collation: str, rows: Iterable[tuple[Any, ...]]) -> Database:
-        tables: list[tuple[str, Table]] = []
+        tables: list[tuple[str, TableDefinition]] = []
         views: set[str] = set()
         for table, kind, engine, table_collation, options in rows:
             key = _key(table, self._dialect.server)
             if "VIEW" in kind:
                 views.add(key)
             else:
-                made = Table(
+                made = TableDefinition(
                     TableName(name, table), (), (), _full(table_collation or collation), (engine or "").lower(),
                     _row_format(options or ""), is_versioned=kind == "SYSTEM VERSIONED",
                     is_mariadb=self._dialect.server.is_mariadb,
@@ -153,9 +156,9 @@ class _CatalogueReader:
                     tables.append((key, self._filled(made, self._of(name, table))))
                 except SchemaError as error:
                     log.warning("table left out table=%s reason=%s", made.name, error)
-        return Database(name, _full(collation), SharedMap[Table].of(tables), frozenset(views))
+        return Database(name, _full(collation), SharedMap[TableDefinition].from_items(tables), frozenset(views))
 
-    def _filled(self, table: Table, facts: _Facts) -> Table:
+    def _filled(self, table: TableDefinition, facts: _Facts) -> TableDefinition:
         if not facts.columns:
             raise SchemaError("its columns are not to be seen: it is damaged, or gone by now")
         fields = [self._field(*row) for row in facts.columns]
@@ -179,14 +182,14 @@ class _CatalogueReader:
 
     def _field(
         self, name: str, declared: Any, collation: str | None, nullable: str, extra: str, expression: Any
-    ) -> Field:
+    ) -> ColumnDefinition:
         type_, made_of = self._type(_text(declared)), _text(expression)
         # MySQL 8 and 9 show no charset of labels that are bytes.
         collation = _full(collation or ("binary" if type_.labels else "")) if type_.kind in TEXTS else ""
         if type_.labels:
             charset = charset_of_collation(collation)
-            type_ = replace(type_, labels=tuple(kept_label(label, charset) for label in type_.labels))
-        return Field(
+            type_ = replace(type_, labels=tuple(normalize_label(label, charset) for label in type_.labels))
+        return ColumnDefinition(
             name,
             type_,
             collation,
@@ -205,7 +208,7 @@ class _CatalogueReader:
         return found
 
 
-def _indexes(facts: _Facts, has_hashes: bool) -> Iterator[Index]:
+def _indexes(facts: _Facts, has_hashes: bool) -> Iterator[IndexDefinition]:
     for name, rows in groupby(facts.indexes, key=lambda row: row[0]):
         parts = list(rows)
         _, _, _, method, non_unique = parts[0]
@@ -218,7 +221,7 @@ def _indexes(facts: _Facts, has_hashes: bool) -> Iterator[Index]:
         )
         is_implied = kind is KeyKind.PLAIN and _is_implied(name, [part.column for part in made], facts)
         is_hash = has_hashes and kind is KeyKind.UNIQUE and method == "HASH"
-        yield Index(name, kind, made, is_implied, is_hash)
+        yield IndexDefinition(name, kind, made, is_implied, is_hash)
 
 
 def _is_implied(name: str, columns: list[str], facts: _Facts) -> bool:

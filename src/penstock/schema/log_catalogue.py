@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from penstock.binlog.events.table_map import parse_table_map
 from penstock.errors import SchemaError
 from penstock.model import TableName
-from penstock.schema.catalogue import Applied, Catalogue, Database
-from penstock.schema.change import Change
-from penstock.schema.complete import completed_body
-from penstock.schema.ddl import DdlError, StatementKind, parse
+from penstock.schema.catalogue import AppliedStatement, Catalogue, Database
+from penstock.schema.change import SchemaChange
+from penstock.schema.complete import complete_table_map
+from penstock.schema.ddl import DdlError, StatementKind, parse_statement
 from penstock.schema.ddl.create import CreateTable
-from penstock.schema.ddl.named import changed_tables, named_tables
+from penstock.schema.ddl.named import find_changed_tables, find_named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase
 from penstock.schema.dialect import ServerProfile, SqlDialect
-from penstock.schema.shape import Table, fold
+from penstock.schema.shape import TableDefinition, fold
 
 _ASSUMED = ("latin1_swedish_ci", "utf8mb4_general_ci")
 _OF_DATABASES = {StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE, StatementKind.DROP_DATABASE}
@@ -31,7 +31,7 @@ class LogCatalogue:
     """A log does not say whether case counts in the names of tables: they are compared without it, and two tables that
     differ in nothing else are both unknown.
 
-    >>> catalogue = LogCatalogue.of_server("5.7.44-log").follow(StatementKind.CREATE_TABLE, change)
+    >>> catalogue = LogCatalogue.for_server("5.7.44-log").apply(StatementKind.CREATE_TABLE, change)
     >>> catalogue.complete(table_map_body, "5.7.44-log")
     """
 
@@ -40,23 +40,23 @@ class LogCatalogue:
     doubtful: frozenset[str] = field(default=frozenset())  # tables that may have been there before, folded
 
     @classmethod
-    def of_server(cls, server_version: str) -> "LogCatalogue":
-        """Return one that knows no table yet."""
-        return cls(tuple(Catalogue(ServerProfile.of(server_version, _SAME_CASE)) for _ in _ASSUMED))
+    def for_server(cls, server_version: str) -> "LogCatalogue":
+        """Return a catalogue of a server of this version that knows no table yet."""
+        return cls(tuple(Catalogue(ServerProfile.from_version_text(server_version, _SAME_CASE)) for _ in _ASSUMED))
 
-    def on_server(self, server_version: str) -> "LogCatalogue":
+    def with_server(self, server_version: str) -> "LogCatalogue":
         """Return the same tables, for DDL that a server of this version has run."""
-        server = ServerProfile.of(server_version, _SAME_CASE)
+        server = ServerProfile.from_version_text(server_version, _SAME_CASE)
         if self.sides[0].server == server:
             return self
         return replace(self, sides=tuple(replace(side, server=server) for side in self.sides))
 
-    def follow(self, kind: StatementKind, change: Change) -> "LogCatalogue":
+    def apply(self, kind: StatementKind, change: SchemaChange) -> "LogCatalogue":
         """Return the tables after a statement. A statement that cannot be understood, and names no table that it could
         be about, leaves nothing that is certain."""
         ready = self._with_databases(kind, change)
         try:
-            applied = [side.follow(change.text, change.database, change.session) for side in ready.sides]
+            applied = [side.apply_or_skip(change.text, change.database, change.session) for side in ready.sides]
         except DdlError:
             if kind in _WITHOUT_SHAPE:
                 return ready
@@ -79,11 +79,11 @@ class LogCatalogue:
                 raise SchemaError(since)
             return None
         table = next((each for each in reversed(tables) if len(each.fields) == len(logged.columns)), tables[-1])
-        return completed_body(
+        return complete_table_map(
             body, table, server_version, unsure=_unsure(table, tables, len(self.sides)), with_declared=True
         )
 
-    def find(self, name: TableName) -> list[Table]:
+    def find(self, name: TableName) -> list[TableDefinition]:
         """Return what the table is with each assumption about its database that allows it."""
         return [table for side in self.sides if (table := side.find(name)) is not None]
 
@@ -92,21 +92,21 @@ class LogCatalogue:
         nothing."""
         return fold(str(name)) in self.doubtful
 
-    def _with_databases(self, kind: StatementKind, change: Change) -> "LogCatalogue":
+    def _with_databases(self, kind: StatementKind, change: SchemaChange) -> "LogCatalogue":
         """Return a catalogue that has the databases which the statement needs to be there."""
         dialect = SqlDialect(self.sides[0].server, change.session)
         if kind in _OF_DATABASES:
             return self._with_database_of(kind, change, dialect)
         text = change.text, kind, dialect, change.database
-        names = {name.schema for name in (*changed_tables(*text), *named_tables(*text))}
+        names = {name.schema for name in (*find_changed_tables(*text), *find_named_tables(*text))}
         found = self
         for name in names:
             found = found._with_assumed(name)
         return found
 
-    def _with_database_of(self, kind: StatementKind, change: Change, dialect: SqlDialect) -> "LogCatalogue":
+    def _with_database_of(self, kind: StatementKind, change: SchemaChange, dialect: SqlDialect) -> "LogCatalogue":
         try:
-            statement = parse(change.text, kind, dialect, change.database)
+            statement = parse_statement(change.text, kind, dialect, change.database)
         except DdlError:
             return self
         match statement:
@@ -131,7 +131,9 @@ class LogCatalogue:
         return replace(self, sides=sides, assumed=self.assumed | {fold(name)})
 
 
-def _doubts_after(before: LogCatalogue, kind: StatementKind, change: Change, applied: Applied) -> frozenset[str]:
+def _doubts_after(
+    before: LogCatalogue, kind: StatementKind, change: SchemaChange, applied: AppliedStatement
+) -> frozenset[str]:
     """Return the doubtful tables after a statement."""
     doubtful = set(before.doubtful)
     for old, new in applied.renamed:
@@ -141,7 +143,7 @@ def _doubts_after(before: LogCatalogue, kind: StatementKind, change: Change, app
     doubtful -= {fold(str(name)) for name in gone}
     if kind is StatementKind.CREATE_TABLE and applied.created:
         dialect = SqlDialect(before.sides[0].server, change.session)
-        statement = parse(change.text, kind, dialect, change.database)
+        statement = parse_statement(change.text, kind, dialect, change.database)
         if isinstance(statement, CreateTable) and statement.if_not_exists:
             doubtful |= {fold(str(name)) for name in applied.created if fold(name.schema) in before.assumed}
     return frozenset(doubtful)
@@ -152,13 +154,13 @@ def _unknown_since(side: Catalogue, name: TableName) -> str:
     if database is None or fold(name.table) not in database.unknown:
         return ""
     try:
-        side.known(name)
+        side.get(name)
     except SchemaError as error:
         return str(error)
     return ""
 
 
-def _unsure(table: Table, tables: list[Table], sides: int) -> frozenset[str]:
+def _unsure(table: TableDefinition, tables: list[TableDefinition], sides: int) -> frozenset[str]:
     """Return the columns with text or labels whose charset depends on that of the database, which is not known.
 
     Where one of the assumptions does not allow the table, it is not known which of its columns have the charset of the

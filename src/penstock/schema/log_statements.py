@@ -10,9 +10,9 @@ from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import are_statements, body_at, query_at
 from penstock.binlog.events.survey import STATEMENTS, survey
 from penstock.binlog.values.charset import TEXT, charset_of
-from penstock.schema.change import Change
+from penstock.schema.change import SchemaChange
 from penstock.schema.collation import default_collation
-from penstock.schema.ddl import StatementKind, kind_of
+from penstock.schema.ddl import StatementKind, classify_statement_text
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 # MariaDB's GTID event: number 8 | domain 4 | flags 1 | commit id 8, if flagged 2 | XID, if flagged 0xc0 | more flags
@@ -20,18 +20,20 @@ _FLAGS_AT, _HAS_COMMIT_ID, _HAS_XID = 12, 2, 0xC0
 _BEGINS_ALTER, _ROLLS_ALTER_BACK = 2, 8
 
 
-class Statements:
+class SchemaStatements:
     """Finds the statements that change tables in the blocks of one stream, in their order."""
 
     def __init__(self) -> None:
         self._gtid = b""  # that of a statement which comes in the next block
 
-    def of(self, block: Block, server: ServerProfile) -> Iterator[tuple[StatementKind, Change]]:
-        """Yield the statements that change tables or their rows, each at the position where it ends."""
-        return ((kind, change) for _, kind, change in self.with_events(block, server))
+    def find(self, block: Block, server: ServerProfile) -> Iterator[tuple[StatementKind, SchemaChange]]:
+        """Yield the statements of a block that change tables or their rows, each at the position where it ends."""
+        return ((kind, change) for _, kind, change in self.find_with_events(block, server))
 
-    def with_events(self, block: Block, server: ServerProfile) -> Iterator[tuple[int, StatementKind, Change]]:
-        """Yield the same, each with the number of its event in the block."""
+    def find_with_events(
+        self, block: Block, server: ServerProfile
+    ) -> Iterator[tuple[int, StatementKind, SchemaChange]]:
+        """Yield the statements of a block that change tables or their rows, each with the number of its event."""
         kinds = block.column("kind")
         statements: list[int] = np.flatnonzero(are_statements(block)).tolist() if survey(block) & STATEMENTS else []
         gtids = np.flatnonzero(kinds == EventType.MARIADB_GTID) if statements else np.empty(0, np.int64)
@@ -41,10 +43,10 @@ class Statements:
                 continue
             query = query_at(block, event)
             session = _session(query, server)
-            kind = kind_of(query.text, SqlDialect(server, session))
+            kind = classify_statement_text(query.text, SqlDialect(server, session))
             if kind.changes_tables or kind is StatementKind.DATA:
                 server_id = int(block.column("server_id")[event])
-                yield event, kind, Change(block.end_of(event), query.text, query.database, session, server_id)
+                yield event, kind, SchemaChange(block.end_of(event), query.text, query.database, session, server_id)
         if len(block):
             self._gtid = body_at(block, len(block) - 1) if kinds[-1] == EventType.MARIADB_GTID else b""
 

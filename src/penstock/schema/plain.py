@@ -22,7 +22,7 @@ from penstock.schema.catalogue import Catalogue, Database
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.dialect import ServerProfile
-from penstock.schema.shape import Field, Index, IndexPart, Table, fold
+from penstock.schema.shape import ColumnDefinition, IndexDefinition, IndexPart, TableDefinition, fold
 from penstock.schema.shared_map import SharedMap
 
 _FORMAT = 1
@@ -56,7 +56,8 @@ class _TableFlag(IntEnum):
     MARIADB = 2
 
 
-def to_plain(catalogue: Catalogue) -> dict[str, Any]:
+def catalogue_to_plain(catalogue: Catalogue) -> dict[str, Any]:
+    """Return a catalogue as plain data that JSON can hold."""
     databases = sorted(catalogue.databases.values(), key=lambda database: database.name)
     return {
         "format": _FORMAT,
@@ -66,18 +67,18 @@ def to_plain(catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
-def from_plain(data: Mapping[str, Any]) -> Catalogue:
+def catalogue_from_plain(data: Mapping[str, Any]) -> Catalogue:
     """Return a catalogue from plain data. Raises SchemaError for what this release did not write."""
     if data.get("format") != _FORMAT:
         raise SchemaError(f"a catalogue of format {data.get('format')} was written by another release of Penstock")
     server = server_from_plain(data["server"])
     reading = _PlainDecoder(server)
-    databases = SharedMap[Database].of(map(reading.database, data["databases"]))
+    databases = SharedMap[Database].from_items(map(reading.database, data["databases"]))
     temporary = frozenset((thread, TableName(schema, table)) for thread, schema, table in data["temporary"])
     return Catalogue(server, databases, temporary)
 
 
-def table_to_plain(table: Table) -> list[Any]:
+def table_to_plain(table: TableDefinition) -> list[Any]:
     """Return a table as plain data, without the name of its database."""
     flags = _TableFlag.VERSIONED * table.is_versioned | _TableFlag.MARIADB * table.is_mariadb
     return _trimmed(
@@ -95,16 +96,19 @@ def table_to_plain(table: Table) -> list[Any]:
     )
 
 
-def table_from_plain(row: _Row, database: str) -> Table:
+def table_from_plain(row: _Row, database: str) -> TableDefinition:
+    """Return the table that `table_to_plain` made plain data of."""
     return _PlainDecoder(ServerProfile()).table(row, database)
 
 
 def server_to_plain(server: ServerProfile) -> list[Any]:
+    """Return a server profile as plain data."""
     *facts, collations = astuple(server)
     return [*facts, [list(pair) for pair in collations]]
 
 
 def server_from_plain(row: _Row) -> ServerProfile:
+    """Return the server profile that `server_to_plain` made plain data of."""
     is_mariadb, version, case, is_mb3, collations = row
     return ServerProfile(
         is_mariadb, version, case, is_mb3, tuple((charset, collation) for charset, collation in collations)
@@ -122,7 +126,7 @@ def _database_row(database: Database) -> list[Any]:
     )
 
 
-def _field_row(field: Field, table_collation: str) -> list[Any]:
+def _field_row(field: ColumnDefinition, table_collation: str) -> list[Any]:
     type_ = field.type
     flags = (
         _FieldFlag.NOT_NULL * (not field.is_nullable)
@@ -142,7 +146,7 @@ def _field_row(field: Field, table_collation: str) -> list[Any]:
     return _trimmed(row, [None, None, 0, 0, "", 0, [], 0])
 
 
-def _index_row(index: Index) -> list[Any]:
+def _index_row(index: IndexDefinition) -> list[Any]:
     parts = [[part.column, part.prefix] if part.prefix else part.column for part in index.parts]
     flags = _IndexFlag.IMPLIED * index.is_implied | _IndexFlag.HASH * index.is_hash
     only = parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
@@ -166,13 +170,13 @@ class _PlainDecoder:
     def database(self, row: _Row) -> tuple[str, Database]:
         name, collation, rows, views, unknown = _filled(row, ((), (), ()), 5)
         tables = (self.table(each, name) for each in rows)
-        by_name = SharedMap[Table].of((self._key(table.name.table), table) for table in tables)
-        marks = SharedMap[str].of((table, statement) for table, statement in unknown)
+        by_name = SharedMap[TableDefinition].from_items((self._key(table.name.table), table) for table in tables)
+        marks = SharedMap[str].from_items((table, statement) for table, statement in unknown)
         return self._key(name), Database(name, collation, by_name, frozenset(views), marks)
 
-    def table(self, row: _Row, database: str) -> Table:
+    def table(self, row: _Row, database: str) -> TableDefinition:
         name, collation, fields, indexes, flags, engine, row_format, periods = _filled(row, (0, "innodb", "", ()), 8)
-        return Table(
+        return TableDefinition(
             TableName(database, name),
             tuple(self._field(each, collation) for each in fields),
             tuple(map(_index, indexes)),
@@ -184,7 +188,7 @@ class _PlainDecoder:
             bool(flags & _TableFlag.MARIADB),
         )
 
-    def _field(self, row: _Row, table_collation: str) -> Field:
+    def _field(self, row: _Row, table_collation: str) -> ColumnDefinition:
         name, kind, flags, length, collation, scale, labels, width = _filled(row, (0, 0, "", 0, (), 0), 8)
         key = kind, length, scale, width, flags & _TYPE_FLAGS, *labels
         type_ = self._types.get(key)
@@ -200,7 +204,7 @@ class _PlainDecoder:
                 width,
                 bool(flags & _FieldFlag.ZEROFILL),
             )
-        return Field(
+        return ColumnDefinition(
             name,
             type_,
             table_collation if collation == _SAME else collation,
@@ -216,11 +220,11 @@ class _PlainDecoder:
         return fold(name) if self._server.lower_case_table_names else name
 
 
-def _index(row: _Row) -> Index:
+def _index(row: _Row) -> IndexDefinition:
     name, parts, flags, kind = _filled(row, (0, KeyKind.PLAIN.value), 4)
     several = [parts] if isinstance(parts, str) else cast("list[str | list[Any]]", parts)
     made = tuple(IndexPart(each) if isinstance(each, str) else IndexPart(*each) for each in several)
-    return Index(name, KeyKind(kind), made, bool(flags & _IndexFlag.IMPLIED), bool(flags & _IndexFlag.HASH))
+    return IndexDefinition(name, KeyKind(kind), made, bool(flags & _IndexFlag.IMPLIED), bool(flags & _IndexFlag.HASH))
 
 
 def _filled(row: _Row, defaults: tuple[Any, ...], size: int) -> tuple[Any, ...]:

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from penstock.errors import SchemaError
-from penstock.schema.collation import charset_of_collation, chosen, widest
+from penstock.schema.collation import charset_of_collation, choose_collation, max_character_bytes
 from penstock.schema.ddl.column import CharsetSpec, ColumnSpec
 from penstock.schema.ddl.data_type import TEXTS, DataType
 from penstock.schema.dialect import SqlDialect
-from penstock.schema.label import kept_label, shown_label
-from penstock.schema.shape import Field, blob_bytes
+from penstock.schema.label import decode_label, normalize_label
+from penstock.schema.shape import ColumnDefinition, blob_bytes
 
 _AS_BYTES = {
     "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
@@ -17,17 +17,20 @@ _AS_BYTES = {
 _MOST_OF_VARCHAR = 65535
 
 
-def resolve(spec: ColumnSpec, table_collation: str, dialect: SqlDialect) -> Field:
+def resolve_column(spec: ColumnSpec, table_collation: str, dialect: SqlDialect) -> ColumnDefinition:
+    """Return the column that the server makes of a column as written, in its table."""
     type_, collation = spec.type, ""
     if type_.kind == "json" and dialect.server.is_mariadb:
         type_, table_collation = replace(type_, kind="longtext"), "utf8mb4_bin"
     if type_.kind in TEXTS:
-        collation = chosen(spec.charset, table_collation, dialect)
-    type_, collation = fitted(type_, collation, dialect)
+        collation = choose_collation(spec.charset, table_collation, dialect)
+    type_, collation = resolve_type(type_, collation, dialect)
     charset = charset_of_collation(collation)
-    return Field(
+    return ColumnDefinition(
         spec.name,
-        replace(type_, labels=tuple(kept_label(label, charset) for label in type_.labels)) if type_.labels else type_,
+        replace(type_, labels=tuple(normalize_label(label, charset) for label in type_.labels))
+        if type_.labels
+        else type_,
         collation,
         is_nullable=_is_nullable(spec, dialect),
         is_auto=spec.is_auto,
@@ -37,13 +40,13 @@ def resolve(spec: ColumnSpec, table_collation: str, dialect: SqlDialect) -> Fiel
     )
 
 
-def fitted(type_: DataType, collation: str, dialect: SqlDialect) -> tuple[DataType, str]:
+def resolve_type(type_: DataType, collation: str, dialect: SqlDialect) -> tuple[DataType, str]:
     """Return the type that the server chooses: text in no charset is bytes; TEXT with a length, and too long a VARCHAR,
     are the TEXT that holds it."""
     charset = charset_of_collation(collation)
     if charset == "binary" and type_.kind in _AS_BYTES:
         type_, collation, charset = replace(type_, kind=_AS_BYTES[type_.kind]), "", ""
-    length = type_.length * (widest(charset) if charset else 1)
+    length = type_.length * (max_character_bytes(charset) if charset else 1)
     if type_.is_sized and not length and not _takes_none(dialect):
         type_ = replace(type_, is_sized=False)
     elif type_.is_sized:
@@ -60,45 +63,47 @@ def _takes_none(dialect: SqlDialect) -> bool:
     return not dialect.server.is_mariadb and dialect.server.version > 80012
 
 
-def converted(field: Field, collation: str, dialect: SqlDialect) -> Field:
+def convert_charset(field: ColumnDefinition, collation: str, dialect: SqlDialect) -> ColumnDefinition:
     """Return a column after CONVERT TO CHARACTER SET: a TEXT may have to grow, so that as many characters fit; labels
     stay the same bytes."""
     if not field.collation or field.charset == "binary":
         return field
     type_ = field.type
     if field.is_blob:
-        type_ = _grown(type_, widest(field.charset), widest(charset_of_collation(collation)))
-    type_, collation = fitted(type_, collation, dialect)
+        type_ = _grown(type_, max_character_bytes(field.charset), max_character_bytes(charset_of_collation(collation)))
+    type_, collation = resolve_type(type_, collation, dialect)
     return replace(field, type=type_, collation=collation)
 
 
-def redefined(spec: ColumnSpec, old: Field | None, collation: str, dialect: SqlDialect) -> Field:
-    """A column that the statement with CONVERT TO CHARACTER SET defines: in the new charset, whatever it says.
+def redefine_in_charset(
+    spec: ColumnSpec, old: ColumnDefinition | None, collation: str, dialect: SqlDialect
+) -> ColumnDefinition:
+    """Return a column that a statement with CONVERT TO CHARACTER SET defines: in the new charset, whatever it says.
 
     MySQL 9 (not 8.0.12) then takes a TEXT or BLOB that holds the characters of the column as it was.
     """
-    new = resolve(replace(spec, charset=CharsetSpec(is_bin=spec.charset.is_bin)), collation, dialect)
-    given = resolve(spec, collation, dialect)
+    new = resolve_column(replace(spec, charset=CharsetSpec(is_bin=spec.charset.is_bin)), collation, dialect)
+    given = resolve_column(spec, collation, dialect)
     if not given.collation or given.charset == "binary":
         new = given
     if new.collation and spec.type.kind == "json":
         new = replace(new, collation=collation)
     if old is None or not new.is_blob or spec.type.is_sized or not _takes_none(dialect) or "long" in new.type.kind:
         return new
-    width = widest(new.charset) if new.collation else 1
+    width = max_character_bytes(new.charset) if new.collation else 1
     return replace(new, type=replace(new.type, kind=_blob_kind(_characters(old) * width, new.type.kind)))
 
 
-def _characters(field: Field) -> int:
+def _characters(field: ColumnDefinition) -> int:
     """Return how many characters a value takes as text, as far as it decides between kinds of TEXT."""
     type_ = field.type
     if field.is_blob:
-        width = widest(field.charset) if field.collation else 1
+        width = max_character_bytes(field.charset) if field.collation else 1
         return (256 ** blob_bytes(type_.kind) - 1 + width - 1) // width
     if type_.kind in ("char", "varchar", "binary", "varbinary", "bit"):
         return type_.length
     if type_.labels:
-        texts = [len(shown_label(label, field.charset)) for label in type_.labels if isinstance(label, bytes)]
+        texts = [len(decode_label(label, field.charset)) for label in type_.labels if isinstance(label, bytes)]
         return max(texts) if type_.kind == "enum" else sum(texts) + len(texts) - 1
     return 256**4 - 1 if field.is_geometry or type_.kind == "json" else 22
 

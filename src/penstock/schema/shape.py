@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from penstock.model import Column, TableName, TableSchema, WireType
-from penstock.schema.collation import charset_of_collation, widest
+from penstock.schema.collation import charset_of_collation, max_character_bytes
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
-from penstock.schema.label import shown_label
+from penstock.schema.label import decode_label
 
 _TYPES = {
     "tinyint": WireType.TINY, "smallint": WireType.SHORT, "mediumint": WireType.INT24, "int": WireType.LONG,
@@ -42,8 +42,8 @@ def blob_bytes(kind: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A column; `collation` is empty for what is not text."""
+class ColumnDefinition:
+    """A column as DDL defines it; `collation` is empty for what is not text."""
 
     name: str
     type: DataType
@@ -62,22 +62,26 @@ class Field:
 
     @property
     def charset(self) -> str:
+        """Return the charset of the collation."""
         return charset_of_collation(self.collation)
 
     @property
     def is_blob(self) -> bool:
+        """Return whether the type is one of TEXT or BLOB."""
         return self.type.kind.endswith(("text", "blob"))
 
     @property
     def is_geometry(self) -> bool:
+        """Return whether the type is geometric."""
         return self.type.kind in _GEOMETRIES
 
     @property
     def bytes(self) -> int:
         """Return the most bytes that a string takes, if it is not a TEXT or BLOB."""
-        return self.type.length * (widest(self.charset) if self.collation else 1)
+        return self.type.length * (max_character_bytes(self.charset) if self.collation else 1)
 
-    def column(self, is_mariadb: bool) -> Column:
+    def to_column(self, is_mariadb: bool) -> Column:
+        """Return the column in the terms of table maps."""
         kind, type_ = self.type.kind, self.type
         wire = WireType.BLOB if self.is_blob else _TYPES.get(kind, WireType.GEOMETRY)
         declared = kind if kind in _DECLARED else ""
@@ -95,7 +99,7 @@ class Field:
             unsigned=type_.is_unsigned,
             nullable=self.is_nullable,
             charset=self.charset or ("binary" if wire in _WITH_BYTES else ""),
-            labels=tuple(shown_label(label, self.charset) for label in type_.labels if isinstance(label, bytes)),
+            labels=tuple(decode_label(label, self.charset) for label in type_.labels if isinstance(label, bytes)),
             declared=declared,
             geometry=_GEOMETRIES.index(kind) if wire is WireType.GEOMETRY else 0,
             dimension=type_.length if kind == "vector" else 0,
@@ -133,7 +137,9 @@ class IndexPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class IndexDefinition:
+    """An index as the server stores it."""
+
     name: str
     kind: KeyKind
     parts: tuple[IndexPart, ...]
@@ -142,12 +148,12 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Table:
-    """`collation` is the default of columns to come."""
+class TableDefinition:
+    """A table as DDL defines it; `collation` is the default of columns to come."""
 
     name: TableName
-    fields: tuple[Field, ...]
-    indexes: tuple[Index, ...]
+    fields: tuple[ColumnDefinition, ...]
+    indexes: tuple[IndexDefinition, ...]
     collation: str
     engine: str = "innodb"
     row_format: str = ""
@@ -155,11 +161,13 @@ class Table:
     is_versioned: bool = False
     is_mariadb: bool = False
 
-    def field(self, name: str) -> Field | None:
+    def find_column(self, name: str) -> ColumnDefinition | None:
+        """Return a column by its name, in any case; None when there is none."""
         wanted = fold(name)
         return next((each for each in self.fields if fold(each.name) == wanted), None)
 
-    def index(self, name: str) -> Index | None:
+    def find_index(self, name: str) -> IndexDefinition | None:
+        """Return an index by its name, in any case; None when there is none."""
         wanted = fold(name)
         return next((each for each in self.indexes if fold(each.name) == wanted), None)
 
@@ -171,15 +179,16 @@ class Table:
     @cached_property
     def schema(self) -> TableSchema:
         """Return the table in the terms of table maps."""
-        primary = self.index("PRIMARY")
+        primary = self.find_index("PRIMARY")
         parts = primary.parts if primary else ()
         prefixes = tuple(part.prefix for part in parts)
         return TableSchema(
             self.name,
-            tuple(each.column(self.is_mariadb) for each in self.fields),
+            tuple(each.to_column(self.is_mariadb) for each in self.fields),
             tuple(part.column for part in parts),
             key_prefixes=prefixes if any(prefixes) else (),
         )
 
-    def renamed(self, name: TableName) -> "Table":
+    def with_name(self, name: TableName) -> "TableDefinition":
+        """Return the same table with another name."""
         return replace(self, name=name)

@@ -8,7 +8,7 @@ _PARTS = 128
 
 
 class SharedMap(Mapping[str, V], Generic[V]):
-    """A map that is copied in parts: a change of ten thousand entries copies two hundred references."""
+    """An immutable map that is copied in parts: a change of ten thousand entries copies two hundred references."""
 
     __slots__ = ("_parts",)
 
@@ -16,18 +16,21 @@ class SharedMap(Mapping[str, V], Generic[V]):
         self._parts: Sequence[dict[str, V]] = parts or [{}] * _PARTS
 
     @classmethod
-    def of(cls, items: Iterable[tuple[str, V]]) -> "SharedMap[V]":
+    def from_items(cls, items: Iterable[tuple[str, V]]) -> "SharedMap[V]":
+        """Return a map of these items."""
         parts: list[dict[str, V]] = [{} for _ in range(_PARTS)]
         for key, value in items:
             parts[hash(key) % _PARTS][key] = value
         return cls(parts)
 
     def with_item(self, key: str, value: V) -> "SharedMap[V]":
+        """Return the map with an item added or replaced."""
         parts, at = list(self._parts), hash(key) % _PARTS
         parts[at] = {**parts[at], key: value}
         return SharedMap(parts)
 
     def without(self, key: str) -> "SharedMap[V]":
+        """Return the map without a key."""
         parts, at = list(self._parts), hash(key) % _PARTS
         parts[at] = {each: value for each, value in parts[at].items() if each != key}
         return SharedMap(parts)
@@ -44,4 +47,4 @@ class SharedMap(Mapping[str, V], Generic[V]):
 
     def __reduce__(self) -> tuple[object, tuple[list[tuple[str, V]]]]:
         """Pickle the entries: texts have other hashes in another process."""
-        return SharedMap[V].of, (list(self.items()),)
+        return SharedMap[V].from_items, (list(self.items()),)

@@ -13,7 +13,7 @@ from penstock.disk import replace_file
 from penstock.document import DocumentBuilder, DocumentPlan, load_all, load_spec
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.model import Position, Sequence
-from penstock.schema import check_cascades, live_schema
+from penstock.schema import check_cascades, read_live_schema
 from penstock.search.index import SearchIndex
 from penstock.source import RowQuery, connect
 from penstock.source.connection import translate_errors
@@ -48,7 +48,7 @@ class SyncJob:
         check_java()
         spec = load_spec(spec_file)
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
-            plan = DocumentPlan.of(spec, {table: live_schema(cursor, table) for table in spec.tables})
+            plan = DocumentPlan.of(spec, {table: read_live_schema(cursor, table) for table in spec.tables})
             check_cascades(cursor, spec.tables)
         return cls(plan, source, server, destination)
 

@@ -11,9 +11,9 @@ from penstock.binlog.events.map_field import LABELLED, MapField
 from penstock.binlog.events.table_map import fields_of, parse_table_map
 from penstock.errors import SchemaError
 from penstock.model import Column, TableSchema
-from penstock.schema.complete import completed_body, difference
+from penstock.schema.complete import complete_table_map, find_difference
 from penstock.schema.live_catalogue import read_catalogue
-from penstock.schema.shape import Table
+from penstock.schema.shape import TableDefinition
 from penstock.testing import DatabaseServer
 from tests.integration.types.setting import Setting
 from tests.integration.types.workload import Recorder
@@ -37,11 +37,11 @@ def bodies_of(log: LogFile, database: str) -> Mapping[bytes, str]:
     }
 
 
-def catalogue_of(server: DatabaseServer, database: str) -> Callable[[TableSchema], Table]:
+def catalogue_of(server: DatabaseServer, database: str) -> Callable[[TableSchema], TableDefinition]:
     with server.connect(charset="utf8mb4") as connection, connection.cursor() as cursor:
         catalogue = read_catalogue(cursor, [database])
 
-    def find(table: TableSchema) -> Table:
+    def find(table: TableSchema) -> TableDefinition:
         found = catalogue.find(table.name)
         assert found is not None
         return found
@@ -68,11 +68,11 @@ def test_completed_is_what_a_server_with_full_metadata_sends(
     assert len(bodies) >= len(log.images)
     for body, version in bodies.items():
         logged = parse_table_map(body, version)
-        assert difference(logged, find(logged).schema) == ""
+        assert find_difference(logged, find(logged).schema) == ""
         fields = sorted(fields_of(body))
         for kept in ((), (MapField.SIGNEDNESS,), (MapField.SIGNEDNESS, *_charsets(fields)), tuple(fields)):
             stripped = without_fields(body, {*fields} - {*kept})
-            found = parse_table_map(completed_body(stripped, find(logged), version), version)
+            found = parse_table_map(complete_table_map(stripped, find(logged), version), version)
             columns = [_as_server(*pair) for pair in zip(found.columns, logged.columns, strict=True)]
             for ours, theirs in zip(columns, logged.columns, strict=True):
                 assert ours == theirs, f"{logged.name} with {kept}"
@@ -107,7 +107,7 @@ def test_keys_and_names(name: str, request: pytest.FixtureRequest, database: Cal
     for body, version in bodies.items():
         logged = parse_table_map(body, version)
         stripped = without_fields(body, set(range(14)))
-        assert parse_table_map(completed_body(stripped, find(logged), version), version) == logged
+        assert parse_table_map(complete_table_map(stripped, find(logged), version), version) == logged
 
 
 @pytest.mark.parametrize("name", ["mysql57", "mysql9"])
@@ -120,9 +120,9 @@ def test_another_version_of_the_table_is_told(
     for body, version in bodies_of(LogFile(log.path), log.database).items():
         logged = parse_table_map(body, version)
         table = find(logged)
-        complete = parse_table_map(completed_body(body, table, version), version)
+        complete = parse_table_map(complete_table_map(body, table, version), version)
         assert [column.name for column in complete.columns] == [field.name for field in table.fields]
         one, *rest = table.fields
         for wrong in ((*rest,), (replace(one, is_nullable=not one.is_nullable), *rest)):
             with pytest.raises(SchemaError, match=f"table {logged.name} is not what the schema history says"):
-                completed_body(body, replace(table, fields=wrong), version)
+                complete_table_map(body, replace(table, fields=wrong), version)

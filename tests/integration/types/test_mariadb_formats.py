@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from penstock.inspect.read import read_binlog
 from penstock.model import TableName
-from penstock.schema.live import live_schema
+from penstock.schema.live import read_live_schema
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.testing import DatabaseServer, MariaDB
 from tests.integration.types.catalogue import moment, special
@@ -63,9 +63,9 @@ def test_vectors(mariadb11: MariaDB, database: Callable[[DatabaseServer], str]) 
         f"UPDATE {name} SET v = VEC_FromText('[0, 0, 7]') WHERE id = 2",
     )
     with mariadb11.connect() as connection, connection.cursor() as cursor:
-        known = live_schema(cursor, name)
+        known = read_live_schema(cursor, name)
         catalogue = read_catalogue(cursor)
-    assert known.columns == tuple(replace(column, dimension=0) for column in catalogue.table(name).columns)
+    assert known.columns == tuple(replace(column, dimension=0) for column in catalogue.schema_of(name).columns)
     expected = [
         {"id": 1, "v": [1, -0.5, 1024.25], "l": long, "t": "漢"},
         {"id": 2, "v": None, "l": long[::-1], "t": "b"},

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from penstock.model import TableName, TableSchema
-from penstock.schema.live import live_schema
+from penstock.schema.live import read_live_schema
 from penstock.testing import DatabaseServer
 from tests.integration.types.comparison import differences
 from tests.integration.types.decoding import decoded
@@ -34,7 +34,7 @@ def test_what_the_log_leaves_out_is_in_the_catalogue(
 
         @cache
         def catalogue(table: TableName) -> TableSchema:
-            return live_schema(cursor, table)
+            return read_live_schema(cursor, table)
 
         found = decoded(log.path, log.database, log.images, catalogue=catalogue)
     assert not list(differences(log, found))

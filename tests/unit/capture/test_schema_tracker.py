@@ -159,7 +159,7 @@ def test_names_are_those_of_their_time(log: DdlLog, sizes: list[int], data: st.D
         check(log, [tables.follow(block) for block in blocks])
         last = dict(log.rows.values())
         gone = {table for table in last if table not in log.tables}
-        unknown = {table.table for table in tables.stopped}
+        unknown = {table.table for table in tables.stopped_tables}
         assert {table for table, columns in last.items() if columns is None and table not in gone} >= unknown - gone
         tables.close()
         again = data.draw(st.sampled_from(places))
@@ -241,7 +241,7 @@ def test_a_shape_that_does_not_fit_stops_the_table(tmp_path: Path, caplog: pytes
     )
     with pytest.raises(SchemaError, match=words):
         found.schema_of(300)
-    assert [str(name) for name in tables.stopped] == ["shop.a"]
+    assert [str(name) for name in tables.stopped_tables] == ["shop.a"]
     assert found.rows_of({TableName("shop", "b")}).problems == {}
     assert found.rows_of({TableName("shop", "a")}).problems == found.problems
     assert Block.described(found.describe(), found.data, found.cells).problems == found.problems
@@ -285,7 +285,7 @@ def test_what_is_known_later_counts_from_there_on(tmp_path: Path) -> None:
             found = [tables.follow(block) for block in blocks]
             # The id is that of the rows before: one block has one shape for it.
             assert len(found) == 1 or check(log, found) is None
-            assert table_names(history.catalogue.table(TableName("shop", "a"))) == ("q", "y")
+            assert table_names(history.catalogue.schema_of(TableName("shop", "a"))) == ("q", "y")
             tables.close()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.change import Change
+from penstock.schema.change import SchemaChange
 from penstock.schema.dialect import SqlMode, SqlSession
 
 START = Position("binlog.000001", 4)
@@ -16,17 +16,17 @@ def beginning() -> tuple[Position, Catalogue]:
     return START, Catalogue().apply("CREATE DATABASE d CHARACTER SET utf8mb4").catalogue
 
 
-def change_after(catalogue: Catalogue, after: Position) -> Change:
+def change_after(catalogue: Catalogue, after: Position) -> SchemaChange:
     """The next statement of a log in which what a place holds follows from the place."""
     chance = random.Random(f"{after}")
     at = Position(after.file, after.offset + chance.randrange(30, 200))
     if chance.random() < 0.05:
         at = Position(f"binlog.{after.file_number + 1:06}", 100)
     session = SqlSession(SqlMode.ANSI_QUOTES if chance.random() < 0.3 else SqlMode.STRICT_ALL_TABLES, thread=3)
-    return Change(at, _statement(catalogue, chance), "d", session, server_id=chance.randrange(3))
+    return SchemaChange(at, _statement(catalogue, chance), "d", session, server_id=chance.randrange(3))
 
 
-def changes_from(catalogue: Catalogue, after: Position) -> Iterator[Change]:
+def changes_from(catalogue: Catalogue, after: Position) -> Iterator[SchemaChange]:
     while True:
         change = change_after(catalogue, after)
         yield change
@@ -35,14 +35,14 @@ def changes_from(catalogue: Catalogue, after: Position) -> Iterator[Change]:
 
 
 def _statement(catalogue: Catalogue, chance: random.Random) -> str:
-    tables = catalogue.tables()
+    tables = catalogue.table_names()
     name, number = f"t{chance.randrange(1000)}", chance.randrange(1000)
     if not tables or (len(tables) < 9 and chance.random() < 0.3):
         return f"CREATE TABLE IF NOT EXISTS {name} (id INT PRIMARY KEY, a {chance.choice(_TYPES)}) /* {number} */"
     table = chance.choice(tables).table
     columns = [
         column.name
-        for column in catalogue.table(chance.choice([each for each in tables if each.table == table])).columns
+        for column in catalogue.schema_of(chance.choice([each for each in tables if each.table == table])).columns
     ]
     return chance.choice(
         [

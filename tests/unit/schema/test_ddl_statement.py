@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.model import TableName
-from penstock.schema.ddl import DdlError, Statement, kind_of, parse
+from penstock.schema.ddl import DdlError, Statement, classify_statement_text, parse_statement
 from penstock.schema.ddl.clause import (
     AddColumn,
     AddKey,
@@ -17,13 +17,13 @@ from penstock.schema.ddl.clause import (
     DropKey,
     DropPeriod,
     PartitionToTable,
-    Remake,
+    RebuildTable,
     RenameColumn,
     RenameKey,
     RenameTo,
+    SetColumnVisibility,
     SetOptions,
     SetVersioning,
-    ShowColumn,
     TableToPartition,
 )
 from penstock.schema.ddl.column import CharsetSpec, ColumnSpec
@@ -48,7 +48,7 @@ INT, BIGINT = DataType("int"), DataType("bigint")
 
 
 def parsed(text: str, dialect: SqlDialect) -> Statement:
-    return parse(text, kind_of(text, dialect), dialect, "d")
+    return parse_statement(text, classify_statement_text(text, dialect), dialect, "d")
 
 
 def int_column(name: str, **facts: object) -> ColumnSpec:
@@ -120,11 +120,11 @@ def test_statements(text: str, expected: Statement) -> None:
         ("DROP PRIMARY KEY", [DropKey("PRIMARY")]),
         ("DROP KEY x", [DropKey("x")]),
         ("DROP CONSTRAINT x", [DropKey("x", is_constraint=True)]),
-        ("DROP FOREIGN KEY x", [Remake()]),
-        ("ALTER x SET DEFAULT (1 + 2), ALTER COLUMN y DROP DEFAULT", [Remake(), Remake()]),
-        ("ALTER COLUMN x SET INVISIBLE", [ShowColumn("x", is_visible=False)]),
-        ("ALTER INDEX x NOT IGNORED", [Remake()]),
-        ("ADD CONSTRAINT c CHECK (x > (1))", [Remake()]),
+        ("DROP FOREIGN KEY x", [RebuildTable()]),
+        ("ALTER x SET DEFAULT (1 + 2), ALTER COLUMN y DROP DEFAULT", [RebuildTable(), RebuildTable()]),
+        ("ALTER COLUMN x SET INVISIBLE", [SetColumnVisibility("x", is_visible=False)]),
+        ("ALTER INDEX x NOT IGNORED", [RebuildTable()]),
+        ("ADD CONSTRAINT c CHECK (x > (1))", [RebuildTable()]),
         ("ADD PRIMARY KEY (x, y)", [AddKey(KeySpec(KeyKind.PRIMARY, "PRIMARY", (PartSpec("x"), PartSpec("y"))))]),
         ("ADD CONSTRAINT c UNIQUE (x)", [AddKey(KeySpec(KeyKind.UNIQUE, "c", (PartSpec("x"),)))]),
         (
@@ -140,8 +140,8 @@ def test_statements(text: str, expected: Statement) -> None:
         ("DROP PERIOD FOR p", [DropPeriod("p")]),
         ("CONVERT PARTITION p0 TO TABLE b", [PartitionToTable(B)]),
         ("CONVERT TABLE b TO PARTITION p0 VALUES LESS THAN (5)", [TableToPartition(B)]),
-        ("ORDER BY x, y DESC, ADD z INT", [Remake(), AddColumn(int_column("z"))]),
-        ("FORCE, ALGORITHM=COPY, LOCK NONE", [Remake()]),
+        ("ORDER BY x, y DESC, ADD z INT", [RebuildTable(), AddColumn(int_column("z"))]),
+        ("FORCE, ALGORITHM=COPY, LOCK NONE", [RebuildTable()]),
         ("ENABLE KEYS", []),
         ("DROP PARTITION p0, p1", []),
         ("REORGANIZE PARTITION p0 INTO (PARTITION n VALUES LESS THAN (3))", []),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.errors import SchemaError
 from penstock.model import Position, TableName
 from penstock.schema.catalogue import Catalogue
-from penstock.schema.change import Change, change_from_plain, change_to_plain
+from penstock.schema.change import SchemaChange, change_from_plain, change_to_plain
 from penstock.schema.ddl import DdlError
 from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.history import SchemaHistory
@@ -28,7 +28,7 @@ def at(offset: int, file: int = 1, epoch: int = 0) -> Position:
     return Position(f"binlog.{file:06}", offset, epoch=epoch)
 
 
-def filled(folder: Path, count: int, every: int = 5) -> list[tuple[Change, Catalogue]]:
+def filled(folder: Path, count: int, every: int = 5) -> list[tuple[SchemaChange, Catalogue]]:
     """Every change, and the tables after it."""
     with opened(folder, every) as history:
         changes = islice(changes_from(history.catalogue, START), count)
@@ -44,11 +44,11 @@ def test_every_place_comes_back(tmp_path: Path) -> None:
     assert len(files(tmp_path)) > 3
     with opened(tmp_path) as history:
         before = beginning()[1]
-        assert history.at(START) == before
+        assert history.catalogue_at(START) == before
         for change, catalogue in made:
             place = change.position
-            assert history.at(place) == catalogue
-            assert history.at(Position(place.file, place.offset - 1)) == before
+            assert history.catalogue_at(place) == catalogue
+            assert history.catalogue_at(Position(place.file, place.offset - 1)) == before
             before = catalogue
         assert history.catalogue == before
 
@@ -66,34 +66,34 @@ def test_a_change_that_comes_again_gives_what_it_gave(tmp_path: Path) -> None:
 
 def test_another_log_is_recognised(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
-        history.record(Change(at(100), "CREATE TABLE a (x INT)", "d"))
-        history.record(Change(at(200), "CREATE TABLE b (x INT)", "d"))
+        history.record(SchemaChange(at(100), "CREATE TABLE a (x INT)", "d"))
+        history.record(SchemaChange(at(200), "CREATE TABLE b (x INT)", "d"))
         with pytest.raises(SchemaError, match=r"has another statement at binlog\.000001:100: 'CREATE TABLE a"):
-            history.record(Change(at(100), "CREATE TABLE other (x INT)", "d"))
+            history.record(SchemaChange(at(100), "CREATE TABLE other (x INT)", "d"))
         with pytest.raises(SchemaError, match=r"lacks the statement at binlog\.000001:150: CREATE TABLE c"):
-            history.record(Change(at(150), "CREATE TABLE c (x INT)", "d"))
-        assert not history.record(Change(at(150), "INSERT INTO a VALUES (1)", "d")).changed
+            history.record(SchemaChange(at(150), "CREATE TABLE c (x INT)", "d"))
+        assert not history.record(SchemaChange(at(150), "INSERT INTO a VALUES (1)", "d")).has_changed_tables
 
 
 def test_what_is_not_understood_stops_its_table_alone(tmp_path: Path) -> None:
     a, b = TableName("d", "a"), TableName("d", "b")
     with opened(tmp_path) as history:
         for offset, text in ((100, "CREATE TABLE a (x INT)"), (200, "CREATE TABLE b (x INT)")):
-            history.record(Change(at(offset), text, "d"))
-        applied = history.record(Change(at(300), "ALTER TABLE a FROBNICATE", "d"))
+            history.record(SchemaChange(at(offset), text, "d"))
+        applied = history.record(SchemaChange(at(300), "ALTER TABLE a FROBNICATE", "d"))
         assert applied.unknown == {a}
         assert "FROBNICATE" in applied.problem
     with opened(tmp_path) as history:
-        assert len(history.catalogue.table(b).columns) == 1
+        assert len(history.catalogue.schema_of(b).columns) == 1
         with pytest.raises(SchemaError, match=r"not known since this statement.*ALTER TABLE a FROBNICATE"):
-            history.catalogue.table(a)
-        assert len(history.at(at(299)).table(a).columns) == 1
+            history.catalogue.schema_of(a)
+        assert len(history.catalogue_at(at(299)).schema_of(a).columns) == 1
 
 
 def test_what_names_no_table_is_an_error(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         with pytest.raises(DdlError):
-            history.record(Change(at(100), "ALTER DATABASE d FROBNICATE", "d"))
+            history.record(SchemaChange(at(100), "ALTER DATABASE d FROBNICATE", "d"))
         assert history.last == START
 
 
@@ -102,7 +102,7 @@ def test_before_the_beginning(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         history.compact(history.last)
         with pytest.raises(SchemaError, match=r"begins at binlog\.0.*what the tables were at binlog\.000001:4"):
-            history.at(START)
+            history.catalogue_at(START)
 
 
 def test_compaction_keeps_what_is_needed(tmp_path: Path) -> None:
@@ -115,24 +115,24 @@ def test_compaction_keeps_what_is_needed(tmp_path: Path) -> None:
         assert len(files(tmp_path)) < before
     with opened(tmp_path) as history:
         for change, catalogue in made[22:]:
-            assert history.at(change.position) == catalogue
+            assert history.catalogue_at(change.position) == catalogue
 
 
 def test_going_on_with_other_tables(tmp_path: Path) -> None:
     """After an upgrade, a failover or a repair."""
     with opened(tmp_path) as history:
-        history.record(Change(at(100), "CREATE TABLE a (x TEXT CHARSET utf8mb4)", "d"))
+        history.record(SchemaChange(at(100), "CREATE TABLE a (x TEXT CHARSET utf8mb4)", "d"))
         upgraded = Catalogue(ServerProfile(version=90000), history.catalogue.databases)
         history.restart(at(150), upgraded)
-        history.record(Change(at(50, epoch=1), "DROP TABLE a", "d"))
+        history.record(SchemaChange(at(50, epoch=1), "DROP TABLE a", "d"))
         with pytest.raises(SchemaError, match=r"is at binlog\.000001:50 \(epoch 1\), after"):
             history.restart(at(40, epoch=1), upgraded)
     with opened(tmp_path) as history:
-        assert history.at(at(149)).server == ServerProfile()
-        assert history.at(at(150)) == upgraded
-        assert history.at(at(10, epoch=1)) == upgraded
-        assert history.at(at(50, epoch=1)).tables() == []
-        assert history.record(Change(at(150), "ALTER TABLE a FROBNICATE", "d")).catalogue == upgraded
+        assert history.catalogue_at(at(149)).server == ServerProfile()
+        assert history.catalogue_at(at(150)) == upgraded
+        assert history.catalogue_at(at(10, epoch=1)) == upgraded
+        assert history.catalogue_at(at(50, epoch=1)).table_names() == []
+        assert history.record(SchemaChange(at(150), "ALTER TABLE a FROBNICATE", "d")).catalogue == upgraded
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_damage_in_an_older_file_is_named(tmp_path: Path) -> None:
         with opened(tmp_path) as history:
             assert history.catalogue == made[-1][1]
             with pytest.raises(SchemaError, match=rf"{first.name} is damaged"):
-                history.at(made[1][0].position)
+                history.catalogue_at(made[1][0].position)
     second.unlink()
     with pytest.raises(SchemaError, match=rf"{second.name} is missing"):
         opened(tmp_path)
@@ -210,7 +210,7 @@ def test_another_format(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    change, again = (Change(at(offset), f"CREATE TABLE t{offset} (x INT)", "d") for offset in (100, 200))
+    change, again = (SchemaChange(at(offset), f"CREATE TABLE t{offset} (x INT)", "d") for offset in (100, 200))
     real = os.pwrite
 
     def half(file: int, raw: bytes, place: int) -> int:
@@ -223,17 +223,17 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(os, "pwrite", half)
         with pytest.raises(SchemaError, match="cannot be written: No space left on device"):
             history.record(again)
-        assert history.catalogue.tables() == [TableName("d", "t100")]
+        assert history.catalogue.table_names() == [TableName("d", "t100")]
         monkeypatch.undo()
         history.record(again)
     with opened(tmp_path) as history:
         assert history.cut is None
-        assert len(history.catalogue.tables()) == 2
+        assert len(history.catalogue.table_names()) == 2
 
 
 @given(
     st.builds(
-        Change,
+        SchemaChange,
         st.builds(
             Position, st.just("binlog.000007"), st.integers(0, 2**40), st.integers(0, 2**32), st.integers(0, 500)
         ),
@@ -251,7 +251,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         st.integers(0, 2**32),
     )
 )
-def test_changes_come_back(change: Change) -> None:
+def test_changes_come_back(change: SchemaChange) -> None:
     assert change_from_plain(change_to_plain(change)) == change
 
 
@@ -285,7 +285,7 @@ def test_any_life(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[st
         elif step == "again" and len(model) > 1:
             position, _, change = model[1 + number % (len(model) - 1)]
             assert change is not None
-            assert history.record(change).catalogue == history.at(position)
+            assert history.record(change).catalogue == history.catalogue_at(position)
         else:
             history.close()
             if step == "tear" and model[-1][2] is not None:
@@ -295,10 +295,10 @@ def test_any_life(tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[st
             assert (history.cut is None) == (step != "tear" or model[-1][2] is None)
         assert history.catalogue == model[-1][1]
     for position, catalogue, _ in model:
-        assert history.at(position) == catalogue
+        assert history.catalogue_at(position) == catalogue
     history.close()
 
 
-def _next_change(model: list[tuple[Position, Catalogue, Change | None]]) -> Iterator[Change]:
+def _next_change(model: list[tuple[Position, Catalogue, SchemaChange | None]]) -> Iterator[SchemaChange]:
     after, catalogue, _ = model[-1]
     return changes_from(catalogue, after)

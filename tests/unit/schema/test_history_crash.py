@@ -70,4 +70,4 @@ def test_nothing_is_lost_and_nothing_is_made_up(tmp_path: Path) -> None:
             first = history.first
             known = [place for place in log.states if first <= place][-_MOST_PLACES:]
             for place in known:
-                assert history.at(place) == log.states[place], f"seed {seed} at {place}"
+                assert history.catalogue_at(place) == log.states[place], f"seed {seed} at {place}"

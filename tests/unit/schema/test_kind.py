@@ -6,7 +6,7 @@ import pytest
 
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.ddl import StatementKind as Kind
-from penstock.schema.ddl import kind_of
+from penstock.schema.ddl import classify_statement_text
 from penstock.schema.dialect import ServerProfile, SqlDialect
 
 MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
@@ -56,7 +56,7 @@ MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
     ],
 )
 def test_kinds(text: str, kind: Kind) -> None:
-    assert kind_of(text, MARIADB) is kind
+    assert classify_statement_text(text, MARIADB) is kind
 
 
 def test_other_statements_are_passed_over_quickly() -> None:

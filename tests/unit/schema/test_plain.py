@@ -13,8 +13,8 @@ from penstock.schema.catalogue import Catalogue, Database
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.dialect import ServerProfile, SqlSession
-from penstock.schema.plain import from_plain, table_from_plain, table_to_plain, to_plain
-from penstock.schema.shape import Field, Index, IndexPart, Table, fold
+from penstock.schema.plain import catalogue_from_plain, catalogue_to_plain, table_from_plain, table_to_plain
+from penstock.schema.shape import ColumnDefinition, IndexDefinition, IndexPart, TableDefinition, fold
 from penstock.schema.shared_map import SharedMap
 from tests.support.ddl_cases import altering, charsets, creating, keys, types
 
@@ -26,13 +26,18 @@ TYPES = st.builds(
     st.booleans(), st.lists(st.binary(max_size=4), max_size=4).map(tuple),
 )  # fmt: skip
 FLAGS = [st.booleans()] * 6
-FIELDS = st.builds(Field, NAMES, TYPES, COLLATIONS, *FLAGS)
+FIELDS = st.builds(ColumnDefinition, NAMES, TYPES, COLLATIONS, *FLAGS)
 PARTS = st.builds(IndexPart, st.text(max_size=3), SIZES)
 INDEXES = st.builds(
-    Index, NAMES, st.sampled_from(KeyKind), st.lists(PARTS, max_size=3).map(tuple), st.booleans(), st.booleans()
+    IndexDefinition,
+    NAMES,
+    st.sampled_from(KeyKind),
+    st.lists(PARTS, max_size=3).map(tuple),
+    st.booleans(),
+    st.booleans(),
 )
 TABLES = st.builds(
-    Table,
+    TableDefinition,
     st.builds(TableName, NAMES, NAMES),
     st.lists(FIELDS, max_size=4).map(tuple),
     st.lists(INDEXES, max_size=3).map(tuple),
@@ -60,17 +65,17 @@ RELEASES = {
 
 
 def stored(catalogue: Catalogue) -> Catalogue:
-    return from_plain(json.loads(json.dumps(to_plain(catalogue))))
+    return catalogue_from_plain(json.loads(json.dumps(catalogue_to_plain(catalogue))))
 
 
 @given(TABLES)
-def test_tables_come_back(table: Table) -> None:
+def test_tables_come_back(table: TableDefinition) -> None:
     assert table_from_plain(json.loads(json.dumps(table_to_plain(table))), table.name.schema) == table
 
 
 @given(SERVERS, st.lists(TABLES, max_size=4), st.sets(st.tuples(st.integers(0, 9), st.builds(TableName, NAMES, NAMES))))
 def test_catalogues_come_back(
-    server: ServerProfile, tables: list[Table], temporary: set[tuple[int, TableName]]
+    server: ServerProfile, tables: list[TableDefinition], temporary: set[tuple[int, TableName]]
 ) -> None:
     def key(name: str) -> str:
         return fold(name) if server.lower_case_table_names else name
@@ -80,11 +85,11 @@ def test_catalogues_come_back(
         database = databases.get(
             key(table.name.schema), Database(table.name.schema, "utf8mb4_bin", views=frozenset("v"))
         )
-        renamed = table.renamed(TableName(database.name, table.name.table))
+        renamed = table.with_name(TableName(database.name, table.name.table))
         held = database.tables.with_item(key(table.name.table), renamed)
         unknown = SharedMap[str]().with_item("u", "ALTER TABLE u …")
         databases[key(database.name)] = Database(database.name, database.collation, held, database.views, unknown)
-    catalogue = Catalogue(server, SharedMap[Database].of(databases.items()), frozenset(temporary))
+    catalogue = Catalogue(server, SharedMap[Database].from_items(databases.items()), frozenset(temporary))
     assert stored(catalogue) == catalogue
 
 
@@ -97,10 +102,10 @@ def test_what_servers_have_run_comes_back(release: str) -> None:
             for statement in topic.statements(release):
                 with suppress(SchemaError):  # what a SELECT gives, names that another topic has used
                     catalogue = catalogue.apply(statement.replace("{db}", "x"), "x", SqlSession(thread=1)).catalogue
-    assert len(catalogue.tables()) > 80
+    assert len(catalogue.table_names()) > 80
     assert stored(catalogue) == catalogue
 
 
 def test_another_format() -> None:
     with pytest.raises(SchemaError, match="format 2 was written by another release"):
-        from_plain({"format": 2})
+        catalogue_from_plain({"format": 2})

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.schema.ddl import kind_of
-from penstock.schema.ddl.secret import masked_in_place, masked_statement
+from penstock.schema.ddl import classify_statement_text
+from penstock.schema.ddl.secret import mask_secrets, mask_secrets_in_place
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 from tests.twins.strategy import examples
 
@@ -29,12 +29,12 @@ FORMS = (
 def test_a_password_is_masked_and_nothing_else(form: str, secret: str) -> None:
     text = form.format(secret)
     for dialect in (MARIADB, ANSI):
-        kind = kind_of(text, dialect)
-        masked = masked_statement(text, kind, dialect)
+        kind = classify_statement_text(text, dialect)
+        masked = mask_secrets(text, kind, dialect)
         assert masked == form.format("'***'").replace("'x'", "'***'")
-        in_place = masked_in_place(text, kind, dialect)
+        in_place = mask_secrets_in_place(text, kind, dialect)
         assert len(in_place) == len(text)
-        assert masked_statement(in_place, kind, dialect).rstrip() == masked
+        assert mask_secrets(in_place, kind, dialect).rstrip() == masked
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -47,24 +47,24 @@ def test_a_password_is_masked_and_nothing_else(form: str, secret: str) -> None:
 )
 def test_a_password_in_the_body_of_a_routine_is_masked_and_nothing_else(routine: str, form: str) -> None:
     text = routine.format(form.format("'geheim'"))
-    kind = kind_of(text, MARIADB)
+    kind = classify_statement_text(text, MARIADB)
     expected = routine.format(form.format("'***'").replace("BY 'x'", "BY '***'"))
-    assert masked_statement(text, kind, MARIADB) == expected
-    in_place = masked_in_place(text, kind, MARIADB)
-    assert masked_statement(in_place, kind, MARIADB).rstrip() == expected
+    assert mask_secrets(text, kind, MARIADB) == expected
+    in_place = mask_secrets_in_place(text, kind, MARIADB)
+    assert mask_secrets(in_place, kind, MARIADB).rstrip() == expected
     assert len(in_place) == len(text)
 
 
 @pytest.mark.parametrize("text", ["INSERT INTO t VALUES ('geheim')", "CREATE TABLE t (password CHAR(9) DEFAULT 'x')"])
 def test_other_statements_stay_as_they_are(text: str) -> None:
-    assert masked_statement(text, kind_of(text, MARIADB), MARIADB) == text
+    assert mask_secrets(text, classify_statement_text(text, MARIADB), MARIADB) == text
 
 
 def test_a_statement_that_cannot_be_read_shows_nothing() -> None:
     text = "CREATE USER u IDENTIFIED BY 'geheim"
-    kind = kind_of("CREATE USER u", MARIADB)
-    assert masked_statement(text, kind, MARIADB) == "CREATE ***"
-    assert masked_in_place(text, kind, MARIADB).rstrip() == "CREATE ***"
+    kind = classify_statement_text("CREATE USER u", MARIADB)
+    assert mask_secrets(text, kind, MARIADB) == "CREATE ***"
+    assert mask_secrets_in_place(text, kind, MARIADB).rstrip() == "CREATE ***"
 
 
 @examples(200)
@@ -72,6 +72,6 @@ def test_a_statement_that_cannot_be_read_shows_nothing() -> None:
 def test_no_password_is_left(form: str, secret: str) -> None:
     raw = f"#{secret}#"
     text = form.format(f"'{raw}'")
-    kind = kind_of(text, MARIADB)
-    assert raw not in masked_statement(text, kind, MARIADB)
-    assert raw not in masked_in_place(text, kind, MARIADB)
+    kind = classify_statement_text(text, MARIADB)
+    assert raw not in mask_secrets(text, kind, MARIADB)
+    assert raw not in mask_secrets_in_place(text, kind, MARIADB)

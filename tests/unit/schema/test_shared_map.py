@@ -23,10 +23,10 @@ def test_like_a_dictionary(steps: list[tuple[str, int | None]]) -> None:
             del plain[key]
     for one, other in [*past, (shared, plain)]:
         assert (dict(one), len(one)) == (other, len(other))
-        assert one == SharedMap[int].of(other.items())
+        assert one == SharedMap[int].from_items(other.items())
         assert all(one.get(key) == other.get(key) for key, _ in steps)
 
 
 def test_it_pickles() -> None:
-    shared = SharedMap[int].of([("a", 1), ("b", 2)])
+    shared = SharedMap[int].from_items([("a", 1), ("b", 2)])
     assert pickle.loads(pickle.dumps(shared)) == shared  # noqa: S301 - our own

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.schema.ddl import Statement, kind_of, parse
+from penstock.schema.ddl import Statement, classify_statement_text, parse_statement
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 TEMPLATES = r"""
@@ -101,9 +101,9 @@ def _word(draw: st.DrawFn, word: str) -> str:
 
 
 def parsed(text: str, dialect: SqlDialect) -> Statement:
-    kind = kind_of(text, dialect)
+    kind = classify_statement_text(text, dialect)
     assert kind.changes_tables, text
-    return parse(text, kind, dialect, "db")
+    return parse_statement(text, kind, dialect, "db")
 
 
 def plain(template: str) -> str:

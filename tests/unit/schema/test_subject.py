@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.schema.ddl import kind_of
-from penstock.schema.ddl.data_tables import data_verb
-from penstock.schema.ddl.subject import subject_of
+from penstock.schema.ddl import classify_statement_text
+from penstock.schema.ddl.data_tables import find_data_verb
+from penstock.schema.ddl.subject import find_subject
 from penstock.schema.dialect import ServerProfile, SqlDialect
 
 MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
@@ -52,7 +52,7 @@ MARIADB = SqlDialect(ServerProfile(is_mariadb=True, version=101106))
     ],
 )
 def test_the_tables_that_it_changes(text: str, tables: str) -> None:
-    found = subject_of(text, kind_of(text, MARIADB), MARIADB, "d")
+    found = find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d")
     assert [str(table) for table in found.tables] == [f"{one}" for one in _split(tables)]
 
 
@@ -74,14 +74,16 @@ def _split(tables: str) -> list[str]:
     ],
 )
 def test_or_else_the_database_that_it_belongs_to(text: str, database: str) -> None:
-    found = subject_of(text, kind_of(text, MARIADB), MARIADB, "d")
+    found = find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d")
     assert (found.tables, found.database) == ((), database)
 
 
 def test_the_values_of_a_long_insert_are_not_read() -> None:
     """An apostrophe without an end behind the name would be an error of who reads on."""
     text = "INSERT INTO t VALUES ('it is not closed"
-    assert [str(table) for table in subject_of(text, kind_of(text, MARIADB), MARIADB, "d").tables] == ["d.t"]
+    assert [
+        str(table) for table in find_subject(text, classify_statement_text(text, MARIADB), MARIADB, "d").tables
+    ] == ["d.t"]
 
 
 @pytest.mark.parametrize(
@@ -94,4 +96,4 @@ def test_the_values_of_a_long_insert_are_not_read() -> None:
     ],
 )
 def test_the_word_that_says_what_it_does(text: str, verb: str) -> None:
-    assert data_verb(text, MARIADB) == verb
+    assert find_data_verb(text, MARIADB) == verb

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.schema.ddl import DdlError
-from penstock.schema.ddl.tokens import Token, TokenKind, scan
+from penstock.schema.ddl.tokens import Token, TokenKind, tokenize
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 MYSQL = SqlDialect(ServerProfile(version=80400))
@@ -18,7 +18,7 @@ NO_ESCAPES = SqlDialect(ServerProfile(), SqlSession(SqlMode.NO_BACKSLASH_ESCAPES
 
 def tokens(text: str, dialect: SqlDialect = MYSQL) -> list[Token]:
     found: list[Token] = []
-    for token in scan(text, dialect):
+    for token in tokenize(text, dialect):
         if token.kind is TokenKind.END:
             break
         found.append(token)

@@ -19,12 +19,12 @@ from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.model import TableName
 from penstock.render.canal.tables import names_of
-from penstock.schema.ddl import DdlError, StatementKind, kind_of, parse
+from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
 from penstock.schema.ddl.clause import AddKey, AlterTable, DropKey, RenameTo
-from penstock.schema.ddl.data_tables import data_verb
-from penstock.schema.ddl.secret import masked_statement
+from penstock.schema.ddl.data_tables import find_data_verb
+from penstock.schema.ddl.secret import mask_secrets
 from penstock.schema.ddl.statement import RenameTables
-from penstock.schema.ddl.subject import subject_of
+from penstock.schema.ddl.subject import find_subject
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _DDL = {
@@ -61,21 +61,23 @@ def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = 
     for word, entry_type in _XA_ENTRIES.items():
         if query.text[: len(word)].upper() == word:
             return _said_of_xa(query.text, word, entry_type, query.thread)
-    dialect = SqlDialect(ServerProfile.of(block.server_version), SqlSession(SqlMode(query.sql_mode or 0)))
-    kind = kind_of(query.text, dialect)
+    dialect = SqlDialect(
+        ServerProfile.from_version_text(block.server_version), SqlSession(SqlMode(query.sql_mode or 0))
+    )
+    kind = classify_statement_text(query.text, dialect)
     if kind is StatementKind.TRANSACTION or kind in _VIEWS or query.text.startswith("#"):
         return None
     if kind is StatementKind.ACCOUNT and not accounts:
         return None
-    names = subject_of(query.text, kind, dialect, query.database).names
+    names = find_subject(query.text, kind, dialect, query.database).names
     if wants is not None and not any(map(wants, names)):
         return None
-    verb = data_verb(query.text, dialect) if kind is StatementKind.DATA else ""
+    verb = find_data_verb(query.text, dialect) if kind is StatementKind.DATA else ""
     is_data = verb in _DATA
     event_type, name = _DATA[verb] if is_data else _DDL.get(kind, EventType.QUERY), names[0]
     if kind in {StatementKind.ALTER_TABLE, StatementKind.RENAME_TABLE}:
         event_type, name = _first_change(query.text, kind, dialect, query.database) or (event_type, name)
-    text = masked_statement(query.text, kind, dialect).rstrip(" ")
+    text = mask_secrets(query.text, kind, dialect).rstrip(" ")
     store = protobuf.flag(2, event_type) + protobuf.flag(10, not is_data) + protobuf.text(11, text)
     return Said(EntryType.ROWDATA, event_type, names_of(name), store + protobuf.text(14, query.database))
 
@@ -86,7 +88,7 @@ def _first_change(
     """Of an ALTER TABLE or a RENAME TABLE: the type and the name of the first thing that it does; None where that is
     nothing more special, or is not understood."""
     try:
-        statement = parse(text, kind, dialect, database)
+        statement = parse_statement(text, kind, dialect, database)
     except DdlError:
         return None
     match statement:

@@ -11,13 +11,15 @@ from penstock.schema.ddl.option import TableOptions
 
 @dataclass(frozen=True, slots=True)
 class ColumnPosition:
-    """`after` is empty for FIRST."""
+    """The position that ADD or CHANGE gives a column: after another column, or FIRST where `after` is empty."""
 
     after: str
 
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
+    """The clause ADD COLUMN."""
+
     column: ColumnSpec
     position: ColumnPosition | None = None
     if_not_exists: bool = False
@@ -25,7 +27,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """CHANGE and MODIFY."""
+    """The clauses CHANGE and MODIFY, which replace a column's definition."""
 
     old: str
     column: ColumnSpec
@@ -35,6 +37,8 @@ class ChangeColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
+    """The clause RENAME COLUMN."""
+
     old: str
     new: str
     if_exists: bool = False
@@ -42,13 +46,15 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
+    """The clause DROP COLUMN."""
+
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ShowColumn:
-    """SET VISIBLE, SET INVISIBLE."""
+class SetColumnVisibility:
+    """The clause ALTER COLUMN … SET VISIBLE or SET INVISIBLE."""
 
     name: str
     is_visible: bool
@@ -56,13 +62,15 @@ class ShowColumn:
 
 @dataclass(frozen=True, slots=True)
 class AddKey:
+    """The clause ADD KEY, and CREATE INDEX."""
+
     key: KeySpec
     replaces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DropKey:
-    """`is_constraint`: what has this name may be no key at all."""
+    """The clause DROP KEY, and DROP INDEX. With `is_constraint` the name may be that of a constraint without a key."""
 
     name: str
     if_exists: bool = False
@@ -71,6 +79,8 @@ class DropKey:
 
 @dataclass(frozen=True, slots=True)
 class RenameKey:
+    """The clause RENAME KEY."""
+
     old: str
     new: str
     if_exists: bool = False
@@ -78,61 +88,76 @@ class RenameKey:
 
 @dataclass(frozen=True, slots=True)
 class ConvertCharset:
+    """The clause CONVERT TO CHARACTER SET."""
+
     charset: CharsetSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SetOptions:
+    """Table options inside an ALTER TABLE, such as its charset and engine."""
+
     options: TableOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Remake:
+class RebuildTable:
     """A clause that changes nothing in the model, but makes the server rebuild the table's definition."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenameTo:
+    """The clause RENAME TO, which renames the table."""
+
     name: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class AddPeriod:
+    """The clause ADD PERIOD FOR of MariaDB."""
+
     period: Period
 
 
 @dataclass(frozen=True, slots=True)
 class DropPeriod:
+    """The clause DROP PERIOD FOR of MariaDB."""
+
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetVersioning:
+    """The clauses ADD and DROP SYSTEM VERSIONING of MariaDB."""
+
     is_on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionToTable:
-    """MariaDB's CONVERT PARTITION: a new table of the same shape."""
+    """MariaDB's CONVERT PARTITION: creates a table with the same columns."""
 
     name: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class TableToPartition:
-    """MariaDB's CONVERT TABLE: that table is gone."""
+    """MariaDB's CONVERT TABLE: drops a table, which becomes a partition."""
 
     name: TableName
 
 
 Clause = (
-    AddColumn | ChangeColumn | RenameColumn | DropColumn | ShowColumn | AddKey | DropKey | RenameKey | ConvertCharset
-    | SetOptions | Remake | RenameTo | AddPeriod | DropPeriod | SetVersioning | PartitionToTable | TableToPartition
+    AddColumn | ChangeColumn | RenameColumn | DropColumn | SetColumnVisibility | AddKey | DropKey | RenameKey
+    | ConvertCharset | SetOptions | RebuildTable | RenameTo | AddPeriod | DropPeriod | SetVersioning
+    | PartitionToTable | TableToPartition
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
+    """A parsed ALTER TABLE, CREATE INDEX or DROP INDEX."""
+
     name: TableName
     clauses: tuple[Clause, ...]
     if_exists: bool = False

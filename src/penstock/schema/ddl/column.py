@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from penstock.schema.ddl.data_type import DataType, read_type, shown_width
+from penstock.schema.ddl.data_type import DataType, normalize_width, read_type
 from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.tokens import TokenKind
 
@@ -45,27 +45,35 @@ class ColumnSpec:
 
 
 def read_column(reader: TokenReader) -> ColumnSpec:
-    name = reader.column()
+    """Read a column definition that begins with its name."""
+    name = reader.read_column()
     return read_definition(reader, name)
 
 
 def read_definition(reader: TokenReader, name: str) -> ColumnSpec:
+    """Read the type and the attributes of a column."""
     found = read_type(reader)
     spec = ColumnSpec(name, found.type, CharsetSpec(found.charset) if found.charset else NO_CHARSET)
     if found.is_serial:
         _make_serial(spec)
-    while _read_of_type(reader, spec) or _read_flag(reader, spec) or _read_rest(reader, spec):
+    while (
+        _read_type_attribute(reader, spec)
+        or _read_column_attribute(reader, spec)
+        or _read_ignored_attribute(reader, spec)
+    ):
         pass
-    spec.type = shown_width(spec.type, reader.dialect.server)
+    spec.type = normalize_width(spec.type, reader.dialect.server)
     return spec
 
 
 def _make_serial(spec: ColumnSpec) -> None:
+    """Set the attributes that the type SERIAL implies."""
     spec.is_nullable, spec.is_auto, spec.is_unique = False, True, True
 
 
 def read_charset_name(reader: TokenReader) -> str:
-    return reader.name_or_text("a charset's name").lower()
+    """Read the name of a charset, in lower case."""
+    return reader.read_name_or_text("a charset's name").lower()
 
 
 def skip_value(reader: TokenReader) -> None:
@@ -77,7 +85,7 @@ def skip_value(reader: TokenReader) -> None:
         _skip_case(reader)
     elif reader.sees("NEXT", "VALUE", "FOR") or reader.sees("PREVIOUS", "VALUE", "FOR"):
         reader.expect(reader.word, "VALUE", "FOR")
-        reader.table()
+        reader.read_table()
     elif reader.token.kind in _LITERALS:
         kind = reader.next().kind
         while kind is TokenKind.STRING and reader.token.kind is TokenKind.STRING:
@@ -89,9 +97,9 @@ def skip_value(reader: TokenReader) -> None:
 def _skip_name(reader: TokenReader) -> None:
     """Skip a name, a call, or a literal with a word before it (DATE '2020-01-01', _utf8mb4'x')."""
     introduces = reader.word in ("DATE", "TIME", "TIMESTAMP", "BINARY") or reader.word.startswith("_")
-    reader.name("a value")
+    reader.read_name("a value")
     while reader.accept("."):
-        reader.name()
+        reader.read_name()
     if introduces and reader.token.kind in _LITERALS:
         skip_value(reader)
     elif reader.word == "(":
@@ -99,6 +107,7 @@ def _skip_name(reader: TokenReader) -> None:
 
 
 def _skip_case(reader: TokenReader) -> None:
+    """Skip an expression `CASE … END`."""
     reader.expect("CASE")
     while not reader.accept("END"):
         if reader.is_done:
@@ -109,7 +118,7 @@ def _skip_case(reader: TokenReader) -> None:
             reader.next()
 
 
-def _read_of_type(reader: TokenReader, spec: ColumnSpec) -> bool:
+def _read_type_attribute(reader: TokenReader, spec: ColumnSpec) -> bool:
     """Read an attribute that belongs to the type; return whether there was one."""
     match reader.word:
         case "UNSIGNED" | "ZEROFILL":
@@ -119,7 +128,7 @@ def _read_of_type(reader: TokenReader, spec: ColumnSpec) -> bool:
             pass
         case "COMPRESSED":
             spec.type = replace(spec.type, is_compressed=True)
-            if reader.ahead(1).word == "=":
+            if reader.peek(1).word == "=":
                 reader.next()
                 reader.next()
         case "CHARACTER" | "CHARSET" | "CHAR":
@@ -141,10 +150,10 @@ def _read_of_type(reader: TokenReader, spec: ColumnSpec) -> bool:
     return True
 
 
-def _read_flag(reader: TokenReader, spec: ColumnSpec) -> bool:
+def _read_column_attribute(reader: TokenReader, spec: ColumnSpec) -> bool:
     """Read an attribute of the column that the model has; return whether there was one."""
     match reader.word:
-        case "NOT" if reader.ahead(1).word == "NULL":
+        case "NOT" if reader.peek(1).word == "NULL":
             reader.next()
             spec.is_nullable = False
         case "NULL":
@@ -159,7 +168,7 @@ def _read_flag(reader: TokenReader, spec: ColumnSpec) -> bool:
             reader.accept("PRIMARY")
         case "UNIQUE":
             spec.is_unique = True
-            if reader.ahead(1).word in ("KEY", "INDEX"):
+            if reader.peek(1).word in ("KEY", "INDEX"):
                 reader.next()
         case "VISIBLE" | "INVISIBLE":
             spec.is_visible = reader.word == "VISIBLE"
@@ -172,19 +181,19 @@ def _read_flag(reader: TokenReader, spec: ColumnSpec) -> bool:
     return True
 
 
-def _read_rest(reader: TokenReader, spec: ColumnSpec) -> bool:
+def _read_ignored_attribute(reader: TokenReader, spec: ColumnSpec) -> bool:
     """Read an attribute that changes nothing in the model, generated columns and references; return whether there was
     one."""
     word = reader.word
     if reader.accept("DEFAULT") or reader.accept("ON", "UPDATE"):
         skip_value(reader)
     elif reader.accept("COMMENT"):
-        reader.string()
+        reader.read_string()
     elif word in ("GENERATED", "AS"):
         _read_generated(reader, spec)
     elif word in ("CHECK", "CONSTRAINT"):
         if reader.accept("CONSTRAINT") and reader.word != "CHECK":
-            reader.name()
+            reader.read_name()
         reader.expect("CHECK")
         reader.skip_group()
     elif reader.accept("REFERENCES"):
@@ -192,8 +201,8 @@ def _read_rest(reader: TokenReader, spec: ColumnSpec) -> bool:
         spec.is_reference = _has_references(reader)
     elif reader.accept_any("VIRTUAL", "STORED", "PERSISTENT", "ENFORCED") or reader.accept("NOT", "ENFORCED"):
         pass
-    elif word in _NOTHING_TO_US or (reader.is_mariadb and reader.ahead(1).word == "="):
-        reader.name()
+    elif word in _NOTHING_TO_US or (reader.is_mariadb and reader.peek(1).word == "="):
+        reader.read_name()
         reader.accept("=")
         skip_value(reader)
     else:
@@ -207,6 +216,7 @@ def _has_references(reader: TokenReader) -> bool:
 
 
 def _read_generated(reader: TokenReader, spec: ColumnSpec) -> None:
+    """Read `[GENERATED ALWAYS] AS (…)`, and MariaDB's `AS ROW START` and `AS ROW END`."""
     if reader.accept("GENERATED"):
         reader.expect("ALWAYS")
     reader.expect("AS")
@@ -219,14 +229,14 @@ def _read_generated(reader: TokenReader, spec: ColumnSpec) -> None:
 
 def skip_reference(reader: TokenReader) -> None:
     """Skip what comes after REFERENCES."""
-    reader.table()
+    reader.read_table()
     if reader.word == "(":
         reader.skip_group()
     while True:
         if reader.accept("MATCH"):
-            reader.name()
+            reader.read_name()
         elif reader.accept("ON", "DELETE") or reader.accept("ON", "UPDATE"):
             if not (reader.accept("SET", "NULL") or reader.accept("SET", "DEFAULT") or reader.accept("NO", "ACTION")):
-                reader.name("RESTRICT or CASCADE")
+                reader.read_name("RESTRICT or CASCADE")
         else:
             return

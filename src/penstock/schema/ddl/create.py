@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from penstock.model import TableName
 from penstock.schema.ddl.column import ColumnSpec, read_column
 from penstock.schema.ddl.data_type import DataType
-from penstock.schema.ddl.key import KeySpec, is_key, keys_of, read_key
+from penstock.schema.ddl.key import KeySpec, is_key, keys_of_column, read_key
 from penstock.schema.ddl.option import NO_OPTIONS, TableOptions, read_options
 from penstock.schema.ddl.reader import TokenReader
 
@@ -28,6 +28,8 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
+    """A parsed CREATE TABLE or CREATE SEQUENCE."""
+
     name: TableName
     columns: tuple[ColumnSpec, ...] = ()
     keys: tuple[KeySpec, ...] = ()  # those in columns too, in the order of the text
@@ -46,11 +48,11 @@ def read_create_table(reader: TokenReader) -> CreateTable:
     is_temporary = reader.accept("TEMPORARY")
     reader.expect("TABLE")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    name = reader.table()
+    name = reader.read_table()
     parts = _Definitions()
     like = _read_like(reader)
     if like is None:
-        if reader.word == "(" and reader.ahead(1).word not in ("SELECT", "WITH", "VALUES", "("):
+        if reader.word == "(" and reader.peek(1).word not in ("SELECT", "WITH", "VALUES", "("):
             _read_elements(reader, parts)
         options = read_options(reader)
         if reader.word == "PARTITION":
@@ -59,7 +61,7 @@ def read_create_table(reader: TokenReader) -> CreateTable:
             reader.fail("the columns of this table come from a SELECT, and only a log in row format says them")
     else:
         options = NO_OPTIONS
-    reader.end()
+    reader.expect_end()
     return CreateTable(
         name, tuple(parts.columns), tuple(parts.keys), options, like, tuple(parts.periods), is_temporary, replaces,
         if_not_exists,
@@ -76,16 +78,18 @@ class _Definitions:
 
 
 def _read_like(reader: TokenReader) -> TableName | None:
+    """Read `LIKE table`, with or without brackets; None where it does not come next."""
     if reader.accept("LIKE"):
-        return reader.table()
+        return reader.read_table()
     if reader.accept("(", "LIKE"):
-        name = reader.table()
+        name = reader.read_table()
         reader.expect(")")
         return name
     return None
 
 
 def _read_elements(reader: TokenReader, parts: _Definitions) -> None:
+    """Read the columns, keys and periods between the brackets of a CREATE TABLE."""
     reader.expect("(")
     while True:
         if is_key(reader):
@@ -97,7 +101,7 @@ def _read_elements(reader: TokenReader, parts: _Definitions) -> None:
         else:
             column = read_column(reader)
             parts.columns.append(column)
-            parts.keys += keys_of(column)
+            parts.keys += keys_of_column(column)
         if not reader.accept(","):
             break
     if reader.word != ")":
@@ -106,17 +110,19 @@ def _read_elements(reader: TokenReader, parts: _Definitions) -> None:
 
 
 def read_period(reader: TokenReader) -> Period:
+    """Read `PERIOD FOR name (start, end)`."""
     reader.expect("PERIOD", "FOR")
-    name = reader.name()
+    name = reader.read_name()
     reader.expect("(")
-    start = reader.name()
+    start = reader.read_name()
     reader.expect(",")
-    end = reader.name()
+    end = reader.read_name()
     reader.expect(")")
     return Period(name, start, end)
 
 
 def _skip_partitions(reader: TokenReader) -> None:
+    """Skip the partitions of a CREATE TABLE."""
     while not reader.is_done and reader.word not in (*_SELECTS, ";"):
         if reader.word == "(":
             reader.skip_group()
@@ -143,7 +149,7 @@ def read_create_sequence(reader: TokenReader) -> CreateTable:
     is_temporary = reader.accept("TEMPORARY")
     reader.expect("SEQUENCE")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    name = reader.table()
+    name = reader.read_table()
     kind, is_unsigned = "bigint", False
     if reader.accept("AS"):
         kind = {"INTEGER": "int"}.get(reader.word, reader.word.lower())

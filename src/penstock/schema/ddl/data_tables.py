@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from penstock.model import TableName
 from penstock.schema.ddl.problem import DdlError
-from penstock.schema.ddl.tokens import Token, TokenKind, scan
+from penstock.schema.ddl.tokens import Token, TokenKind, tokenize
 from penstock.schema.dialect import SqlDialect
 
 _MODIFIERS = {"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"}
@@ -23,16 +23,16 @@ _NAMES = {TokenKind.WORD, TokenKind.NAME}
 _OPEN, _CLOSE = "(", ")"
 
 
-def data_tables(text: str, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
+def find_data_tables(text: str, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
     """Return the tables that a statement of kind DATA changes, in its order; empty where they cannot be told."""
     try:
-        return tuple(dict.fromkeys(_DmlStatement(text, dialect, database).changed()))
+        return tuple(dict.fromkeys(_DmlStatement(text, dialect, database).changed_tables()))
     except DdlError:
         return ()
 
 
-def data_verb(text: str, dialect: SqlDialect) -> str:
-    """Return the word that says what a statement of kind DATA does, as INSERT; empty where it cannot be told."""
+def find_data_verb(text: str, dialect: SqlDialect) -> str:
+    """Return the verb of a statement of kind DATA, such as INSERT; empty where it cannot be told."""
     try:
         return _DmlStatement(text, dialect, "").verb()
     except DdlError:
@@ -44,7 +44,7 @@ class _DmlStatement:
 
     def __init__(self, text: str, dialect: SqlDialect, database: str) -> None:
         self._text, self._database = text, database
-        self._tokens: Iterator[Token] = scan(text, dialect)
+        self._tokens: Iterator[Token] = tokenize(text, dialect)
         self.token = next(self._tokens)
         # By alias, or by the table's own name where it has none: the tables that the statement refers to. Tables of
         # two databases may have one name.
@@ -52,31 +52,35 @@ class _DmlStatement:
 
     @property
     def _word(self) -> str:
+        """Return the next token as a word."""
         return self.token.word
 
     @property
     def _is_done(self) -> bool:
+        """Return whether all tokens were read."""
         return self.token.kind is TokenKind.END
 
     def _next(self) -> Token:
+        """Return the next token and step over it."""
         token = self.token
         if not self._is_done:
             self.token = next(self._tokens)
         return token
 
-    def changed(self) -> list[TableName]:
+    def changed_tables(self) -> list[TableName]:
+        """Return the tables that the statement changes, in its order."""
         verb = self.verb()
         while self._word in _MODIFIERS:
             self._next()
         match verb:
             case "INSERT" | "REPLACE":
-                return [self._table()]
+                return [self._read_table()]
             case "LOAD":
-                return self._loaded()
+                return self._load_target()
             case "UPDATE":
-                return self._updated()
+                return self._update_targets()
             case "DELETE":
-                return self._deleted()
+                return self._delete_targets()
             case _:
                 return []
 
@@ -91,23 +95,24 @@ class _DmlStatement:
                 self._skip_one()
         return self._next().word
 
-    def _loaded(self) -> list[TableName]:
+    def _load_target(self) -> list[TableName]:
         """Return the table of `LOAD DATA … INTO TABLE name`."""
         before = ""
         while not self._is_done:
             if before == "INTO" and self._word == "TABLE":
                 self._next()
-                return [self._table()]
+                return [self._read_table()]
             before = self._next().word
         return []
 
-    def _updated(self) -> list[TableName]:
+    def _update_targets(self) -> list[TableName]:
+        """Return the tables whose columns an UPDATE sets."""
         self._read_references()
         if self._word == "SET":
             self._next()
         everyone, found = [table for tables in self._referred.values() for table in tables], list[TableName]()
         while not self._is_done and self._word not in _ENDS_OF_REFERENCES and len(everyone) > 1:
-            column = self._name_parts()
+            column = self._read_name_parts()
             found += self._resolve(column[:-1]) if len(column) > 1 else everyone
             while not self._is_done and self._word not in (",", *_ENDS_OF_REFERENCES):
                 self._skip_one()
@@ -115,33 +120,33 @@ class _DmlStatement:
                 self._next()
         return found or everyone
 
-    def _deleted(self) -> list[TableName]:
+    def _delete_targets(self) -> list[TableName]:
         """Return the tables of `DELETE FROM t …`, `DELETE FROM a, b USING …`, `DELETE a, b FROM …`."""
         is_after = self._word == "FROM"
         if is_after:
             self._next()
-        targets = [self._target()]
+        targets = [self._read_delete_target()]
         while self._word == ",":
             self._next()
-            targets.append(self._target())
+            targets.append(self._read_delete_target())
         if self._word in ("USING", "FROM"):
             self._next()
             self._read_references()
             return [table for target in targets for table in self._resolve(target)]
         if not is_after:
             self._fail("FROM is missing")
-        return [self._named(target) for target in targets]
+        return [self._qualify(target) for target in targets]
 
-    def _target(self) -> list[str]:
+    def _read_delete_target(self) -> list[str]:
         """Return the name of a table to delete from, which may have `.*` behind it."""
-        parts = self._name_parts()
+        parts = self._read_name_parts()
         return parts[:-1] if parts[-1] == "*" else parts
 
     def _resolve(self, parts: list[str]) -> list[TableName]:
         """Return the tables that a name or an alias may stand for."""
         if len(parts) == 1:
-            return self._referred.get(parts[0].lower(), [self._named(parts)])
-        return [self._named(parts)]
+            return self._referred.get(parts[0].lower(), [self._qualify(parts)])
+        return [self._qualify(parts)]
 
     def _read_references(self) -> None:
         """Read the table names: they stand first, and behind a comma, a JOIN and an opening bracket."""
@@ -164,13 +169,14 @@ class _DmlStatement:
                 self._next()
                 is_due = True
             elif is_due and self.token.kind in _NAMES:
-                self._refer()
+                self._read_reference()
                 is_due = False
             else:
                 self._next()
 
-    def _refer(self) -> None:
-        table = self._table()
+    def _read_reference(self) -> None:
+        """Read a table reference with its alias."""
+        table = self._read_table()
         if self._word == "PARTITION":
             self._next()
             self._skip_one()
@@ -181,20 +187,24 @@ class _DmlStatement:
             alias = self._next().value
         self._referred.setdefault(alias.lower(), []).append(table)
 
-    def _table(self) -> TableName:
-        return self._named(self._name_parts())
+    def _read_table(self) -> TableName:
+        """Read the name of a table."""
+        return self._qualify(self._read_name_parts())
 
-    def _named(self, parts: list[str]) -> TableName:
+    def _qualify(self, parts: list[str]) -> TableName:
+        """Return the table of a name in parts, with the statement's database where it names none."""
         return TableName(parts[-2] if len(parts) > 1 else self._database, parts[-1])
 
-    def _name_parts(self) -> list[str]:
-        parts = [self._name()]
+    def _read_name_parts(self) -> list[str]:
+        """Read a name with dots, and return its parts."""
+        parts = [self._read_name()]
         while self._word == ".":
             self._next()
-            parts.append(self._name())
+            parts.append(self._read_name())
         return parts
 
-    def _name(self) -> str:
+    def _read_name(self) -> str:
+        """Read one part of a name."""
         if self.token.kind not in {*_NAMES, TokenKind.NUMBER} and self._word != "*":
             self._fail("a table's name is missing")
         return self._next().value
@@ -205,9 +215,11 @@ class _DmlStatement:
             self._skip_to_close()
 
     def _skip_to_close(self) -> None:
+        """Skip to behind the bracket that closes the one read last."""
         depth = 1
         while depth and not self._is_done:
             depth += {_OPEN: 1, _CLOSE: -1}.get(self._next().word, 0)
 
     def _fail(self, what: str) -> None:
+        """Raise DdlError at the next token."""
         raise DdlError(what, self._text, self.token.at)

@@ -36,7 +36,8 @@ TEXTS = {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum"
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """`length` is in the unit of the declaration: characters, bytes, bits, digits, digits of a fraction."""
+    """The type of a column as the server stores it. `length` is in the unit of the declaration: characters, bytes,
+    bits, digits, digits of a fraction."""
 
     kind: str
     length: int = 0
@@ -59,39 +60,40 @@ class TypeSpec:
 
 
 def read_type(reader: TokenReader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 - one branch per family of types
-    word = reader.name("a type").upper()
+    """Read the type of a column, by any name that servers know for it."""
+    word = reader.read_name("a type").upper()
     flavour = ""
     if word in _SCHEMAS and reader.accept("."):
-        flavour, word = word, reader.name("a type").upper()
-    is_oracle = flavour == "ORACLE_SCHEMA" or (reader.has(SqlMode.ORACLE) and reader.is_mariadb and not flavour)
+        flavour, word = word, reader.read_name("a type").upper()
+    is_oracle = flavour == "ORACLE_SCHEMA" or (reader.has_mode(SqlMode.ORACLE) and reader.is_mariadb and not flavour)
     if is_oracle and (found := _read_oracle(reader, word)):
         return found
     if word in _INTEGERS:
-        return TypeSpec(DataType(_INTEGERS[word], width=_length(reader) or 0))
+        return TypeSpec(DataType(_INTEGERS[word], width=_read_length(reader) or 0))
     if word in ("BOOL", "BOOLEAN"):
         return TypeSpec(DataType("tinyint", width=1))
     if word == "SERIAL":
         return TypeSpec(DataType("bigint", is_unsigned=True), is_serial=True)
     if word in _DECIMALS or (word == "NUMBER" and reader.is_mariadb):
-        return TypeSpec(_decimal(reader))
+        return TypeSpec(_read_decimal(reader))
     if word in _DOUBLES or word in ("FLOAT", "FLOAT4"):
-        return TypeSpec(_floating(reader, word))
+        return TypeSpec(_read_floating(reader, word))
     if word in _TIMES:
-        is_maxdb = flavour == "MAXDB_SCHEMA" or (reader.has(SqlMode.MAXDB) and not flavour)
+        is_maxdb = flavour == "MAXDB_SCHEMA" or (reader.has_mode(SqlMode.MAXDB) and not flavour)
         kind = "datetime" if word == "TIMESTAMP" and is_maxdb else _TIMES[word]
-        return TypeSpec(DataType(kind, length=_length(reader) or 0))
+        return TypeSpec(DataType(kind, length=_read_length(reader) or 0))
     if word == "YEAR":
-        _length(reader)
+        _read_length(reader)
         return TypeSpec(DataType("year"))
     if word == "BIT":
-        return TypeSpec(DataType("bit", length=_length(reader) or 1))
+        return TypeSpec(DataType("bit", length=_read_length(reader) or 1))
     if word == "VECTOR":
-        return TypeSpec(DataType("vector", length=_length(reader) or 2048))
+        return TypeSpec(DataType("vector", length=_read_length(reader) or 2048))
     if word in ("TEXT", "BLOB"):
-        length = _length(reader)
+        length = _read_length(reader)
         return TypeSpec(DataType(word.lower(), length=length or 0, is_sized=length is not None))
     if word in ("ENUM", "SET"):
-        return TypeSpec(DataType(word.lower(), labels=_labels(reader)))
+        return TypeSpec(DataType(word.lower(), labels=_read_labels(reader)))
     if word in _PLAIN:
         if reader.word == "(":  # GEOMETRY(…), UUID() and the like have no meaning, but JSON(…) is an error
             reader.skip_group()
@@ -100,11 +102,12 @@ def read_type(reader: TokenReader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 
 
 
 def _read_string(reader: TokenReader, word: str) -> TypeSpec:
+    """Read a type of text or bytes."""
     charset = ""
     if word == "LONG":
         return _read_long(reader)
     if word == "NATIONAL":
-        charset, word = "utf8mb3", reader.name("a type").upper()
+        charset, word = "utf8mb3", reader.read_name("a type").upper()
     elif word in ("NCHAR", "NVARCHAR"):
         charset, word = "utf8mb3", word[1:]
     match word:
@@ -118,13 +121,14 @@ def _read_string(reader: TokenReader, word: str) -> TypeSpec:
             kind = word.lower()
         case _:
             reader.fail(f"{word} is no type that is known")
-    length = _length(reader)
+    length = _read_length(reader)
     if length is None:
         length = 1
     return TypeSpec(DataType(kind, length=length), charset)
 
 
 def _read_long(reader: TokenReader) -> TypeSpec:
+    """Read what comes after LONG."""
     if reader.accept("VARBINARY"):
         return TypeSpec(DataType("mediumblob"))
     if reader.accept_any("CHAR", "CHARACTER"):
@@ -140,55 +144,59 @@ def _read_oracle(reader: TokenReader, word: str) -> TypeSpec | None:  # noqa: PL
         case "DATE":
             return TypeSpec(DataType("datetime"))
         case "NUMBER":
-            return TypeSpec(_decimal(reader) if reader.word == "(" else DataType("double"))
+            return TypeSpec(_read_decimal(reader) if reader.word == "(" else DataType("double"))
         case "CLOB":
             return TypeSpec(DataType("longtext"))
         case "BLOB" if reader.word != "(":
             return TypeSpec(DataType("longblob"))
         case "RAW":
-            return TypeSpec(DataType("varbinary", length=_length(reader) or 1))
+            return TypeSpec(DataType("varbinary", length=_read_length(reader) or 1))
         case "VARCHAR" | "VARCHAR2" if reader.word != "(":
             return TypeSpec(DataType("varchar", length=4000))
         case _:
             return None
 
 
-def _length(reader: TokenReader) -> int | None:
+def _read_length(reader: TokenReader) -> int | None:
+    """Read a length in brackets; None where there is none."""
     if not reader.accept("("):
         return None
-    number = reader.length()
+    number = reader.read_length()
     reader.accept_any("CHAR", "BYTE")  # Oracle's
     reader.expect(")")
     return number
 
 
-def _pair(reader: TokenReader) -> tuple[int, int | None] | None:
+def _read_number_pair(reader: TokenReader) -> tuple[int, int | None] | None:
+    """Read one or two numbers in brackets; None where there are none."""
     if not reader.accept("("):
         return None
-    first, second = reader.length(), None
+    first, second = reader.read_length(), None
     if reader.accept(","):
-        second = reader.number()
+        second = reader.read_number()
     reader.expect(")")
     return first, second
 
 
-def _decimal(reader: TokenReader) -> DataType:
-    precision, scale = _pair(reader) or (10, 0)
+def _read_decimal(reader: TokenReader) -> DataType:
+    """Read precision and scale of a DECIMAL."""
+    precision, scale = _read_number_pair(reader) or (10, 0)
     return DataType("decimal", length=precision or 10, scale=scale or 0)
 
 
-def _floating(reader: TokenReader, word: str) -> DataType:
+def _read_floating(reader: TokenReader, word: str) -> DataType:
+    """Read a FLOAT, DOUBLE or REAL."""
     if word == "DOUBLE":
         reader.accept("PRECISION")
-    digits = _pair(reader)
-    is_double = word in _DOUBLES and not (word == "REAL" and reader.has(SqlMode.REAL_AS_FLOAT))
+    digits = _read_number_pair(reader)
+    is_double = word in _DOUBLES and not (word == "REAL" and reader.has_mode(SqlMode.REAL_AS_FLOAT))
     if digits and digits[1] is None and digits[0] > _MOST_OF_FLOAT:
         is_double = True
     width, scale = digits if digits and digits[1] is not None else (0, 0)
     return DataType("double" if is_double else "float", width=width, scale=scale or 0)
 
 
-def shown_width(type_: DataType, server: ServerProfile) -> DataType:
+def normalize_width(type_: DataType, server: ServerProfile) -> DataType:
     """Return the type without a width that servers do not show: the default of the type, and from MySQL 8.0.19 on all
     but that of BOOL, tinyint(1), and of numbers with ZEROFILL."""
     if type_.kind not in WIDTHS:
@@ -199,24 +207,27 @@ def shown_width(type_: DataType, server: ServerProfile) -> DataType:
 
 
 def _is_bool(type_: DataType) -> bool:
+    """Return whether a type is what BOOL stands for: tinyint(1)."""
     return type_.kind == "tinyint" and type_.width == 1 and not type_.is_unsigned
 
 
-def _labels(reader: TokenReader) -> tuple[str | bytes, ...]:
+def _read_labels(reader: TokenReader) -> tuple[str | bytes, ...]:
+    """Read the labels of an ENUM or SET."""
     reader.expect("(")
     labels: list[str | bytes] = []
     while True:
-        labels.append(_label(reader))
+        labels.append(_read_label(reader))
         if not reader.accept(","):
             break
     reader.expect(")")
     return tuple(labels)
 
 
-def _label(reader: TokenReader) -> str | bytes:
+def _read_label(reader: TokenReader) -> str | bytes:
+    """Read one label: a text, or bytes as a hexadecimal or binary literal."""
     token = reader.token
     if token.kind is TokenKind.HEX:
         return bytes.fromhex(reader.next().value.rjust(len(token.value) + len(token.value) % 2, "0"))
     if token.kind is TokenKind.BITS:
         return int(reader.next().value or "0", 2).to_bytes((len(token.value) + 7) // 8, "big")
-    return reader.string()
+    return reader.read_string()

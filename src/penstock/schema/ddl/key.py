@@ -12,6 +12,8 @@ _ALTER_ENDS = ("PARTITION", "REMOVE")
 
 
 class KeyKind(Enum):
+    """The kind of a key."""
+
     PRIMARY = "PRIMARY"
     UNIQUE = "UNIQUE"
     PLAIN = "INDEX"
@@ -22,7 +24,7 @@ class KeyKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PartSpec:
-    """`column` is empty for an expression; `prefix` is 0 for the whole column."""
+    """One part of a key as written; `column` is empty for an expression, `prefix` is 0 for the whole column."""
 
     column: str
     prefix: int = 0
@@ -31,7 +33,8 @@ class PartSpec:
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """A foreign key is the index that it needs, `is_implied`: the server leaves it out where another serves."""
+    """A key as written. A foreign key is the index that it needs, `is_implied`: the server leaves it out where another
+    serves."""
 
     kind: KeyKind
     name: str
@@ -43,10 +46,10 @@ class KeySpec:
 
 def is_key(reader: TokenReader) -> bool:
     """Return whether a key or a constraint comes next, and not a column."""
-    return reader.word in _FIRST or (reader.word == "VECTOR" and reader.ahead(1).word in ("INDEX", "KEY", "("))
+    return reader.word in _FIRST or (reader.word == "VECTOR" and reader.peek(1).word in ("INDEX", "KEY", "("))
 
 
-def keys_of(column: ColumnSpec) -> list[KeySpec]:
+def keys_of_column(column: ColumnSpec) -> list[KeySpec]:
     """Return the keys that the definition of a column asks for."""
     parts = (PartSpec(column.name),)
     wanted = [(column.is_primary, KeyKind.PRIMARY), (column.is_unique, KeyKind.UNIQUE)]
@@ -60,7 +63,7 @@ def read_key(reader: TokenReader) -> KeySpec | None:
     if reader.accept("CONSTRAINT"):
         if_not_exists = reader.accept("IF", "NOT", "EXISTS")
         if reader.word not in _FIRST:
-            symbol = reader.name()
+            symbol = reader.read_name()
     if reader.accept("CHECK"):
         reader.skip_group()
         if reader.accept("NOT"):
@@ -68,14 +71,14 @@ def read_key(reader: TokenReader) -> KeySpec | None:
         reader.accept("ENFORCED")
         return None
     if reader.accept("FOREIGN"):
-        return _read_foreign(reader, symbol, if_not_exists)
+        return _read_foreign_key(reader, symbol, if_not_exists)
     if reader.accept("PRIMARY"):
         reader.expect("KEY")
         return read_index(reader, KeyKind.PRIMARY, "", if_not_exists)
-    return read_index(reader, read_kind(reader), symbol, if_not_exists)
+    return read_index(reader, read_key_kind(reader), symbol, if_not_exists)
 
 
-def read_kind(reader: TokenReader) -> KeyKind:
+def read_key_kind(reader: TokenReader) -> KeyKind:
     """Read `[UNIQUE | FULLTEXT | SPATIAL | VECTOR] [INDEX | KEY]`."""
     word = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
     if not reader.accept_any("INDEX", "KEY") and not word:
@@ -88,45 +91,48 @@ def read_index(reader: TokenReader, kind: KeyKind, symbol: str = "", if_not_exis
     if_not_exists = reader.accept("IF", "NOT", "EXISTS") or if_not_exists
     name = ""
     if reader.word not in ("(", "USING", "TYPE") or reader.token.kind is TokenKind.NAME:
-        name = reader.name()
-    method = read_method(reader)
-    parts = read_parts(reader)
+        name = reader.read_name()
+    method = read_index_method(reader)
+    parts = read_key_parts(reader)
     method = read_key_options(reader) or method
     name = "PRIMARY" if kind is KeyKind.PRIMARY else name or symbol
     return KeySpec(kind, name, parts, if_not_exists, is_hash=method == "HASH")
 
 
-def read_method(reader: TokenReader) -> str:
-    return reader.name("BTREE, HASH or RTREE").upper() if reader.accept_any("USING", "TYPE") else ""
+def read_index_method(reader: TokenReader) -> str:
+    """Read `USING method`; empty where there is none."""
+    return reader.read_name("BTREE, HASH or RTREE").upper() if reader.accept_any("USING", "TYPE") else ""
 
 
 def read_key_options(reader: TokenReader) -> str:
     """Read the options of a key and return the method, the only one that matters."""
     reader.skip_clause(*_ALTER_ENDS, "USING", "TYPE")
-    method = read_method(reader)
+    method = read_index_method(reader)
     reader.skip_clause(*_ALTER_ENDS)
     return method
 
 
-def read_parts(reader: TokenReader) -> tuple[PartSpec, ...]:
+def read_key_parts(reader: TokenReader) -> tuple[PartSpec, ...]:
+    """Read the parts of a key, in brackets."""
     reader.expect("(")
     parts: list[PartSpec] = []
     while True:
-        parts.append(_read_part(reader))
+        parts.append(_read_key_part(reader))
         if not reader.accept(","):
             break
     reader.expect(")")
     return tuple(parts)
 
 
-def _read_part(reader: TokenReader) -> PartSpec:
+def _read_key_part(reader: TokenReader) -> PartSpec:
+    """Read one part of a key: a column with an optional prefix, or an expression."""
     if reader.word == "(":
         reader.skip_group()
         reader.accept_any("ASC", "DESC")
         return PartSpec("")
-    column, prefix = reader.name("a column's name"), 0
+    column, prefix = reader.read_name("a column's name"), 0
     if reader.accept("("):
-        prefix = reader.number()
+        prefix = reader.read_number()
         reader.expect(")")
     if reader.accept("WITHOUT", "OVERLAPS"):
         return PartSpec(column, is_period=True)
@@ -134,11 +140,12 @@ def _read_part(reader: TokenReader) -> PartSpec:
     return PartSpec(column, prefix)
 
 
-def _read_foreign(reader: TokenReader, symbol: str, if_not_exists: bool) -> KeySpec:
+def _read_foreign_key(reader: TokenReader, symbol: str, if_not_exists: bool) -> KeySpec:
+    """Read a foreign key, and return the index that it needs."""
     reader.expect("KEY")
     if_not_exists = reader.accept("IF", "NOT", "EXISTS") or if_not_exists
-    name = "" if reader.word == "(" else reader.name()
-    parts = read_parts(reader)
+    name = "" if reader.word == "(" else reader.read_name()
+    parts = read_key_parts(reader)
     reader.expect("REFERENCES")
     skip_reference(reader)
     return KeySpec(KeyKind.PLAIN, symbol or name, parts, if_not_exists, is_implied=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from itertools import islice
 
-from penstock.schema.ddl.tokens import Token, TokenKind, scan
+from penstock.schema.ddl.tokens import Token, TokenKind, tokenize
 from penstock.schema.dialect import SqlDialect
 
 _FIRST = re.compile(
@@ -19,6 +19,8 @@ _MOST_BEFORE = 60  # tokens before the object's word: a definer, an algorithm, a
 
 
 class StatementKind(Enum):
+    """The kind of a statement, from its first words."""
+
     CREATE_TABLE = auto()
     ALTER_TABLE = auto()
     DROP_TABLE = auto()
@@ -45,7 +47,7 @@ class StatementKind(Enum):
 
     @property
     def changes_tables(self) -> bool:
-        """The model of tables must hear of it."""
+        """Return whether statements of this kind change the schema of tables, or which databases and views exist."""
         return self in _CHANGING
 
 
@@ -80,17 +82,19 @@ _OBJECTS = {
 }  # fmt: skip
 
 
-def kind_of(text: str, dialect: SqlDialect) -> StatementKind:
+def classify_statement_text(text: str, dialect: SqlDialect) -> StatementKind:
+    """Return the kind of a statement from its first words."""
     found = _FIRST.match(text)
     word = (found["word"] or "").upper() if found else ""
     if word in _BY_WORD:
         return _BY_WORD[word]
     if word in ("CREATE", "ALTER", "DROP", "RENAME", "SET") or word.startswith("/*"):
-        return _by_object(islice(scan(text, dialect), _MOST_BEFORE))
+        return _classify_by_object(islice(tokenize(text, dialect), _MOST_BEFORE))
     return StatementKind.OTHER
 
 
-def _by_object(tokens: Iterator[Token]) -> StatementKind:
+def _classify_by_object(tokens: Iterator[Token]) -> StatementKind:
+    """Return the kind of a CREATE, ALTER, DROP, RENAME or SET, by the object that it is about."""
     words = (token.word for token in tokens)
     verb = next(words, "")
     while verb == "SET":
@@ -105,13 +109,13 @@ def _by_object(tokens: Iterator[Token]) -> StatementKind:
         return _BY_WORD[verb]
     if verb not in ("CREATE", "ALTER", "DROP", "RENAME"):
         return StatementKind.OTHER
-    named = _object(tokens)
+    named = _find_object(tokens)
     if named in ("ROUTINE", "ACCOUNT", "STORAGE"):
         return StatementKind[named]
     return getattr(StatementKind, f"{verb}_{named}", StatementKind.OTHER)
 
 
-def _object(tokens: Iterator[Token]) -> str:
+def _find_object(tokens: Iterator[Token]) -> str:
     """Return what kind of object is created, altered or dropped; the name of a definer is skipped."""
     is_quiet = False
     for token in tokens:

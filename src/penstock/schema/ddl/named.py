@@ -8,7 +8,14 @@ from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.reader import TokenReader
-from penstock.schema.ddl.statement import CreateView, DropTables, RenameTables, Statement, TruncateTable, parse
+from penstock.schema.ddl.statement import (
+    CreateView,
+    DropTables,
+    RenameTables,
+    Statement,
+    TruncateTable,
+    parse_statement,
+)
 from penstock.schema.dialect import SqlDialect
 
 _ONE = {
@@ -18,7 +25,7 @@ _SEVERAL = {StatementKind.DROP_TABLE, StatementKind.DROP_SEQUENCE, StatementKind
 _INDEX = {StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
 
 
-def named_tables(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
+def find_named_tables(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
     """Return the tables that a statement names; none where that cannot be told."""
     try:
         return tuple(_names(TokenReader(text, dialect, database), kind))
@@ -26,18 +33,22 @@ def named_tables(text: str, kind: StatementKind, dialect: SqlDialect, database: 
         return ()
 
 
-def changed_tables(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> frozenset[TableName]:
+def find_changed_tables(
+    text: str, kind: StatementKind, dialect: SqlDialect, database: str = ""
+) -> frozenset[TableName]:
     """Return all tables and views that a statement changes, by all their names; none where it is not completely
     understood."""
-    return frozenset(changed_in_order(text, kind, dialect, database))
+    return frozenset(find_changed_in_order(text, kind, dialect, database))
 
 
-def changed_in_order(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> tuple[TableName, ...]:
-    """Return the same as `changed_tables` in the order of the statement; a name that comes twice is there twice."""
+def find_changed_in_order(
+    text: str, kind: StatementKind, dialect: SqlDialect, database: str = ""
+) -> tuple[TableName, ...]:
+    """Return the tables that a statement changes in its order; a name that comes twice is there twice."""
     if not kind.changes_tables:
         return ()
     try:
-        return tuple(_changed(parse(text, kind, dialect, database)))
+        return tuple(_changed(parse_statement(text, kind, dialect, database)))
     except DdlError:
         return ()
 
@@ -60,26 +71,26 @@ def _changed(statement: Statement) -> Iterator[TableName]:
 
 def _names(reader: TokenReader, kind: StatementKind) -> Iterator[TableName]:
     if kind in _INDEX:
-        go_behind(reader, "ON")
-        yield reader.table()
+        skip_past(reader, "ON")
+        yield reader.read_table()
     elif kind is StatementKind.TRUNCATE_TABLE:
-        go_behind(reader, "TRUNCATE")
+        skip_past(reader, "TRUNCATE")
         reader.accept("TABLE")
-        yield reader.table()
+        yield reader.read_table()
     elif kind in _ONE or kind in _SEVERAL:
-        go_behind(reader, "TABLE", "TABLES", "SEQUENCE")
+        skip_past(reader, "TABLE", "TABLES", "SEQUENCE")
         reader.accept("IF", "NOT", "EXISTS")
         reader.accept("IF", "EXISTS")
-        yield reader.table()
+        yield reader.read_table()
         while kind in _SEVERAL and not reader.is_done:
             if reader.accept_any(",", "TO"):
-                yield reader.table()
+                yield reader.read_table()
             else:
                 reader.next()
 
 
-def go_behind(reader: TokenReader, *words: str) -> None:
-    """Take all up to one of these words, and that word; raises DdlError where there is none."""
+def skip_past(reader: TokenReader, *words: str) -> None:
+    """Skip everything up to one of these words, and that word; raise DdlError where there is none."""
     while not reader.accept_any(*words):
         if reader.is_done:
             reader.fail(f"{words[0]} is missing")

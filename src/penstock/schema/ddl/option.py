@@ -28,7 +28,7 @@ NO_OPTIONS = TableOptions()
 
 def read_charset(reader: TokenReader, spec: CharsetSpec) -> CharsetSpec | None:
     """Read `[DEFAULT] {CHARACTER SET | CHARSET | COLLATE} [=] name`; DEFAULT as a name is the database's."""
-    if reader.word == "DEFAULT" and reader.ahead(1).word in ("CHARACTER", "CHARSET", "CHAR", "COLLATE"):
+    if reader.word == "DEFAULT" and reader.peek(1).word in ("CHARACTER", "CHARSET", "CHAR", "COLLATE"):
         reader.next()
     if reader.accept("CHARACTER", "SET") or reader.accept("CHAR", "SET") or reader.accept("CHARSET"):
         reader.accept("=")
@@ -67,35 +67,35 @@ def read_option(reader: TokenReader, options: TableOptions) -> TableOptions | No
         return replace(options, engine=_value(reader).lower())
     if reader.word == "ROW_FORMAT":
         return replace(options, row_format=_value(reader).lower().replace("default", ""))
-    if reader.word in ("DATA", "INDEX") and reader.ahead(1).word == "DIRECTORY":
+    if reader.word in ("DATA", "INDEX") and reader.peek(1).word == "DIRECTORY":
         reader.next()
         _value(reader)
         return options
-    if reader.word in _VALUED or (_is_named(reader, 0) and reader.ahead(1).word == "="):
+    if reader.word in _VALUED or (_is_named(reader, 0) and reader.peek(1).word == "="):
         _skip(reader)
         return options
     return None
 
 
 def _is_option(reader: TokenReader, at: int) -> bool:
-    return reader.ahead(at).word in _VALUED | {
+    return reader.peek(at).word in _VALUED | {
         "ENGINE",
         "ROW_FORMAT",
         "DEFAULT",
         "CHARSET",
         "CHARACTER",
         "COLLATE",
-    } or (_is_named(reader, at) and reader.ahead(at + 1).word == "=")
+    } or (_is_named(reader, at) and reader.peek(at + 1).word == "=")
 
 
 def _is_named(reader: TokenReader, at: int) -> bool:
-    return reader.ahead(at).kind in (TokenKind.WORD, TokenKind.NAME)
+    return reader.peek(at).kind in (TokenKind.WORD, TokenKind.NAME)
 
 
 def _value(reader: TokenReader) -> str:
     reader.next()
     reader.accept("=")
-    return reader.name_or_text("a value")
+    return reader.read_name_or_text("a value")
 
 
 def _skip(reader: TokenReader) -> None:

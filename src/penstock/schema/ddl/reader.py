@@ -1,40 +1,45 @@
-"""The hand that goes over the tokens of one statement: what the parsers of this room are written in."""
+"""Reads the tokens of one statement one after the other: what the parsers of this room are written with."""
 
 from typing import NoReturn
 
 from penstock.model import TableName
 from penstock.schema.ddl.problem import DdlError
-from penstock.schema.ddl.tokens import Token, TokenKind, scan
+from penstock.schema.ddl.tokens import Token, TokenKind, tokenize
 from penstock.schema.dialect import SqlDialect, SqlMode
 
 _CLOSING = {"(": ")", "{": "}"}
 
 
 class TokenReader:
-    """`token` is the one that comes next."""
+    """Reads the tokens of one statement; `token` is the one that comes next."""
 
     def __init__(self, text: str, dialect: SqlDialect, database: str = "") -> None:
         self.text, self.dialect, self.database = text, dialect, database
-        self._tokens = list(scan(text, dialect))
+        self._tokens = list(tokenize(text, dialect))
         self._at = 0
         self.token: Token = self._tokens[0]
 
     @property
     def is_mariadb(self) -> bool:
+        """Return whether the statement was run by a MariaDB server."""
         return self.dialect.server.is_mariadb
 
-    def has(self, mode: SqlMode) -> bool:
-        return self.dialect.has(mode)
+    def has_mode(self, mode: SqlMode) -> bool:
+        """Return whether the session had this bit of sql_mode set."""
+        return self.dialect.has_mode(mode)
 
     @property
     def is_done(self) -> bool:
+        """Return whether all tokens were read."""
         return self.token.kind is TokenKind.END
 
     @property
     def word(self) -> str:
+        """Return the next token as a word in capitals; empty for what is quoted."""
         return self.token.word
 
-    def ahead(self, count: int) -> Token:
+    def peek(self, count: int) -> Token:
+        """Return the token that comes `count` tokens after the next one."""
         return self._tokens[min(self._at + count, len(self._tokens) - 1)]
 
     @property
@@ -43,6 +48,7 @@ class TokenReader:
         return self._tokens[max(self._at - 1, 0)]
 
     def next(self) -> Token:
+        """Return the next token and step over it."""
         token = self.token
         if self._at < len(self._tokens) - 1:
             self._at += 1
@@ -53,10 +59,10 @@ class TokenReader:
         """Return whether these words come next."""
         if self.token.word != words[0]:
             return False
-        return len(words) == 1 or all(self.ahead(i).word == word for i, word in enumerate(words))
+        return len(words) == 1 or all(self.peek(i).word == word for i, word in enumerate(words))
 
     def accept(self, *words: str) -> bool:
-        """Take these if all of them come next."""
+        """Step over these words if all of them come next; return whether they did."""
         if self.token.word != words[0] or not self.sees(*words):
             return False
         for _ in words:
@@ -64,7 +70,7 @@ class TokenReader:
         return True
 
     def accept_any(self, *words: str) -> str:
-        """Take one of these, if one comes next, and say which."""
+        """Step over one of these words if one comes next; return it, or an empty text."""
         word = self.token.word
         if word in words and word:
             self.next()
@@ -72,47 +78,54 @@ class TokenReader:
         return ""
 
     def expect(self, *words: str) -> None:
+        """Step over these words; raise DdlError when other words come next."""
         for word in words:
             if self.token.word != word:
                 self.fail(f"{word} is missing")
             self.next()
 
     def fail(self, what: str) -> NoReturn:
+        """Raise DdlError at the next token."""
         raise DdlError(what, self.text, self.token.at)
 
     def fail_as_unknown(self, where: str) -> NoReturn:
+        """Raise DdlError: the next token is not known in this place."""
         shown = self.token.value or "nothing"
         self.fail(f"{where} has {shown!r}, which is not known there")
 
-    def name(self, what: str = "a name") -> str:
+    def read_name(self, what: str = "a name") -> str:
+        """Read a name."""
         if self.token.kind in (TokenKind.WORD, TokenKind.NAME):
             return self.next().value
         return self.fail(f"{what} is missing")
 
-    def name_or_text(self, what: str = "a name") -> str:
-        return self.next().value if self.token.kind is TokenKind.STRING else self.name(what)
+    def read_name_or_text(self, what: str = "a name") -> str:
+        """Read a name, or a quoted text that is used as one."""
+        return self.next().value if self.token.kind is TokenKind.STRING else self.read_name(what)
 
-    def table(self) -> TableName:
-        first = self.name("a table's name")
+    def read_table(self) -> TableName:
+        """Read the name of a table, with the statement's database where it names none."""
+        first = self.read_name("a table's name")
         if self.word != ".":
             return TableName(self.database, first)
         self.next()
-        return TableName(first, self._part())
+        return TableName(first, self._read_part())
 
-    def column(self) -> str:
-        """Read a name that may have a table and a database before it, and return its last part."""
-        name = self.name("a column's name")
+    def read_column(self) -> str:
+        """Read the name of a column, which may have a table and a database before it, and return its last part."""
+        name = self.read_name("a column's name")
         while self.accept("."):
-            name = self._part()
+            name = self._read_part()
         return name
 
-    def _part(self) -> str:
+    def _read_part(self) -> str:
         """Read a part of a name; after a dot it may look like a number."""
         if self.token.kind is TokenKind.NUMBER and self.token.value.isalnum():
             return self.next().value
-        return self.name("a name after the dot")
+        return self.read_name("a name after the dot")
 
-    def number(self) -> int:
+    def read_number(self) -> int:
+        """Read a whole number."""
         token = self.token
         if token.kind is TokenKind.NUMBER and token.value.isdigit():
             return int(self.next().value)
@@ -120,16 +133,17 @@ class TokenReader:
             return int(self.next().value, 16)
         return self.fail("a number is missing")
 
-    def length(self) -> int:
-        """Return a number of which only the whole part counts: servers take DECIMAL(19.5) for DECIMAL(19)."""
+    def read_length(self) -> int:
+        """Read a number of which only the whole part counts: servers take DECIMAL(19.5) for DECIMAL(19)."""
         token = self.token
         whole, point, part = token.value.partition(".")
         if token.kind is TokenKind.NUMBER and point and f"0{whole}{part}".isdigit():
             self.next()
             return int(whole or 0)
-        return self.number()
+        return self.read_number()
 
-    def string(self) -> str:
+    def read_string(self) -> str:
+        """Read a quoted text."""
         if self.token.kind is not TokenKind.STRING:
             self.fail("a text is missing")
         return self.next().value
@@ -156,11 +170,12 @@ class TokenReader:
                 self.next()
 
     def skip_rest(self) -> None:
+        """Skip to the end of the statement."""
         while not self.is_done and self.word != ";":
             self.next()
 
-    def end(self) -> None:
-        """Check that nothing follows except a semicolon."""
+    def expect_end(self) -> None:
+        """Raise DdlError when something other than a semicolon follows."""
         self.accept(";")
         if not self.is_done:
             self.fail_as_unknown("the end of the statement")

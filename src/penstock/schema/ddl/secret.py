@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from penstock.schema.ddl.kind import StatementKind
 from penstock.schema.ddl.problem import DdlError
-from penstock.schema.ddl.tokens import TokenKind, end_of, scan
+from penstock.schema.ddl.tokens import TokenKind, token_end, tokenize
 from penstock.schema.dialect import SqlDialect
 
 MASK = "'***'"
@@ -29,8 +29,9 @@ def may_have_secrets(kind: StatementKind) -> bool:
     return kind in _WITH_SECRETS
 
 
-def masked_statement(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
-    """Return the text with `'***'` for each password and hash; other kinds of statements as they are."""
+def mask_secrets(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
+    """Return a statement with `'***'` for each password and hash of one; statements without secrets are returned as
+    they are."""
     if kind not in _WITH_SECRETS:
         return text
     try:
@@ -39,8 +40,8 @@ def masked_statement(text: str, kind: StatementKind, dialect: SqlDialect) -> str
         return _only_verb(text)
 
 
-def masked_in_place(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
-    """Return the same as `masked_statement` with the length of the text: spaces at its end fill what is missing."""
+def mask_secrets_in_place(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
+    """Return a masked statement of the same length as the text: spaces at its end fill what is missing."""
     if kind not in _WITH_SECRETS:
         return text
     try:
@@ -74,7 +75,7 @@ def _secrets(text: str, kind: StatementKind, dialect: SqlDialect) -> Iterator[tu
     if is_routine and not _MENTIONED.search(text):
         return
     before, is_open = "", not is_routine
-    for token in scan(text, dialect):
+    for token in tokenize(text, dialect):
         is_quoted = token.kind is TokenKind.NAME and text[token.at] == '"'  # a text, whatever sql_mode says
         if is_routine and token.word == ";":
             is_open = False
@@ -82,7 +83,7 @@ def _secrets(text: str, kind: StatementKind, dialect: SqlDialect) -> Iterator[tu
             is_open = True
         counts = before in _BEFORE if is_open else before in _FUNCTIONS
         if counts and (token.kind in _LITERALS or is_quoted):
-            yield token.at, end_of(text, token, dialect)
+            yield token.at, token_end(text, token, dialect)
             before = ""
         elif token.word != "(" or before not in _FUNCTIONS:
             before = token.word

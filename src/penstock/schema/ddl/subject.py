@@ -10,12 +10,12 @@ A filter of tables decides by it about every statement of a log, DDL or not:
 from dataclasses import dataclass
 
 from penstock.model import TableName
-from penstock.schema.ddl.data_tables import data_tables
+from penstock.schema.ddl.data_tables import find_data_tables
 from penstock.schema.ddl.kind import StatementKind
-from penstock.schema.ddl.named import changed_in_order, go_behind, named_tables
+from penstock.schema.ddl.named import find_changed_in_order, find_named_tables, skip_past
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.reader import TokenReader
-from penstock.schema.ddl.statement import parse
+from penstock.schema.ddl.statement import parse_statement
 from penstock.schema.dialect import SqlDialect
 
 _DATABASES = {StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE, StatementKind.DROP_DATABASE}
@@ -25,7 +25,7 @@ _ROUTINES = ("PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "LIBRARY")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`tables` in the order of the statement; `database` only where there are none."""
+    """What a statement is about: `tables` in its order; `database` only where there are none."""
 
     tables: tuple[TableName, ...] = ()
     database: str = ""
@@ -37,8 +37,8 @@ class Subject:
         return self.tables or (TableName(self.database, ""),)
 
 
-def subject_of(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> Subject:
-    """Say what a statement is about. Names without a database are of `database`, the one that was in use."""
+def find_subject(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> Subject:
+    """Return what a statement is about. Names without a database belong to `database`, the one that was in use."""
     try:
         return _subject(text, kind, dialect, database)
     except DdlError:
@@ -47,15 +47,15 @@ def subject_of(text: str, kind: StatementKind, dialect: SqlDialect, database: st
 
 def _subject(text: str, kind: StatementKind, dialect: SqlDialect, database: str) -> Subject:
     if kind is StatementKind.DATA:
-        return Subject(data_tables(text, dialect, database))
+        return Subject(find_data_tables(text, dialect, database))
     if kind in _DATABASES:
-        name = getattr(parse(text, kind, dialect, database), "name", database)
+        name = getattr(parse_statement(text, kind, dialect, database), "name", database)
         return Subject(database=name)
     if kind is StatementKind.MAINTENANCE:
         return Subject(_listed(TokenReader(text, dialect, database), "TABLE", "TABLES"))
     if kind is StatementKind.ROUTINE:
         return _routine(TokenReader(text, dialect, database))
-    changed = changed_in_order(text, kind, dialect, database) or named_tables(text, kind, dialect, database)
+    changed = find_changed_in_order(text, kind, dialect, database) or find_named_tables(text, kind, dialect, database)
     if not changed and kind in _VIEWS:
         changed = _listed(TokenReader(text, dialect, database), "VIEW")
     return Subject(changed)
@@ -63,28 +63,28 @@ def _subject(text: str, kind: StatementKind, dialect: SqlDialect, database: str)
 
 def _listed(reader: TokenReader, *words: str) -> tuple[TableName, ...]:
     """Return the names behind one of these words, as in `ANALYZE LOCAL TABLE a, b` and `DROP VIEW IF EXISTS a, b`."""
-    go_behind(reader, *words)
+    skip_past(reader, *words)
     reader.accept("IF", "NOT", "EXISTS")
     reader.accept("IF", "EXISTS")
-    tables = [reader.table()]
+    tables = [reader.read_table()]
     while reader.accept(","):
-        tables.append(reader.table())
+        tables.append(reader.read_table())
     return tuple(tables)
 
 
 def _routine(reader: TokenReader) -> Subject:
     """Return the subject of a routine: the table that a trigger watches; otherwise, and for DROP TRIGGER, the
     database."""
-    go_behind(reader, "TRIGGER", *_ROUTINES)
+    skip_past(reader, "TRIGGER", *_ROUTINES)
     is_trigger = reader.before.word == "TRIGGER"
     reader.accept("BODY")
     reader.accept("IF", "NOT", "EXISTS")
     reader.accept("IF", "EXISTS")
-    owner = reader.table()
+    owner = reader.read_table()
     if is_trigger:
         while not reader.is_done:
             if reader.accept("ON"):
-                table = reader.table()
+                table = reader.read_table()
                 return Subject((table if table.schema else TableName(owner.schema, table.table),))
             reader.next()
     return Subject(database=owner.schema)

@@ -23,6 +23,8 @@ _MYSQL_ONLY = range(50700, 100000)
 
 
 class TokenKind(Enum):
+    """The kind of a token."""
+
     WORD = auto()
     NAME = auto()  # a quoted one
     STRING = auto()
@@ -34,7 +36,7 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """`word` is for comparing: a word in capitals, a sign; empty for what is quoted."""
+    """A token of a statement. `word` is for comparing: a word in capitals, or a sign; empty for what is quoted."""
 
     kind: TokenKind
     value: str
@@ -42,10 +44,10 @@ class Token(NamedTuple):
     at: int
 
 
-def scan(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, PLR0912 - one branch per kind of token
-    """Yield all tokens, then END."""
-    has_ansi_quotes = dialect.has(SqlMode.ANSI_QUOTES)
-    has_escapes = not dialect.has(SqlMode.NO_BACKSLASH_ESCAPES)
+def tokenize(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, PLR0912 - one branch per kind of token
+    """Yield all tokens of a statement, then END."""
+    has_ansi_quotes = dialect.has_mode(SqlMode.ANSI_QUOTES)
+    has_escapes = not dialect.has_mode(SqlMode.NO_BACKSLASH_ESCAPES)
     match = _pattern(has_ansi_quotes, has_escapes).match
     at, depth, size = 0, 0, len(text)
     while at < size:
@@ -85,10 +87,10 @@ def scan(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, PLR0
     yield Token(TokenKind.END, "", "", size)
 
 
-def end_of(text: str, token: Token, dialect: SqlDialect) -> int:
-    """Return where a token of `scan` ends in its text."""
-    has_escapes = not dialect.has(SqlMode.NO_BACKSLASH_ESCAPES)
-    found = _pattern(dialect.has(SqlMode.ANSI_QUOTES), has_escapes).match(text, token.at)
+def token_end(text: str, token: Token, dialect: SqlDialect) -> int:
+    """Return where a token of `tokenize` ends in its text."""
+    has_escapes = not dialect.has_mode(SqlMode.NO_BACKSLASH_ESCAPES)
+    found = _pattern(dialect.has_mode(SqlMode.ANSI_QUOTES), has_escapes).match(text, token.at)
     return found.end() if found else token.at
 
 

@@ -86,7 +86,7 @@ class ClientView:
     def _rendering(self, instance: Instance, text: str) -> Rendering:
         shown = self._shown
         return Rendering(
-            instance.components.tables.declared,
+            instance.components.tables.declared_types_of,
             Values(shown.values, checked_zone(zone_name(shown.time_zone))),
             ColumnRules.from_settings(instance.settings.filter.columns),
             table_filter(text),

@@ -174,7 +174,7 @@ def _flights_of(name: str, instance: Instance) -> Iterator[Any]:
     """A table each that passes the instance's filter, as far as its log was followed."""
     tables, settings = instance.components.tables, instance.settings.filter
     rules, columns = TableRules.parse(settings.allow, settings.deny), ColumnRules.from_settings(settings.columns)
-    for table in filter(rules.passes, tables.names):
+    for table in filter(rules.passes, tables.table_names):
         try:
             found = tables.describe(table)
             schema = with_change_fields(describe_table(replace(found, columns=columns.columns_to_show(found))))
