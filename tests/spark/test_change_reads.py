@@ -199,29 +199,6 @@ def test_a_checkpoint_of_another_table_or_server_is_refused(
         run(stream(spark, served, table=table), Collected(), tmp_path, drain=True).awaitTermination(60)
 
 
-def test_secrets_are_not_shown(spark: SparkSession, mariadb: DatabaseServer, table: str, tmp_path: Path) -> None:
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)))
-    flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": "hush-hush"}})
-    server = Server(settings.model_copy(update={"flight": flight}))
-    server.start()
-    try:
-        frame = between(spark, server, table=table, token="hush-hush")
-        plans = [frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().explainString(extended(spark))]
-        seen = Collected()
-        query = run(stream(spark, server, table=table, token="hush-hush"), seen, tmp_path)
-        assert poll(lambda: query.lastProgress is not None)
-        plans.append(json.dumps(progress_of(query)[-1]))
-        query.stop()
-        assert not [plan for plan in plans if "hush-hush" in plan]
-    finally:
-        server.stop()
-
-
-def extended(spark: SparkSession) -> Any:
-    mode = spark._jvm.org.apache.spark.sql.execution.ExplainMode
-    return mode.fromString("extended")
-
-
 def test_an_idle_stream_makes_no_batches(
     spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
 ) -> None:

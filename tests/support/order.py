@@ -5,6 +5,7 @@ import pytest
 # By measured time, the longest first; a file that is not here is short, and its place is random.
 LONGEST = (
     "test_capture_scenarios.py",
+    "test_cluster.py",
     "test_index_sync.py",
     "test_failover.py",
     "test_demo.py",
