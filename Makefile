@@ -15,10 +15,10 @@ SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast campaign check format services bench lock clean
+.PHONY: help setup demo test test-fast campaign compatibility check format services bench lock clean
 
 help:  ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## create .venv with every pinned dependency
 
@@ -40,8 +40,13 @@ test: setup services check  ## everything: checks, unit tests, tests on real ser
 campaign: setup services  ## the long forms of tests (many rounds, 10,000 tables), then 200,000 broken logs: an hour or more
 	@echo "the long forms of tests on real servers"
 	$(PYTEST) tests/integration tests/e2e --campaign $(SPREAD)
+	@echo "the Spark source on other releases of pyspark"
+	$(BIN)/python -m tests.compatibility
 	@echo "200,000 broken logs, each read to its end"
 	$(BIN)/python -m tests.campaign
+
+compatibility: setup services  ## the contract tests of the Spark source on the other supported releases of pyspark
+	$(BIN)/python -m tests.compatibility
 
 test-fast: setup  ## what needs no server
 	$(PYTEST) tests/unit -n 2 -m "not slow"
