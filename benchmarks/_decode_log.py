@@ -18,9 +18,9 @@ import numpy as np
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.changes import decode_changes
 from penstock.binlog.rows.decode import decode_rows
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.cli.heap import keep_freed_memory
 from penstock.errors import BinlogError, SchemaError
 
@@ -38,7 +38,7 @@ def columns(block: Block) -> Iterator[int]:
 def changes(block: Block) -> Iterator[int]:
     for number in block.tables:
         table = block.schema_of(number)
-        for batch in changes_of(block, table.name, table_fields(table)):
+        for batch in decode_changes(block, table.name, arrow_fields_of_table(table)):
             yield batch.num_rows
 
 

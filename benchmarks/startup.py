@@ -15,15 +15,15 @@ _KERNELS = "import penstock.binlog.rows.changes, penstock.binlog.events.reader"
 _FIRST_BATCH = f"""
 {_KERNELS}
 import pathlib, numpy, pyarrow
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.model import Position, TableName
 data = numpy.frombuffer(pathlib.Path(LOG).read_bytes(), numpy.uint8)
 reader = penstock.binlog.events.reader.BlockReader(Position("binlog.000001", 4))
 reader.room(data.size)[:data.size] = data
-reader.filled(data.size)
+reader.advance(data.size)
 block = next(reader.blocks(flush=True))
 table = block.schema_of(next(iter(block.tables)))
-batch = next(penstock.binlog.rows.changes.changes_of(block, table.name, table_fields(table)))
+batch = next(penstock.binlog.rows.changes.decode_changes(block, table.name, arrow_fields_of_table(table)))
 assert batch.num_rows and table.name == TableName({ORDERS.name.schema!r}, {ORDERS.name.table!r})
 """
 

@@ -46,7 +46,7 @@ def blocks_of(log: Log) -> Iterator[Block]:
     with log.path.open("rb", buffering=0) as file:
         file.seek(len(MAGIC))
         while size := file.readinto(reader.room(1 << 20)[: 1 << 20].data):
-            reader.filled(size)
+            reader.advance(size)
             yield from reader.blocks(flush=False)
     yield from reader.blocks(flush=True)
 

@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 from functools import cache
 
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from tests.campaign.command import COMMANDS
 from tests.campaign.holding import ALL
 from tests.campaign.logs import HEADER, SourceLog, assembled, sized, source_logs
@@ -25,7 +25,7 @@ class Mutant:
     verify: bool
     pieces: tuple[int, ...] = ()
     block_bytes: int = 1 << 20
-    choice: Decoding = Decoding()  # noqa: RUF009 - frozen
+    choice: DecodeOptions = DecodeOptions()  # noqa: RUF009 - frozen
     command: str | None = None
 
     @property
@@ -52,7 +52,7 @@ def mutant(seed: int, number: int) -> Mutant:
         what.append(mutation.__name__)
     data, more = _file(dice, log, events)
     pieces, block_bytes = _pieces(dice, len(data))
-    choice = Decoding(dice.choice(("null", "text", "error")), dice.choice(("text", "number")))
+    choice = DecodeOptions(dice.choice(("null", "text", "error")), dice.choice(("text", "number")))
     plain = dice.random() < 0.7
     return Mutant(
         log.name,
@@ -61,7 +61,7 @@ def mutant(seed: int, number: int) -> Mutant:
         verify=dice.random() < 0.7,
         pieces=pieces,
         block_bytes=block_bytes,
-        choice=Decoding() if plain else choice,
+        choice=DecodeOptions() if plain else choice,
         command=dice.choice(COMMANDS) if dice.random() < _COMMANDED else None,
     )
 

@@ -15,8 +15,8 @@ from penstock.binlog.events.bodies import parse_body
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.reader import BlockReader
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Position, TableName
 from tests.campaign.command import run_command
@@ -87,7 +87,7 @@ def _errors_of_events(block: Block) -> Iterator[str]:
         try:
             parse_body(kind, data[starts[i] + HEADER : ends[i]].tobytes())
         except BinlogError as error:
-            yield _checked(BinlogError(f"{block.end_of(i)} {error}"))
+            yield _checked(BinlogError(f"{block.end_of_event(i)} {error}"))
 
 
 def _errors_of_rows(block: Block, mutant: Mutant) -> Iterator[str]:
@@ -95,8 +95,8 @@ def _errors_of_rows(block: Block, mutant: Mutant) -> Iterator[str]:
     for number, body in block.tables.items():
         name = table_name(body)
         try:
-            fields = table_fields(block.schema_of(number), choice=mutant.choice)
-            for batch in changes_of(block, name, fields, mutant.choice):
+            fields = arrow_fields_of_table(block.schema_of(number), choice=mutant.choice)
+            for batch in decode_changes(block, name, fields, mutant.choice):
                 batch.validate(full=True)
         except BinlogError as error:
             yield _checked(error)

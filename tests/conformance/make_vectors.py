@@ -18,7 +18,7 @@ import numpy as np
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import decode_rows
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.values.column import wire_size_of
 from penstock.testing import DatabaseServer
 from tests.conformance.forms import FORMS, LOOSE, OLD_FORMS, Form, statements
 from tests.services import SERVICES
@@ -57,7 +57,7 @@ def vectors_of(server: DatabaseServer, forms: list[Form], before: list[str]) -> 
             form, column = table.name.table, table.columns[1]
             (rows,) = decode_rows(block, np.array([event]), table, ["c"])
             data, offsets = block.raw[0], rows.located.offsets(0)
-            width = wire_of(column).width
+            width = wire_size_of(column).width
             sizes = rows.located.lengths(0) if not width else np.full(offsets.size, width)
             # The last row of a form is NULL; a form may take several events.
             pairs = zip(offsets[offsets >= 0].tolist(), sizes.tolist(), by_name[form], strict=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.model import Column, WireType
 from penstock.render import text
@@ -25,7 +25,7 @@ def texts_of(column: Column, values: list[bytes]) -> list[str]:
     lengths = np.array([len(value) for value in values], np.int32)
     offsets = (np.cumsum(lengths) - lengths).astype(np.int32)
     fields = Fields(data, offsets, lengths, 0, np.empty(0, np.uint8))
-    array = decode_column(column, Decoding(dates="text"), fields)
+    array = decode_column(column, DecodeOptions(dates="text"), fields)
     if column.type is WireType.JSON:
         return array.to_pylist()
     written = CsvValues().write(column, array)

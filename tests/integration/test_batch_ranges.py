@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.instance import Instance
 from penstock.instance.batch_plan import BatchLimit
 from penstock.model import Position, TableName
@@ -26,7 +26,7 @@ def ids_between(instance: Instance, table: TableName, start: Position, end: Posi
     """The rows of a range, read from the source's own log."""
     (schema,) = instance.describe([table])
     blocks = instance.source_log.read_log(start, end)
-    batches = (batch for block in blocks for batch in changes_of(block, table, table_fields(schema)))
+    batches = (batch for block in blocks for batch in decode_changes(block, table, arrow_fields_of_table(schema)))
     return [number for batch in batches for number in batch.column("id").to_pylist()]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pymysql.cursors import Cursor
 
-from penstock.binlog.values.charset import TABLES, UNITS, charset_of
+from penstock.binlog.values.charset import TABLES, UNITS, charset_of_collation_id
 from penstock.binlog.values.text import to_utf8
 from penstock.testing import DatabaseServer
 from tools import make_charsets as made
@@ -89,4 +89,4 @@ def test_unicode_in_numbers(cursor: Cursor) -> None:
 def test_every_collation_of_the_server_has_its_charset(cursor: Cursor) -> None:
     found = made.collations(cursor)
     assert len(found) > 200
-    assert {number: charset_of(number) for number in found} == found
+    assert {number: charset_of_collation_id(number) for number in found} == found

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.binlog.events.file import LogFile
-from penstock.binlog.events.statement import statements_in
+from penstock.binlog.events.statement import find_statements
 from penstock.model import Position, TableName
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import SchemaChange
@@ -75,7 +75,7 @@ def test_a_log_that_is_read_as_a_whole(release: str, request: pytest.FixtureRequ
     version, case, collation = followed.row("SELECT VERSION(), @@lower_case_table_names, @@collation_server")
     catalogue = Catalogue(ServerProfile.from_version_text(version, case))
     for block in LogFile(file, verify=True):
-        for found in statements_in(block):
+        for found in find_statements(block):
             session = SqlSession(SqlMode(found.sql_mode or 0), collation_server=collation)
             catalogue = catalogue.apply(found.text, found.database, session).catalogue
     server_shapes = followed.shapes()

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType, event_name
-from penstock.binlog.events.query import query_at
+from penstock.binlog.events.query import parse_query_at
 from penstock.binlog.events.table_map import table_name
 from penstock.client import FlightClient
 from penstock.config import ColumnSettings, FilterSettings, InstanceSettings, ServerSettings
@@ -59,7 +59,7 @@ def _role(block: Block, i: int, database: str) -> tuple[str, tuple[str, ...]]:
     if kind in (EventType.ROWS_QUERY, EventType.MARIADB_ANNOTATE_ROWS):
         return "note", ()
     if kind == EventType.QUERY and entry in (Entry.DDL, Entry.OTHER):
-        query = query_at(block, i)
+        query = parse_query_at(block, i)
         statement = _STATEMENT.match(query.text)
         if statement is None:
             return ("frame" if query.text.startswith(("SAVEPOINT", "ROLLBACK")) else "ddl"), ()
@@ -139,7 +139,7 @@ def test_what_stays_is_what_the_twin_keeps(
         if found.boundaries.size:
             last = int(found.boundaries[-1])
             assert found.boundary_after(last).gtids == block.boundary_after(int(block.boundaries[-1])).gtids
-            assert found.end_of(last) == block.end_of(int(block.boundaries[-1]))
+            assert found.end_of_event(last) == block.end_of_event(int(block.boundaries[-1]))
         count += len(block)
     assert count > 50
 

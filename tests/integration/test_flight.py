@@ -159,7 +159,7 @@ def test_raw_events_are_blocks(mariadb: DatabaseServer, schema: str) -> None:
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
         while not (chunk := stream.read_chunk()).data.num_rows:
             pass
-        block = Block.of_wire(chunk.data, chunk.app_metadata.to_pybytes())
+        block = Block.from_arrow(chunk.data, chunk.app_metadata.to_pybytes())
         assert len(block) == 1
         assert block.schema_of(int(block.column("table_id")[0])).name.table == "t"
         assert Position.from_json(json.loads(chunk.app_metadata.to_pybytes())["position"]) > block.start

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import penstock
 from penstock.binlog.events.file import LogFile
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.canal import messages
 from penstock.cli import app
 from penstock.config import InstanceSettings, ServerSettings
@@ -191,7 +191,7 @@ def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> N
 
     def read(**options: str) -> list[dict[str, Any]]:
         chosen = ReadOptions.of({"server": "h:1", "table": str(table), **options})
-        layout = TableLayout(chosen, {table: table_fields(schema)})
+        layout = TableLayout(chosen, {table: arrow_fields_of_table(schema)})
         return [row for block in LogFile(file) for batch in layout.batches(block) for row in batch.to_pylist()]
 
     with pytest.raises(PenstockError, match="the option partialJson"):

@@ -76,7 +76,7 @@ class Follower:
             if block is not None:
                 self.rows += int(np.count_nonzero(block.column("entry") == Entry.ROWS))
                 if block.boundaries.size:
-                    self.kept = block.end_of(int(block.boundaries[-1]))
+                    self.kept = block.end_of_event(int(block.boundaries[-1]))
             if self.kept is not None and self.may_acknowledge.is_set():
                 self.stream.acknowledge(self.kept)
 

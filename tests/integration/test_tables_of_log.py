@@ -92,7 +92,7 @@ def test_a_restart_goes_on_with_the_folder(nameless: DatabaseServer, name: str, 
     shown = write(nameless, name)
     end = end_of(nameless)
     raw = list(blocks_between(nameless, start, end))
-    ends = [block.end_of(int(i)) for block in raw for i in block.boundaries]
+    ends = [block.end_of_event(int(i)) for block in raw for i in block.boundaries]
     places = [start, *ends]
     for block in blocks_between(nameless, start, places[len(places) // 2]):
         tables.follow(block)
@@ -162,7 +162,7 @@ def test_what_is_not_known_stops_alone(
     with pytest.raises(SchemaError, match=rf"of table id \d+: there is no table {name}\.bad in the log's DDL"):
         rows_of(blocks, TableName(name, "bad"))
     assert f"there is no table {name}.bad" in caplog.text
-    over = [Block.described(block.describe(), block.data, block.cells) for block in blocks]
+    over = [Block.from_description(block.encode_description(), block.data, block.cells) for block in blocks]
     with pytest.raises(SchemaError, match=rf"{name}\.worse"):
         rows_of(over, TableName(name, "worse"))
     execute(nameless, f"DROP TABLE {name}.worse", f"CREATE TABLE {name}.worse (z INT)")

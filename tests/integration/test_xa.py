@@ -10,8 +10,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.canal import messages
 from penstock.canal.types import EntryType, EventType
 from penstock.capture.prepared import MEMORY_BYTES
@@ -61,10 +61,10 @@ class Reader:
 
 def changes_between(instance: Instance, table: TableName, start: Position, end: Position) -> list[dict[str, Any]]:
     (schema,) = instance.describe([table])
-    fields = table_fields(schema)
+    fields = arrow_fields_of_table(schema)
     found = list[dict[str, Any]]()
     for block in instance.read(start, end):
-        for batch in changes_of(block, table, fields):
+        for batch in decode_changes(block, table, fields):
             batch.validate(full=True)
             found += batch.to_pylist()
     return found
@@ -212,7 +212,9 @@ def test_compressed_rows_come_with_the_commit(
 
 def in_table(block: Any, instance: Instance, table: str) -> list[dict[str, Any]]:
     (schema,) = instance.describe([TableName.parse(table)])
-    return [row for batch in changes_of(block, schema.name, table_fields(schema)) for row in batch.to_pylist()]
+    return [
+        row for batch in decode_changes(block, schema.name, arrow_fields_of_table(schema)) for row in batch.to_pylist()
+    ]
 
 
 def test_random_transactions_leave_what_the_table_has(
@@ -498,6 +500,6 @@ def in_files(block: Any, table: str) -> list[dict[str, Any]]:
         row
         for schema in schemas
         if schema.name == name
-        for batch in changes_of(block, name, table_fields(schema))
+        for batch in decode_changes(block, name, arrow_fields_of_table(schema))
         for row in batch.to_pylist()
     ]

@@ -12,7 +12,7 @@ from pydantic import ByteSize
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.binlog.rows.changes import changes_of
+from penstock.binlog.rows.changes import decode_changes
 from penstock.client import FlightClient
 from penstock.config import InstanceSettings, ServerSettings, StoreSettings
 from penstock.model import Position, TableName
@@ -235,7 +235,7 @@ def test_parts_of_a_range_are_whole_transactions(served: Server, mariadb: Databa
             [
                 tuple(row.values())
                 for block in client.read(ticket)
-                for batch in changes_of(block, table, fields)
+                for batch in decode_changes(block, table, fields)
                 for row in batch.to_pylist()
             ]
             for ticket in tickets
@@ -269,7 +269,7 @@ def test_transactions_that_came_one_by_one_are_read_in_few_blocks(
         blocks = [block for ticket in client.parts([table], start, store.latest) for block in client.read(ticket)]
     assert len(blocks) == 1
     fields = pa.schema([("id", pa.int32()), ("name", pa.string())])
-    found = [batch for block in blocks for batch in changes_of(block, table, fields)]
+    found = [batch for block in blocks for batch in decode_changes(block, table, fields)]
     assert [number for batch in found for number in batch["id"].to_pylist()] == list(range(30))
     assert {name for batch in found for name in batch["name"].to_pylist()} == {"o", None}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.config import InstanceSettings, SourceSettings
 from penstock.instance import Instance
 from penstock.model import Position, TableName
@@ -57,14 +57,14 @@ def changes_until(
     """The first `count` changes of a table after `start`, as dictionaries."""
     name = TableName.parse(table)
     (schema,) = instance.describe([name])
-    fields = table_fields(schema)
+    fields = arrow_fields_of_table(schema)
     rows: list[dict[str, Any]] = []
     at, deadline = start, time.monotonic() + seconds
     while len(rows) < count:
         assert time.monotonic() < deadline, f"{len(rows)} of {count} changes came in time"
         end = instance.end_after(at, 1 << 26, 0.5)
         for block in instance.read(at, end) if end > at else ():
-            for batch in changes_of(block, name, fields):
+            for batch in decode_changes(block, name, fields):
                 batch.validate(full=True)
                 rows += batch.to_pylist()
         at = end

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.config import FailoverSettings, InstanceSettings
 from penstock.instance import Instance
 from penstock.model import Position, TableName
@@ -53,7 +53,7 @@ def seen_after(instance: Instance, start: Position) -> set[int]:
     batches = [
         batch
         for block in (instance.read(start, end) if end > start else ())
-        for batch in changes_of(block, schema.name, table_fields(schema))
+        for batch in decode_changes(block, schema.name, arrow_fields_of_table(schema))
     ]
     return {row["id"] for batch in batches for row in batch.to_pylist()}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.changes import changes_at, versions_of
-from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
+from penstock.binlog.rows.changes import decode_changes_at, group_by_table_version
+from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table
 from penstock.binlog.values.column import DEFAULT
 from penstock.capture.schema_tracker import SchemaTracker
 from penstock.model import Position, TableName
@@ -37,9 +37,9 @@ def rows_of(blocks: list[Block], table: TableName) -> list[Row]:
 
 
 def _rows(block: Block, table: TableName) -> Iterator[Row]:
-    for events, shape in versions_of(block, table):
-        fields = table_fields(shape)
-        for batch in changes_at(block, events, shape, fields, DEFAULT):
+    for events, shape in group_by_table_version(block, table):
+        fields = arrow_fields_of_table(shape)
+        for batch in decode_changes_at(block, events, shape, fields, DEFAULT):
             for row in batch.to_pylist():
                 if row["_change_type"] != "update_preimage":
                     yield {name: value for name, value in row.items() if name not in CHANGE_FIELDS.names}

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import LONGS, SHORTS, Cells
+from penstock.binlog.events.cells import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.state import GTID_BYTES
 
@@ -29,5 +29,5 @@ def block_of(
         "boundary": np.array([entry in _BOUNDARIES for _, entry in events], np.uint8),
         "commit_us": np.full(count, time_us),
     }
-    cells = Cells.of(columns, bounds, np.zeros((count, GTID_BYTES), np.uint8))
+    cells = EventColumns.from_columns(columns, bounds, np.zeros((count, GTID_BYTES), np.uint8))
     return Block(file, "", (), raw, cells, {}), raw

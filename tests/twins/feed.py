@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.model import Position, TableSchema
 from tests.twins.log import LogWriter
 
@@ -23,7 +23,7 @@ def feed(
     while at < len(data):
         piece = data[at : at + next(pieces, len(data))]
         reader.room(len(piece))[: len(piece)] = memoryview(piece)
-        reader.filled(len(piece))
+        reader.advance(len(piece))
         at += len(piece)
         yield from reader.blocks(flush=flush or at == len(data), keep_loose=keep_loose)
 
@@ -44,9 +44,9 @@ def read(
 
 
 def rows_in(blocks: Iterable[Block], table: TableSchema, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    fields, found = table_fields(table, columns), list[dict[str, Any]]()
+    fields, found = arrow_fields_of_table(table, columns), list[dict[str, Any]]()
     for block in blocks:
-        for batch in changes_of(replace(block, epoch=EPOCH), table.name, fields):
+        for batch in decode_changes(replace(block, epoch=EPOCH), table.name, fields):
             batch.validate(full=True)
             found += batch.to_pylist()
     return found

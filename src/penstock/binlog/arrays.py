@@ -28,13 +28,13 @@ else:
 _FEW = 64
 
 
-def numbers(values: NDArray[Any]) -> pa.Array:
+def to_arrow_numbers(values: NDArray[Any]) -> pa.Array:
     """Return an Arrow array over the values, without a copy: they must not change afterwards."""
     values = np.ascontiguousarray(values)
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [None, pa.py_buffer(values)])
 
 
-def flags(values: NDArray[np.bool_]) -> pa.Array:
+def to_arrow_booleans(values: NDArray[np.bool_]) -> pa.Array:
     """Return a mask as an Arrow array of booleans."""
     bits = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), values.size, [None, pa.py_buffer(bits)])
@@ -63,15 +63,15 @@ def to_mask(array: pa.Array) -> NDArray[np.bool_]:
     return mask
 
 
-def texts(values: Sequence[str]) -> pa.Array:
+def to_arrow_strings(values: Sequence[str]) -> pa.Array:
     """Return an Arrow array of these strings."""
     raw = [value.encode() for value in values]
     bounds = np.cumsum([0, *map(len, raw)], dtype=np.int32)
     return pa.Array.from_buffers(pa.string(), len(raw), [None, pa.py_buffer(bounds), pa.py_buffer(b"".join(raw))])
 
 
-def view(array: pa.Array) -> NDArray[Any]:
-    """Return the memory of an Arrow array of numbers without nulls, as a numpy array."""
+def to_numpy(array: pa.Array) -> NDArray[Any]:
+    """Return the memory of an Arrow array of numbers without nulls as a numpy array, without a copy."""
     buffer = array.buffers()[1]
     dtype: Any = array.type.to_pandas_dtype()
     whole = np.frombuffer(buffer if buffer is not None else b"", dtype)

@@ -11,18 +11,19 @@ from penstock.binlog.kernel import Kernel
 _ROOMS = ("binlog", "source", "inspect", "render")
 
 
-def kernels() -> list[Kernel]:
-    """All there are, module by module."""
+def find_kernels() -> list[Kernel]:
+    """Return all kernels of the package, module by module."""
     found: list[Kernel] = []
     for room in _ROOMS:
         package = importlib.import_module(f"{penstock.__name__}.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith((".compile", ".intrinsics")):
-                found += _of(importlib.import_module(module.name))
+                found += _kernels_in(importlib.import_module(module.name))
     return found
 
 
-def _of(module: ModuleType) -> list[Kernel]:
+def _kernels_in(module: ModuleType) -> list[Kernel]:
+    """Return the kernels that a module defines."""
     values: list[Any] = list(vars(module).values())
     for value in [*values]:
         values += value.values() if isinstance(value, dict) else ()  # type: ignore[reportUnknownArgumentType]
@@ -30,5 +31,5 @@ def _of(module: ModuleType) -> list[Kernel]:
 
 
 if __name__ == "__main__":
-    for one in kernels():
+    for one in find_kernels():
         _ = one.compiled

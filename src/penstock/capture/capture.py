@@ -177,7 +177,7 @@ class Capture:
                         if not self._put_block(part):
                             return
                     if own.boundaries.size:
-                        context.prepared.set_resolved(own.end_of(int(own.boundaries[-1])))
+                        context.prepared.set_resolved(own.end_of_event(int(own.boundaries[-1])))
                 else:
                     context.counters.count_heartbeat()
                 context.prepared.save_and_forget(lambda: context.store.acked)

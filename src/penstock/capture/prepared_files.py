@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import Cells
+from penstock.binlog.events.cells import EventColumns
 from penstock.binlog.xa.transaction import PreparedTransaction
 from penstock.disk import replace_file
 from penstock.errors import StoreError
@@ -171,8 +171,8 @@ def _file_name(begin: Position) -> str:
 
 def _encode_block(block: Block) -> list[bytes | memoryview]:
     """Return a block as the parts of a frame: head with checksum, description, cells, events."""
-    bounds, cells = block.cells.bounds, block.cells.packed()
-    events, description = block.data[bounds[0] : bounds[-1]], block.describe()
+    bounds, cells = block.cells.bounds, block.cells.to_buffer()
+    events, description = block.data[bounds[0] : bounds[-1]], block.encode_description()
     crc = zlib.crc32(events.data, zlib.crc32(cells.data, zlib.crc32(description)))
     head = _HEAD.pack(_MAGIC, crc, len(description), cells.size, events.size)
     return [head, description, cells.data, events.data]
@@ -184,7 +184,9 @@ def _decode_block(head: bytes, file: BinaryIO) -> Block:
     description, cells, events = (file.read(size) for size in sizes)
     if magic != _MAGIC or zlib.crc32(events, zlib.crc32(cells, zlib.crc32(description))) != crc:
         raise ValueError("it is damaged")
-    return Block.described(description, np.frombuffer(events, np.uint8), Cells.over(np.frombuffer(cells, np.uint8)))
+    return Block.from_description(
+        description, np.frombuffer(events, np.uint8), EventColumns.from_buffer(np.frombuffer(cells, np.uint8))
+    )
 
 
 def _transaction_to_json(one: PreparedTransaction) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.binlog.rows.table_changes import ColumnChoice
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.inspect.shapes import Shapes
@@ -45,5 +45,5 @@ class SingleTable:
         names = self._choice.names(shape)
         if self._kind == "csv":
             return shape.name, tuple(names)
-        fields = table_fields(shape, names)
+        fields = arrow_fields_of_table(shape, names)
         return shape.name, tuple(f"{field.name} {field.type}" for field in fields)

@@ -8,26 +8,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, texts, to_mask, view
+from penstock.binlog.arrays import to_arrow_booleans, to_arrow_strings, to_mask, to_numpy
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.changes import changes_at
-from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
-from penstock.binlog.rows.table_changes import ColumnChoice, TableChanges, changes_in
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.rows.changes import decode_changes_at
+from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table, choose_free_names
+from penstock.binlog.rows.table_changes import ColumnChoice, TableChanges, decode_table_changes
+from penstock.binlog.values.column import DecodeOptions
 from penstock.inspect.shapes import Shapes
 from penstock.model import ChangeKind, TableName
 from penstock.render.table_files import BatchFiles, CsvFiles, Kind, Targets
 
 Batches = list[tuple[TableName, pa.RecordBatch]]
 _FAR = (1 << 63) - 1
-_PREIMAGE = texts([ChangeKind.UPDATE_PREIMAGE.text])[0]
+_PREIMAGE = to_arrow_strings([ChangeKind.UPDATE_PREIMAGE.text])[0]
 # Where ours are among the columns of a batch, counted from its end: a table may have columns of these names.
 _CHANGE_TYPE, _SEQ, _ROW = (
     CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_change_type", "_seq", "_row")
 )
-_DECODING = Decoding(partial_json="operations")
+_DECODING = DecodeOptions(partial_json="operations")
 
 
 def table_files(kind: Kind, targets: Targets) -> CsvFiles | BatchFiles:
@@ -47,7 +47,7 @@ class TableOutput:
                 self._files.write(table, batch)
 
     def _write_csv(self, files: CsvFiles, block: Block) -> None:
-        found: Iterable[TableChanges] = changes_in(block, self._choice, self._shapes)
+        found: Iterable[TableChanges] = decode_table_changes(block, self._choice, self._shapes)
         last = _FAR
         if self.left is not None:
             found = list(found)
@@ -73,9 +73,9 @@ class TableOutput:
         for events in _runs(block):
             number = int(block.column("table_id")[events[0]])
             shape = self._shapes(block, number)
-            fields = table_fields(shape, self._choice.names(shape))
-            names = [*fields.names, *own_names(CHANGE_FIELDS.names, fields.names)]
-            for batch in changes_at(block, events, shape, fields, _DECODING):
+            fields = arrow_fields_of_table(shape, self._choice.names(shape))
+            names = [*fields.names, *choose_free_names(CHANGE_FIELDS.names, fields.names)]
+            for batch in decode_changes_at(block, events, shape, fields, _DECODING):
                 yield shape.name, batch.rename_columns(names)
 
     def _first_of(
@@ -89,7 +89,7 @@ class TableOutput:
         if not found:
             return found
         places, rows = (
-            np.concatenate([view(batch.column(batch.num_columns + which)) for _, batch in found])
+            np.concatenate([to_numpy(batch.column(batch.num_columns + which)) for _, batch in found])
             for which in (_SEQ, _ROW)
         )
         is_end = np.concatenate(
@@ -102,7 +102,7 @@ class TableOutput:
         keep[order[: int(np.flatnonzero(order == last)[0]) + 1]] = True
         bounds = np.cumsum([batch.num_rows for _, batch in found])[:-1]
         parts = zip(found, np.split(keep, bounds), strict=True)
-        return [(table, batch.filter(flags(mask))) for (table, batch), mask in parts if mask.any()]
+        return [(table, batch.filter(to_arrow_booleans(mask))) for (table, batch), mask in parts if mask.any()]
 
 
 def _versions(changes: Iterable[TableChanges]) -> list[list[TableChanges]]:

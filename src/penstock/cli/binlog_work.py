@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file_log import FileLog
-from penstock.binlog.events.incident import incidents_in
+from penstock.binlog.events.incident import find_incidents
 from penstock.binlog.events.layout import EventType
-from penstock.binlog.events.note import Notes
-from penstock.binlog.rows.table_changes import ColumnChoice, changes_in
+from penstock.binlog.events.note import AnnotationPicker
+from penstock.binlog.rows.table_changes import ColumnChoice, decode_table_changes
 from penstock.cli.binlog_request import INCIDENT_CODE, BinlogRequest, choose_format
 from penstock.cli.ordered_work import work_in_order
 from penstock.cli.progress import Progress
@@ -109,7 +109,7 @@ class _Work:
         now = datetime.now(UTC)
         self._since = parse_point(request.since, now) if request.since is not None else None
         until = parse_point(request.until, now) if request.until is not None else None
-        notes = Notes() if request.statements or (request.mode == "show" and self._format == "sql") else None
+        notes = AnnotationPicker() if request.statements or (request.mode == "show" and self._format == "sql") else None
         self._selection = Selection(table_patterns(request.tables), self._since, until, notes)
         self._left = request.limit
         self._has_incidents = False
@@ -129,8 +129,8 @@ class _Work:
             self._progress.clear()
             self._tell_unnamed()
         self._selection.check()
-        if self._selection.matched and self._request.mode != "stats" and self._choice.unmet:
-            _warn(f"--without {', '.join(self._choice.unmet)}: no table that was shown has such a column")
+        if self._selection.matched and self._request.mode != "stats" and self._choice.unmatched_names:
+            _warn(f"--without {', '.join(self._choice.unmatched_names)}: no table that was shown has such a column")
         return INCIDENT_CODE if self._has_incidents else 0
 
     # -- reading
@@ -191,7 +191,7 @@ class _Work:
             yield _Job(block, language, find_lines_between(block, language))
 
     def _render(self, job: _Job[L]) -> tuple[PageText, L]:
-        changes = changes_in(job.block, self._choice, self._shapes, finds_rows=job.language.finds_rows)
+        changes = decode_table_changes(job.block, self._choice, self._shapes, finds_rows=job.language.finds_rows)
         return compose(job.block, changes, job.between, job.language), job.language
 
     def _limited(self, lines: PageText) -> PageText:
@@ -213,7 +213,7 @@ class _Work:
 
     def _tell_incidents(self, block: Block, events: Container[int]) -> None:
         """Warn about these incidents of a block: data may be missing, whatever the output shows of it."""
-        for incident in incidents_in(block):
+        for incident in find_incidents(block):
             if incident.event in events:
                 self._has_incidents = True
                 self._progress_safe_warn(str(incident))

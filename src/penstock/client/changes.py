@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.backoff import Backoff, RetryTimer
-from penstock.binlog.arrays import view
+from penstock.binlog.arrays import to_numpy
 from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.client.link import Link, Stream
 from penstock.errors import MetaError, PenstockError, TableAlteredError
@@ -112,7 +112,7 @@ class Changes:
         comes again."""
         if not batch.num_rows or self._last is None or _order_of(batch, 0) > self._last:
             return batch
-        seq, row = (view(batch.column(batch.num_columns + at)) for at in _ORDER)
+        seq, row = (to_numpy(batch.column(batch.num_columns + at)) for at in _ORDER)
         last_seq, last_row = self._last
         is_new = (seq > last_seq) | (seq == last_seq) & (row > last_row)
         return batch.slice(int(np.argmax(is_new))) if is_new.any() else batch.slice(0, 0)

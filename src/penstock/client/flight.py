@@ -95,7 +95,7 @@ class FlightClient:
 
         reading = RepeatedRead(self._link, ticket)
         while (chunk := reading.next_chunk()) is not None:
-            block = Block.of_wire(chunk.data, chunk.app_metadata.to_pybytes())
+            block = Block.from_arrow(chunk.data, chunk.app_metadata.to_pybytes())
             if len(block := reading.without_known(block)):
                 yield block
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.query import are_statements, body_at
-from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, survey
+from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, scan_flags
 from penstock.config import FilterSettings
 from penstock.filter.kinds import are_annotations, are_loaded_files, are_xa_statements
 from penstock.filter.rules import FilterRules
@@ -74,7 +74,7 @@ class BlockFilter:
             return block
         if before is not None and before.held is not None:
             # What was held is judged again, with what comes after it: rows say whether their statement may be seen.
-            block = replace(block.after(before.held), executed=block.executed_before(0))
+            block = replace(block.prepend(before.held), executed=block.executed_before(0))
         is_open = not block.column("boundary")[-1]
         is_plain = (before is None or before.is_plain) and not (is_open and _ends_with_annotation(block))
         if is_plain and _passes_whole(block, rules):
@@ -139,7 +139,7 @@ def _passes_whole(block: Block, rules: FilterRules) -> bool:
     tables only, and no statements."""
     if not rules.passes_all_rows or rules.excluded_ids(block.tables):
         return False
-    return not survey(block) & (STATEMENTS if rules.passes_all_tables else STATEMENTS | OTHER_MAPS)
+    return not scan_flags(block) & (STATEMENTS if rules.passes_all_tables else STATEMENTS | OTHER_MAPS)
 
 
 def _ends_with_annotation(block: Block) -> bool:

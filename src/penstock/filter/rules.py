@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.query import query_at
+from penstock.binlog.events.query import parse_query_at
 from penstock.binlog.events.table_map import table_name
 from penstock.config import FilterSettings
 from penstock.config.filter_settings import DEFAULT_KINDS
@@ -51,7 +51,7 @@ class FilterRules:
         """Return a mask of the events among `statements` that pass."""
         found = np.zeros(len(block), np.bool_)
         for event in np.flatnonzero(statements).tolist():
-            query = query_at(block, event)
+            query = parse_query_at(block, event)
             found[event] = self._wants(query.text, query.database, query.sql_mode or 0, block.server_version)
         return found
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import CHECKSUM
-from penstock.binlog.events.query import query_at, text_span
+from penstock.binlog.events.query import parse_query_at, text_span
 from penstock.schema.ddl import classify_statement_text
 from penstock.schema.ddl.secret import mask_secrets_in_place, may_have_secrets
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
@@ -25,7 +25,7 @@ def mask_secrets_in_block(block: Block, statements: NDArray[np.bool_]) -> Block:
     data: NDArray[np.uint8] | None = None
     _, starts, sizes = block.raw
     for event in np.flatnonzero(statements).tolist():
-        query = query_at(block, event)
+        query = parse_query_at(block, event)
         dialect = SqlDialect(
             ServerProfile.from_version_text(block.server_version), SqlSession(SqlMode(query.sql_mode or 0))
         )

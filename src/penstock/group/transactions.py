@@ -54,7 +54,7 @@ class Transactions:
         """Of an event, counted over all blocks."""
         for block in self.blocks:
             if event < len(block):
-                return block.end_of(event)
+                return block.end_of_event(event)
             event -= len(block)
         raise IndexError(event)
 

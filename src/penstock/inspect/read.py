@@ -14,11 +14,11 @@ from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.file_log import name_files
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.changes import changes_at, versions_of
-from penstock.binlog.rows.differences import with_names
-from penstock.binlog.rows.fields import CHANGE_FIELDS, own_names, table_fields
+from penstock.binlog.rows.changes import decode_changes_at, group_by_table_version
+from penstock.binlog.rows.differences import append_names
+from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table, choose_free_names
 from penstock.binlog.rows.widening import common_type
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.errors import BinlogWarning, ConfigurationError, SchemaError
 from penstock.inspect.log_tables import LogTables, Unnamed
 from penstock.model import TableName, TableSchema
@@ -61,7 +61,7 @@ def read_binlog(
     ):
         if value not in allowed:
             raise ConfigurationError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
-    choice = Decoding(dates, labels, partial_json=partial_json)
+    choice = DecodeOptions(dates, labels, partial_json=partial_json)
     reading = _TableReader(TableName.parse(table) if table else None, columns, choice, known)
     unnamed = Unnamed()
     tables = LogTables(unnamed)
@@ -83,7 +83,7 @@ class _TableReader:
     """Changes of a table, each batch as its version of the table has the columns."""
 
     def __init__(
-        self, table: TableName | None, columns: Sequence[str] | None, choice: Decoding, known: TableSchema | None
+        self, table: TableName | None, columns: Sequence[str] | None, choice: DecodeOptions, known: TableSchema | None
     ) -> None:
         self.table = table
         self.batches: list[pa.RecordBatch] = []
@@ -102,10 +102,12 @@ class _TableReader:
                     raise SchemaError(f"{block.file} holds rows of {self.table} and {name}: say which with table=")
         if self.table is None:
             return
-        for events, shape in versions_of(block, self.table, self._known):
+        for events, shape in group_by_table_version(block, self.table, self._known):
             there = {column.name for column in shape.columns}
-            fields = table_fields(shape, None if self._columns is None else [*there & {*self._columns}], self._choice)
-            for batch in changes_at(block, events, shape, fields, self._choice):
+            fields = arrow_fields_of_table(
+                shape, None if self._columns is None else [*there & {*self._columns}], self._choice
+            )
+            for batch in decode_changes_at(block, events, shape, fields, self._choice):
                 self.batches.append(batch)
                 self._fields.append(fields)
 
@@ -119,7 +121,7 @@ class _TableReader:
             batch if own == fields else _with_all(batch, own, fields)
             for batch, own in zip(self.batches, self._fields, strict=True)
         ]
-        ours = own_names(CHANGE_FIELDS.names, fields.names)
+        ours = choose_free_names(CHANGE_FIELDS.names, fields.names)
         return pa.Table.from_batches(batches, whole).rename_columns([*fields.names, *ours])
 
     def _unified(self) -> pa.Schema:
@@ -149,7 +151,7 @@ def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.Re
     ours = batch.columns[len(own) :]
     if missing:
         absent = CHANGE_FIELDS.get_field_index("_absent")
-        ours[absent] = with_names(ours[absent], missing)
+        ours[absent] = append_names(ours[absent], missing)
     return pa.RecordBatch.from_arrays([*arrays, *ours], schema=pa.schema([*fields, *CHANGE_FIELDS]))
 
 

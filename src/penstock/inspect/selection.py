@@ -8,15 +8,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import compute as pc
-from penstock.binlog.arrays import distinct, distinct_values, texts, to_mask
+from penstock.binlog.arrays import distinct, distinct_values, to_arrow_strings, to_mask
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid_mask import are_in
 from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.events.note import Notes
-from penstock.binlog.events.statement import are_statements, statements_in
+from penstock.binlog.events.note import AnnotationPicker
+from penstock.binlog.events.statement import are_statements, find_statements
 from penstock.binlog.events.table_map import table_name
-from penstock.binlog.rows.table_changes import gtids
+from penstock.binlog.rows.table_changes import transaction_gtids
 from penstock.binlog.xa.outcome import XaTransactions
 from penstock.errors import ConfigurationError
 from penstock.model import GtidSet, Position, TableName
@@ -40,7 +40,7 @@ class Selection:
     tables: tuple[re.Pattern[str], ...] = ()
     since: LogPoint | None = None
     until: LogPoint | None = None
-    notes: Notes | None = None  # for whom the statements behind rows are wanted too
+    notes: AnnotationPicker | None = None  # for whom the statements behind rows are wanted too
     xa: XaTransactions = field(default_factory=XaTransactions)
     seen: set[TableName] = field(default_factory=set[TableName])
     matched: set[TableName] = field(default_factory=set[TableName])
@@ -67,7 +67,7 @@ class Selection:
             statements &= ~self._foreign_statements(block)
         touched = self._touched(block, rows | statements)
         incidents = are_incidents(block) & mask  # whatever the tables: nobody knows of which something is lost
-        wanted = rows | statements | incidents | self.xa.see(block, mask, touched)
+        wanted = rows | statements | incidents | self.xa.follow(block, mask, touched)
         if self.tables:
             wanted |= mask & (entry == Entry.END) & np.isin(block.column("transaction"), touched)
         else:
@@ -116,7 +116,7 @@ class Selection:
     def _foreign_statements(self, block: Block) -> NDArray[np.bool_]:
         """Return a mask of the statements that name another table, or none that can be recognised."""
         foreign = are_statements(block)
-        for statement in statements_in(block):
+        for statement in find_statements(block):
             if statement.table is not None and self.wants(statement.table):
                 foreign[statement.event] = False
         return foreign
@@ -152,7 +152,7 @@ class Selection:
         """Return a mask of the events from the transaction with this GTID on."""
         if self._has_begun:
             return np.ones(len(block), np.bool_)
-        found = to_mask(pc.equal(_gtids(block), texts([first.text.lower()])[0]))
+        found = to_mask(pc.equal(_gtids(block), to_arrow_strings([first.text.lower()])[0]))
         self._has_begun = bool(found.any())
         return np.maximum.accumulate(found)
 
@@ -175,4 +175,4 @@ def _compare(block: Block, position: Position) -> NDArray[np.int64]:
 
 
 def _gtids(block: Block) -> pa.Array:
-    return gtids(block, np.arange(len(block)))
+    return transaction_gtids(block, np.arange(len(block)))

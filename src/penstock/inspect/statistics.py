@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.commit_time import are_known, known_us
+from penstock.binlog.events.commit_time import are_valid_times, valid_time_or_none
 from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.statement import are_statements
 from penstock.binlog.rows.decode import decode_rows
-from penstock.binlog.rows.table_changes import Kind, gtids
+from penstock.binlog.rows.table_changes import RowChangeKind, transaction_gtids
 from penstock.model import ChangeKind, Position, TableName
 
 LARGEST = 10
@@ -28,14 +28,18 @@ _BETWEEN = [
 # An event of another type belongs to a transaction only where it is inside of one.
 _KNOWN = [int(kind) for kind in EventType if kind not in {EventType.IGNORABLE, EventType.INCIDENT}]
 _MOST_STEPS = 4096
-_KINDS = {ChangeKind.INSERT: Kind.INSERT, ChangeKind.UPDATE_POSTIMAGE: Kind.UPDATE, ChangeKind.DELETE: Kind.DELETE}
+_KINDS = {
+    ChangeKind.INSERT: RowChangeKind.INSERT,
+    ChangeKind.UPDATE_POSTIMAGE: RowChangeKind.UPDATE,
+    ChangeKind.DELETE: RowChangeKind.DELETE,
+}
 
 
 @dataclass(slots=True)
 class TableCount:
-    rows: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
-    bytes: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
-    transactions: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    rows: dict[RowChangeKind, int] = field(default_factory=lambda: dict.fromkeys(RowChangeKind, 0))
+    bytes: dict[RowChangeKind, int] = field(default_factory=lambda: dict.fromkeys(RowChangeKind, 0))
+    transactions: dict[RowChangeKind, int] = field(default_factory=lambda: dict.fromkeys(RowChangeKind, 0))
     all_transactions: int = 0  # one may have changes of several kinds
 
     @property
@@ -47,7 +51,7 @@ class TableCount:
         return sum(self.bytes.values())
 
 
-Touched = tuple[TableName, Kind | None]  # a table, and a table with changes of a kind
+Touched = tuple[TableName, RowChangeKind | None]  # a table, and a table with changes of a kind
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -144,7 +148,7 @@ class Statistics:
         self.statements += int(np.count_nonzero(are_statements(block)))
         self.incidents += int(np.count_nonzero(are_incidents(block)))
         self.start, self.end = self.start or block.start, block.end
-        moments = moments[are_known(moments)]
+        moments = moments[are_valid_times(moments)]
         if moments.size:
             low, high = int(moments.min()), int(moments.max())
             self.first_us = low if self.first_us is None else min(self.first_us, low)
@@ -234,18 +238,20 @@ class Statistics:
         if self._carried is not None and self._is_carried(block, int(transactions[0])):
             is_new[0] = 0
         self.transactions += int(is_new.sum())
-        is_known = are_known(moments)
+        is_known = are_valid_times(moments)
         self.timeline.add(moments[is_known] // 1_000_000, rows[is_known], is_new[is_known], sizes[is_known])
         if not is_new[0] and self._carried is not None:
             sizes[0] += self._carried.bytes
             rows[0] += self._carried.rows
         elif self._carried is not None:
             self._keep(self._carried)
-        names = gtids(block, first)
+        names = transaction_gtids(block, first)
 
         def transaction(i: int) -> Transaction:
             begin = Position(block.file, int(transactions[i]))
-            return Transaction(int(sizes[i]), int(rows[i]), begin, known_us(int(moments[i])), names[i].as_py())
+            return Transaction(
+                int(sizes[i]), int(rows[i]), begin, valid_time_or_none(int(moments[i])), names[i].as_py()
+            )
 
         last = transactions.size - 1
         for i in np.argsort(-sizes[:last], kind="stable")[:LARGEST].tolist():

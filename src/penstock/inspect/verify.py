@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.checksum import TABLES, crc32
 from penstock.binlog.events.file_log import printable
-from penstock.binlog.events.incident import Incident, message_of
+from penstock.binlog.events.incident import Incident, parse_message
 from penstock.binlog.events.layout import (
     ARTIFICIAL,
     CHECKSUM,
@@ -31,7 +31,7 @@ from penstock.binlog.events.layout import (
     event_name,
 )
 from penstock.binlog.events.open_file import is_compressed_name, open_log
-from penstock.binlog.events.stop import PROBLEMS, Stop
+from penstock.binlog.events.stop import PROBLEMS, StopReason
 from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, little, shared, u16, u32
 
 _START_ENCRYPTION, _INCIDENT_KIND = int(EventType.MARIADB_START_ENCRYPTION), int(EventType.INCIDENT)
@@ -200,7 +200,7 @@ class _FileWalk:
         end = at + int.from_bytes(data[at + 9 : at + 13].tobytes(), "little")
         body = data[at + HEADER : end - self._checksum].tobytes()
         self._verdict.incidents.append(
-            Incident(self._verdict.events - 1, self._name, self._base + at, message_of(body))
+            Incident(self._verdict.events - 1, self._name, self._base + at, parse_message(body))
         )
         return end
 
@@ -215,7 +215,7 @@ class _FileWalk:
             _CUT: f"the file ends inside this event, {data.size - at} bytes after it began",
             _BAD_SIZE: "the event's size is not one that an event can have",
             _BAD_CHECKSUM: "the event does not match its checksum",
-            _BAD_POSITION: PROBLEMS[Stop.BAD_POSITION],
+            _BAD_POSITION: PROBLEMS[StopReason.BAD_POSITION],
         }[why]
         extract = data[at : at + 24].tobytes().hex(" ")
         return f"{self._name}:{self._base + at} {name}: {what}; bytes there: {extract}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block, table_name
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.count import count_by_event
-from penstock.binlog.xa.marks import xa_marks
+from penstock.binlog.xa.marks import find_xa_events
 from penstock.model import Position, TableName
 
 PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
@@ -142,7 +142,7 @@ def _begins_xa(block: Block, ends: NDArray[np.int64]) -> bool:
 
     Its rows are delivered when it is committed, so that a position inside of it means nothing in the log itself.
     """
-    marks = xa_marks(block)
+    marks = find_xa_events(block)
     return bool(marks.size) and bool(marks[0] <= (ends[0] if ends.size else len(block)))
 
 
@@ -189,4 +189,4 @@ class _Splits:
     def position_after(self, event: int) -> Position:
         """Return the position after a rows event, which says where its transaction begins."""
         begin = int(self.block.column("transaction")[event])
-        return replace(self.block.end_of(event), gtids=self.before.gtids, transaction=begin)
+        return replace(self.block.end_of_event(event), gtids=self.before.gtids, transaction=begin)

@@ -10,7 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.binlog.arrays import texts
+from penstock.binlog.arrays import to_arrow_strings
 from penstock.errors import ConfigurationError
 from penstock.instance.linear_pattern import UnsupportedPatternError, linear_pattern
 from penstock.model import TableName
@@ -112,4 +112,4 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _match_all(pattern: str, names: Sequence[str]) -> list[bool]:
-    return pc.match_substring_regex(texts(names), pattern=pattern, ignore_case=True).to_pylist()
+    return pc.match_substring_regex(to_arrow_strings(names), pattern=pattern, ignore_case=True).to_pylist()

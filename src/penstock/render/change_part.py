@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.model import ChangeKind, Column, WireType
 from penstock.render import text
 from penstock.render.dialect import MOMENTS
 from penstock.render.json_rows import RowValues
 from penstock.render.weave import Layout, Written
 
-DECODING = Decoding(dates="text", partial_json="operations")
+DECODING = DecodeOptions(dates="text", partial_json="operations")
 VALUES = RowValues()
 DDL = 4  # the kind of a statement, behind those of ChangeKind
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.fields import own_names
-from penstock.binlog.rows.table_changes import Kind, TableChanges, gtids
+from penstock.binlog.rows.fields import choose_free_names
+from penstock.binlog.rows.table_changes import RowChangeKind, TableChanges, transaction_gtids
 from penstock.model import Column
 from penstock.render import text
 from penstock.render.dialect import Dialect, vector_texts
@@ -64,7 +64,7 @@ class EventAbouts:
             line = (
                 ",",
                 Written(iso_text(block.column("commit_us"))).at(every),
-                Written(text.plain(gtids(block, every)), ",", ",").at(every),
+                Written(text.plain(transaction_gtids(block, every)), ",", ",").at(every),
                 f",{_cell(block.file)},",
             )
             self._block, self._texts = block, Written(weave(line, len(block)))
@@ -79,14 +79,18 @@ class CsvLines(RowFormat):
         self._abouts = abouts
 
     def begin(self) -> str:
-        return ",".join(map(_cell, (*self._columns, *own_names(ABOUT, self._columns)))) + "\n"
+        return ",".join(map(_cell, (*self._columns, *choose_free_names(ABOUT, self._columns)))) + "\n"
 
     def changes(self, changes: TableChanges) -> Line:
         sides = [
             (changes.has_before, changes.before, changes.first, changes.first_offset),
             (changes.has_after, changes.after, changes.last, changes.offset),
         ]
-        kinds = ["update_preimage", "update_postimage"] if changes.kind is Kind.UPDATE else [changes.kind.value] * 2
+        kinds = (
+            ["update_preimage", "update_postimage"]
+            if changes.kind is RowChangeKind.UPDATE
+            else [changes.kind.value] * 2
+        )
         pieces: list[str | Chosen] = []
         for kind, (is_there, columns, rows, offset) in zip(kinds, sides, strict=True):
             if is_there:
@@ -107,9 +111,9 @@ class CsvLines(RowFormat):
         there = {column.name for column in columns}
         absent = [name for name in self._columns if name not in there]
         return (
-            Written(text.plain(numbers(changes.sequence_of(offset)))).at(every),
+            Written(text.plain(to_arrow_numbers(changes.sequence_of(offset)))).at(every),
             self._abouts.of(changes.block).at(changes.event),
-            Written(text.plain(numbers(offset))).at(every),
+            Written(text.plain(to_arrow_numbers(offset))).at(every),
             f",{_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}",
         )
 

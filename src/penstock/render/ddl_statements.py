@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.query import are_statements, query_at
-from penstock.binlog.events.survey import STATEMENTS, survey
+from penstock.binlog.events.query import are_statements, parse_query_at
+from penstock.binlog.events.survey import STATEMENTS, scan_flags
 from penstock.filter.kinds import filter_kind
 from penstock.model import TableName
 from penstock.schema.ddl import StatementKind, classify_statement_text
@@ -45,10 +45,10 @@ class DdlStatements:
         """Yield the DDL of a block. An ALTER that MariaDB logs in two phases comes when it is done."""
         server = ServerProfile.from_version_text(block.server_version)
         done = {event for event, _, _ in self._changes.find_with_events(block, server)}
-        if not survey(block) & STATEMENTS:
+        if not scan_flags(block) & STATEMENTS:
             return
         for event in np.flatnonzero(are_statements(block)).tolist():
-            query = query_at(block, event)
+            query = parse_query_at(block, event)
             dialect = SqlDialect(server, SqlSession(SqlMode(query.sql_mode or 0)))
             kind = classify_statement_text(query.text, dialect)
             if filter_kind(kind) != "ddl" or kind in _LEFT_OUT or (kind.changes_tables and event not in done):

@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.binlog.arrays import compute as pc
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.inspect.shapes import lacks_charset
 from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.weave import Written, weave
 
 _FOUR = np.array([4], np.int64)
-_LARGEST_FLOAT = numbers(np.array([np.finfo(np.float32).max], np.float32))[0]
+_LARGEST_FLOAT = to_arrow_numbers(np.array([np.finfo(np.float32).max], np.float32))[0]
 MOMENTS = {
     WireType.DATE, WireType.TIME, WireType.TIME2, WireType.DATETIME, WireType.DATETIME2,
     WireType.TIMESTAMP, WireType.TIMESTAMP2,
@@ -71,11 +71,11 @@ class Dialect(ABC):
             return self.binary(array)
         every = np.arange(len(array))
         # What is no UTF-8 must not be taken for it, even where it is not shown.
-        shown = self.printable(text.as_text(array.take(numbers(np.flatnonzero(marks)))))
-        others = self.binary(array.take(numbers(np.flatnonzero(~marks))))
+        shown = self.printable(text.as_text(array.take(to_arrow_numbers(np.flatnonzero(marks)))))
+        others = self.binary(array.take(to_arrow_numbers(np.flatnonzero(~marks))))
         places = np.where(marks, np.cumsum(marks) - 1, int(marks.sum()) + np.cumsum(~marks) - 1)
         parts = [weave([part.at(every[: len(part.texts)])], len(part.texts)) for part in (shown, others)]
-        return Written(pa.concat_arrays(parts).take(numbers(places.astype(np.int64))))
+        return Written(pa.concat_arrays(parts).take(to_arrow_numbers(places.astype(np.int64))))
 
     def printable(self, array: pa.Array) -> Written:
         """Write texts whose charset nobody knows, and which are UTF-8."""
@@ -125,7 +125,7 @@ def server_reals(array: pa.Array) -> pa.Array:
 
 def vector_bytes(array: pa.Array) -> pa.Array:
     """Lists of float32 as the little-endian bytes that the server keeps."""
-    bounds = pc.multiply(array.offsets.cast(pa.int64()), numbers(_FOUR)[0])
+    bounds = pc.multiply(array.offsets.cast(pa.int64()), to_arrow_numbers(_FOUR)[0])
     values = array.values.buffers()[1]
     return pa.Array.from_buffers(pa.large_binary(), len(array), [array.buffers()[0], bounds.buffers()[1], values])
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.incident import Incident
 from penstock.binlog.events.statement import StatementEvent
-from penstock.binlog.rows.table_changes import Kind, TableChanges
+from penstock.binlog.rows.table_changes import RowChangeKind, TableChanges
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.errors import BinlogError
 from penstock.model import Position
@@ -56,11 +56,11 @@ class FlashbackLines(LineFormat):
         check_names(changes.table)
         _check_images(changes)
         match changes.kind:
-            case Kind.INSERT:
+            case RowChangeKind.INSERT:
                 return delete(changes, changes.after, changes.last)
-            case Kind.DELETE:
+            case RowChangeKind.DELETE:
                 return insert(changes, changes.shown_of(changes.before), changes.first)
-            case Kind.UPDATE:
+            case RowChangeKind.UPDATE:
                 row = where(changes, changes.after, changes.last)
                 return update(changes, changes.shown_of(changes.before), changes.first, row)
 
@@ -68,7 +68,7 @@ class FlashbackLines(LineFormat):
         if statement.is_savepoint:
             return ""
         place = int(block.column("position")[statement.event])
-        if statement.is_in_transaction and statement.goes_back:
+        if statement.is_in_transaction and statement.is_rollback_to_savepoint:
             raise _rolled_back(f"{block.file}:{place} the transaction goes back to a savepoint")
         return self._named(block, statement.event, statement.text)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.table_changes import gtids
+from penstock.binlog.rows.table_changes import transaction_gtids
 from penstock.binlog.xa.xid import parse_prepare
 from penstock.render import text
 from penstock.render.page import ENDS, LineContext, Page, Role
@@ -46,8 +46,8 @@ def placed(texts: pa.Array, places: NDArray[np.bool_]) -> Chosen:
 def heading(block: Block, events: NDArray[np.int64]) -> pa.Array:
     """Return the line above each transaction of these events: its position, its time and its GTID."""
     all_of_them = np.arange(events.size)
-    place = Written(text.plain(numbers(block.column("transaction")[events])))
+    place = Written(text.plain(to_arrow_numbers(block.column("transaction")[events])))
     moment = Written(utc_text(block.column("commit_us")[events]), "time unknown", after=" UTC")
-    gtid = Written(text.plain(gtids(block, events)), before="  ")
+    gtid = Written(text.plain(transaction_gtids(block, events)), before="  ")
     pieces = (place.at(all_of_them), "  ", moment.at(all_of_them), gtid.at(all_of_them))
     return weave((f"{block.file}:", *pieces), events.size)

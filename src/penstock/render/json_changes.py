@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.rows.mixed import are_alone
+from penstock.binlog.rows.mixed import should_decode_alone
 from penstock.model import TableName
 from penstock.render.change_part import DDL, ChangePart
 from penstock.render.ddl_statements import DdlStatement, DdlStatements
@@ -69,7 +69,7 @@ class JsonChanges:
         """Read tables with few rows together, the others one by one; `plans[table[i]]` is the number of the plan of
         event i."""
         program = self._plans.program[plans]
-        alone = are_alone(block, events, table, plans.size) | (program < 0)
+        alone = should_decode_alone(block, events, table, plans.size) | (program < 0)
         if not alone.all():
             mixed = ~alone[table]
             own = table[mixed]

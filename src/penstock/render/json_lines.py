@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.incident import Incident
 from penstock.binlog.events.statement import StatementEvent
-from penstock.binlog.rows.table_changes import TableChanges, gtids
+from penstock.binlog.rows.table_changes import TableChanges, transaction_gtids
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.model import Column, WireType
 from penstock.render import text
@@ -78,7 +78,7 @@ class JsonLines(LineFormat):
         return [
             f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":',
             self._about(changes.block).at(changes.event),
-            Written(text.plain(numbers(changes.sequence)), before='"seq":').at(np.arange(len(changes))),
+            Written(text.plain(to_arrow_numbers(changes.sequence)), before='"seq":').at(np.arange(len(changes))),
             *_key(changes),
             *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.has_before else ()),
             *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.has_after else ()),
@@ -113,14 +113,14 @@ class JsonLines(LineFormat):
         """When and where each event of a block is."""
         if self._block is not block:
             every = np.arange(len(block))
-            gtid = Written(text.plain(gtids(block, every)), "null", '"', '"')
+            gtid = Written(text.plain(transaction_gtids(block, every)), "null", '"', '"')
             line = (
                 Written(iso_text(block.column("commit_us")), "null", '"', '"').at(every),
                 ',"gtid":',
                 gtid.at(every),
                 *self._xids(block),
                 f',"file":{_quoted(block.file)},"pos":',
-                Written(text.plain(numbers(block.column("position"))), after=",").at(every),
+                Written(text.plain(to_arrow_numbers(block.column("position"))), after=",").at(every),
             )
             self._block, self._abouts = block, Written(weave(line, len(block)))
         return self._abouts
@@ -140,7 +140,7 @@ def _object(block: Block, event: int, kind: str, *, xid: str = "", **more: str) 
     about = {
         "type": kind,
         "ts": iso_text(block.column("commit_us")[at])[0].as_py(),
-        "gtid": gtids(block, at)[0].as_py(),
+        "gtid": transaction_gtids(block, at)[0].as_py(),
         **({"xa": xid} if xid else {}),
         "file": block.file,
         "pos": int(block.column("position")[event]),

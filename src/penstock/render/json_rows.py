@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import distinct, numbers, texts
+from penstock.binlog.arrays import distinct, to_arrow_numbers, to_arrow_strings
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.rows.changes import changes_at
-from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
-from penstock.binlog.rows.mixed import are_alone
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.rows.changes import decode_changes_at
+from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table
+from penstock.binlog.rows.mixed import should_decode_alone
+from penstock.binlog.values.column import DecodeOptions
 from penstock.model import Column, TableName
 from penstock.render.json_lines import JsonValues
 from penstock.render.mixed_json import MixedJson, mixed_json_rows
@@ -25,7 +25,7 @@ from penstock.render.row_plans import ColumnsOf, RowPlan, RowPlans
 from penstock.render.weave import Chosen, Written, weave
 
 ROW_FIELDS = pa.schema([pa.field("_table", pa.string()), pa.field("row", pa.string()), *CHANGE_FIELDS])
-_DECODING = Decoding(dates="text", partial_json="operations")
+_DECODING = DecodeOptions(dates="text", partial_json="operations")
 _ORDER = [("_seq", "ascending"), ("_row", "ascending")]
 
 
@@ -64,7 +64,7 @@ class JsonRows:
         """Tables with few rows together, the others one after the other; `plans[table[i]]` is the number of the plan of
         event i."""
         program = self._plans.program[plans]
-        alone = are_alone(block, events, table, plans.size) | (program < 0)
+        alone = should_decode_alone(block, events, table, plans.size) | (program < 0)
         if not alone.all():
             mixed = ~alone[table]
             own = table[mixed]
@@ -79,8 +79,8 @@ class JsonRows:
 
 
 def _of_table(block: Block, events: NDArray[np.int64], plan: RowPlan) -> Iterator[pa.RecordBatch]:
-    fields = table_fields(plan.table, [column.name for column in plan.columns], _DECODING)
-    for changes in changes_at(block, events, plan.table, fields, _DECODING):
+    fields = arrow_fields_of_table(plan.table, [column.name for column in plan.columns], _DECODING)
+    for changes in decode_changes_at(block, events, plan.table, fields, _DECODING):
         rows: int = changes.num_rows
         if rows:
             arrays = [_repeated(plan.table.name, rows), _texts(plan.columns, changes), *changes.columns[len(fields) :]]
@@ -88,7 +88,7 @@ def _of_table(block: Block, events: NDArray[np.int64], plan: RowPlan) -> Iterato
 
 
 def _repeated(name: TableName, rows: int) -> pa.Array:
-    return texts([str(name)]).take(numbers(np.zeros(rows, np.int8)))
+    return to_arrow_strings([str(name)]).take(to_arrow_numbers(np.zeros(rows, np.int8)))
 
 
 def _texts(columns: Sequence[Column], changes: pa.RecordBatch) -> pa.Array:

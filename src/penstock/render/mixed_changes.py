@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import distinct, numbers
+from penstock.binlog.arrays import distinct, to_arrow_numbers
 from penstock.binlog.rows.located import ABSENT
 from penstock.binlog.rows.programs import KIND
 from penstock.render import text
@@ -38,7 +38,7 @@ def mixed_changes(mixed: MixedJson, plan: Numbers, plans: RowPlans) -> ChangePar
         _chosen(objects.texts, pairs.with_before, pairs.first),
         _chosen(objects.texts, pairs.with_after, last),
         None if changed.null_count == len(changed) else last_lists(changed, last, len(rows)),
-        None if absent.null_count == len(absent) else absent.take(numbers(last)),
+        None if absent.null_count == len(absent) else absent.take(to_arrow_numbers(last)),
         None,
         sizes,
         keys,

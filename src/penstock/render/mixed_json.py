@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers
+from penstock.binlog.arrays import to_arrow_booleans, to_arrow_numbers
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.changes import Images, change_arrays
-from penstock.binlog.rows.decode import choice_for
+from penstock.binlog.rows.changes import ImageLocations, build_change_columns
+from penstock.binlog.rows.decode import choice_for_block
 from penstock.binlog.rows.mixed import MixedRows, walk_rows
 from penstock.binlog.rows.partial_type import PARTIAL
 from penstock.binlog.rows.programs import GrowingTexts, TablePrograms
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.model import ChangeKind, Column
 from penstock.render import mixed_kernels
@@ -53,7 +53,7 @@ class MixedObjects:
 
 
 def mixed_json_rows(
-    mixed: MixedJson, choice: Decoding, values: Dialect, names: pa.Array, table: NDArray[np.int64]
+    mixed: MixedJson, choice: DecodeOptions, values: Dialect, names: pa.Array, table: NDArray[np.int64]
 ) -> list[pa.Array] | None:
     """Return table, row, and the columns of CHANGE_FIELDS; `names[table[i]]` is the name of the table of event i. None
     where each table is to be decoded alone, which says what is wrong."""
@@ -62,14 +62,14 @@ def mixed_json_rows(
         return None
     rows = objects.rows
     kinds = rows.kind
-    tables = names.take(numbers(table[rows.event])).cast(pa.string())
-    images = Images(mixed.events, rows.event, rows.start, kinds, rows.number)
-    arrays = change_arrays(mixed.block, images)
+    tables = names.take(to_arrow_numbers(table[rows.event])).cast(pa.string())
+    images = ImageLocations(mixed.events, rows.event, rows.start, kinds, rows.number)
+    arrays = build_change_columns(mixed.block, images)
     return [tables, objects.texts, *arrays, *objects.differences(kinds), pa.nulls(len(rows), PARTIAL)]
 
 
 def mixed_objects(
-    mixed: MixedJson, choice: Decoding, values: Dialect, *, skips_absent: bool = False
+    mixed: MixedJson, choice: DecodeOptions, values: Dialect, *, skips_absent: bool = False
 ) -> MixedObjects | None:
     """Write all rows of the events as JSON objects, in which columns that an image does not carry are null, or are left
     out. None where each table is to be decoded alone."""
@@ -81,7 +81,7 @@ def mixed_objects(
     if rows is None:
         return None
     try:
-        fields = rows.decoded(choice_for(block, choice))
+        fields = rows.decode_by_kind(choice_for_block(block, choice))
         written = {kind: (column, array, values.write(column, array)) for kind, column, array in fields}
     except ValueProblemError:
         return None
@@ -137,6 +137,6 @@ def _lists(
     texts = programs.texts
     buffers = [None, pa.py_buffer(texts.bounds), pa.py_buffer(texts.data)]
     every = pa.Array.from_buffers(TEXT, texts.bounds.size - 1, buffers)
-    names = every.take(numbers(mixed_kernels.TEXTS * columns.astype(np.int64) + 1)).cast(pa.string())
-    mask = None if are_there.all() else flags(~are_there)
-    return pa.ListArray.from_arrays(numbers(bounds), names, mask=mask)
+    names = every.take(to_arrow_numbers(mixed_kernels.TEXTS * columns.astype(np.int64) + 1)).cast(pa.string())
+    mask = None if are_there.all() else to_arrow_booleans(~are_there)
+    return pa.ListArray.from_arrays(to_arrow_numbers(bounds), names, mask=mask)

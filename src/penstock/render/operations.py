@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import compute as pc
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.render import text
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def call_functions(operations: "JsonOperations", column: str, paths: pa.Array, v
     begins = np.concatenate([np.ones(min(1, codes.size), np.bool_), (np.diff(codes) != 0) | (np.diff(row) != 0)])
     ends = np.concatenate([begins[1:], np.ones(min(1, codes.size), np.bool_)])
     outermost_first = bounds[row] + bounds[row + 1] - 1 - np.arange(codes.size)
-    heads = text.of_list(_FUNCTIONS).take(numbers(np.where(begins, codes + 1, 0)[outermost_first]))
+    heads = text.of_list(_FUNCTIONS).take(to_arrow_numbers(np.where(begins, codes + 1, 0)[outermost_first]))
     given = pc.coalesce(text.join(", ", text.plain(values)), _EMPTY)
-    closing = text.of_list(["", ")"]).take(numbers(ends.astype(np.int64)))
+    closing = text.of_list(["", ")"]).take(to_arrow_numbers(ends.astype(np.int64)))
     tails = text.join(", '", text.plain(paths), "'", given, closing)
     return text.join(_joined(heads, bounds, ""), column, _joined(tails, bounds, ""))
 
@@ -57,4 +57,4 @@ def list_words(operations: "JsonOperations", paths: pa.Array, values: pa.Array) 
 
 
 def _joined(texts: pa.Array, bounds: NDArray[np.int64], between: str) -> pa.Array:
-    return pc.binary_join(pa.LargeListArray.from_arrays(numbers(bounds), texts), text.constant(between))
+    return pc.binary_join(pa.LargeListArray.from_arrays(to_arrow_numbers(bounds), texts), text.constant(between))

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers, texts
+from penstock.binlog.arrays import to_arrow_booleans, to_arrow_numbers, to_arrow_strings
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.changes import Images, change_arrays
+from penstock.binlog.rows.changes import ImageLocations, build_change_columns
 from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.render.change_part import DDL, ChangePart
 from penstock.render.ddl_statements import DdlStatement
@@ -18,7 +18,7 @@ from penstock.render.text import TEXT
 from penstock.render.text_column import LongTexts, TextColumn
 
 MOST_BYTES = 1 << 30  # of texts in one batch
-_CHANGE_TYPES = texts(["insert", "update", "update", "delete", "ddl"])  # by ChangeKind, and DDL
+_CHANGE_TYPES = to_arrow_strings(["insert", "update", "update", "delete", "ddl"])  # by ChangeKind, and DDL
 
 
 class OrderedChanges:
@@ -100,7 +100,7 @@ class OrderedChanges:
         values = column.write()
         if is_null.any():
             values = LongTexts(values.bounds, values.data, values.is_there & ~is_null)
-        return self._plans.key_names.take(numbers(name)).cast(pa.string()), values, bounds
+        return self._plans.key_names.take(to_arrow_numbers(name)).cast(pa.string()), values, bounds
 
     def _columns(self, *, has_ddl: bool) -> dict[str, pa.Array]:
         """Return the columns that are no texts of rows or keys."""
@@ -108,15 +108,15 @@ class OrderedChanges:
         number, start = (self._ordered(_joined(self._parts, name)) for name in ("number", "start"))
         is_new = np.ones(event.size, np.bool_)
         np.not_equal(event[1:], event[:-1], out=is_new[1:])
-        images = Images(event[is_new], np.cumsum(is_new) - 1, start, np.zeros(kind.size, np.uint8), number)
-        columns = dict(zip(CHANGE_FIELDS.names, change_arrays(self._block, images), strict=False))
-        columns["_change_type"] = _CHANGE_TYPES.take(numbers(kind))
-        columns["_table"] = self._names().take(numbers(table)).cast(pa.string())
+        images = ImageLocations(event[is_new], np.cumsum(is_new) - 1, start, np.zeros(kind.size, np.uint8), number)
+        columns = dict(zip(CHANGE_FIELDS.names, build_change_columns(self._block, images), strict=False))
+        columns["_change_type"] = _CHANGE_TYPES.take(to_arrow_numbers(kind))
+        columns["_table"] = self._names().take(to_arrow_numbers(table)).cast(pa.string())
         for name in ("_changed", "_absent", "_partial"):
             columns[name] = self._lists(name)
         if has_ddl:
             which = np.where(kind == DDL, table - len(self._plans), len(self._statements))
-            columns["ddl"] = _nullable([*(each.text for each in self._statements), None]).take(numbers(which))
+            columns["ddl"] = _nullable([*(each.text for each in self._statements), None]).take(to_arrow_numbers(which))
         return columns
 
     def _names(self) -> pa.Array:
@@ -132,7 +132,7 @@ class OrderedChanges:
             return pa.nulls(self._count, kind)
         parts = zip(self._parts, lists, strict=True)
         joined = pa.concat_arrays([pa.nulls(len(part), kind) if each is None else each for part, each in parts])
-        return joined if self._order is None else joined.take(numbers(self._order))
+        return joined if self._order is None else joined.take(to_arrow_numbers(self._order))
 
     def _ordered(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self._order is None else values[self._order]
@@ -143,7 +143,7 @@ def _joined(parts: Sequence[ChangePart], name: str) -> NDArray[Any]:
 
 
 def _nullable(values: Sequence[str | None]) -> pa.Array:
-    array = texts([value or "" for value in values])
+    array = to_arrow_strings([value or "" for value in values])
     if None not in values:
         return array
     valid = np.packbits(np.array([value is not None for value in values], np.bool_), bitorder="little")
@@ -153,5 +153,5 @@ def _nullable(values: Sequence[str | None]) -> pa.Array:
 def _maps(names: pa.Array, values: pa.Array, bounds: NDArray[np.int32]) -> pa.Array:
     """Return a map for each line; null where it has no key."""
     is_null = bounds[1:] == bounds[:-1]
-    mask = flags(is_null) if is_null.any() else None
-    return pa.MapArray.from_arrays(numbers(bounds), names, values, mask=mask)
+    mask = to_arrow_booleans(is_null) if is_null.any() else None
+    return pa.MapArray.from_arrays(to_arrow_numbers(bounds), names, values, mask=mask)

@@ -20,10 +20,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.incident import Incident, incidents_in
+from penstock.binlog.events.incident import Incident, find_incidents
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.events.note import are_notes, note_texts
-from penstock.binlog.events.statement import StatementEvent, are_rolled_back, statements_in
+from penstock.binlog.events.note import annotation_texts, find_annotations
+from penstock.binlog.events.statement import StatementEvent, are_rolled_back, find_statements
 from penstock.binlog.rows.table_changes import TableChanges
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions, are_outcomes
 from penstock.binlog.xa.xid import parse_prepare
@@ -291,7 +291,7 @@ def _written(
 def find_lines_between(block: Block, language: LineFormat) -> Sequence[Lines]:
     """Return the lines that are no changes: statements, and the ends of transactions, whose lines are empty."""
     parts: list[Lines] = []
-    statements = list(statements_in(block))
+    statements = list(find_statements(block))
     if not language.shows_passwords:
         statements = [without_secrets(statement, block.server_version) for statement in statements]
     if statements:
@@ -303,12 +303,12 @@ def find_lines_between(block: Block, language: LineFormat) -> Sequence[Lines]:
     if ended:
         texts = [language.outcome(block, i, outcomes[int(begins[i])]) for i in ended]
         parts.append(_part(np.full(len(ended), Role.OUTCOME), ended, texts))
-    if incidents := list(incidents_in(block)):
+    if incidents := list(find_incidents(block)):
         texts = [language.incident(block, incident) for incident in incidents]
         parts.append(_part(np.full(len(texts), Role.INCIDENT), [incident.event for incident in incidents], texts))
-    notes = np.flatnonzero(are_notes(block))
+    notes = np.flatnonzero(find_annotations(block))
     if notes.size:
-        line = language.notes(block, notes, note_texts(block, notes))
+        line = language.notes(block, notes, annotation_texts(block, notes))
         parts.append(Lines(np.full(notes.size, Role.NOTE, np.uint8), notes, np.zeros(notes.size, np.int64), line))
     ends = np.flatnonzero(block.column("entry") == Entry.END)
     if ends.size:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.decode import has_old_times
-from penstock.binlog.rows.programs import MOST_TABLES, Growing, GrowingTexts, TablePrograms
+from penstock.binlog.rows.programs import MOST_TABLES, GrowingArray, GrowingTexts, TablePrograms
 from penstock.model import Column, TableName, TableSchema
 from penstock.render.text import of_bytes
 
@@ -51,8 +51,12 @@ class RowPlans:
         self._plans: list[RowPlan] = []
         self._known: dict[str, dict[bytes, int]] = {}  # by server version and table map
         self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], int]] = {}
-        self._program, self._names = Growing(np.int64), GrowingTexts()
-        self._key_bounds, self._key_positions, self._key_names = Growing(np.int64), Growing(np.int64), GrowingTexts()
+        self._program, self._names = GrowingArray(np.int64), GrowingTexts()
+        self._key_bounds, self._key_positions, self._key_names = (
+            GrowingArray(np.int64),
+            GrowingArray(np.int64),
+            GrowingTexts(),
+        )
         self._key_bounds.append(np.zeros(1, np.int64))
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.incident import Incident
 from penstock.binlog.events.statement import Options, StatementEvent, options_of_rows
-from penstock.binlog.rows.table_changes import Kind, TableChanges
+from penstock.binlog.rows.table_changes import RowChangeKind, TableChanges
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableSchema
@@ -60,11 +60,11 @@ class SqlLines(LineFormat):
 
     def _statement(self, changes: TableChanges) -> Line:
         match changes.kind:
-            case Kind.INSERT:
+            case RowChangeKind.INSERT:
                 return insert(changes, changes.shown_of(changes.after), changes.last)
-            case Kind.DELETE:
+            case RowChangeKind.DELETE:
                 return delete(changes, changes.before, changes.first)
-            case Kind.UPDATE:
+            case RowChangeKind.UPDATE:
                 row = where(changes, changes.before, changes.first)
                 columns = changes.shown_of(changes.after)
                 return update(changes, columns, changes.last, row, changes.shown_of(changes.partial))
@@ -86,7 +86,7 @@ class SqlLines(LineFormat):
         if statement.sql_mode is not None:
             before.append(f"SQL_MODE={statement.sql_mode}")
             after.append(SQL_MODE)
-        plain = statement.without_rows
+        plain = statement.create_table_without_rows
         lines += [
             f"SET {', '.join(before)};\n",
             _switched(Options(0), statement.options),

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from penstock.binlog.rows.table_changes import Kind
+from penstock.binlog.rows.table_changes import RowChangeKind
 from penstock.inspect.statistics import Statistics
 from penstock.render.bars import bar, duration_text, size_text, table_text
 
@@ -41,9 +41,9 @@ def statistics_json(found: Statistics) -> str:
             {
                 "table": str(name),
                 "transactions": count.all_transactions,
-                "transactions_with": {kind.value: count.transactions[kind] for kind in Kind},
-                "rows": {kind.value: count.rows[kind] for kind in Kind},
-                "bytes": {kind.value: count.bytes[kind] for kind in Kind},
+                "transactions_with": {kind.value: count.transactions[kind] for kind in RowChangeKind},
+                "rows": {kind.value: count.rows[kind] for kind in RowChangeKind},
+                "bytes": {kind.value: count.bytes[kind] for kind in RowChangeKind},
             }
             for name, count in sorted(found.tables.items())
         ],
@@ -94,7 +94,7 @@ def _tables(found: Statistics) -> str:
         rows.append(_counts(str(name), most, count.all_bytes, count.all_rows, count.all_transactions))
         rows += [
             _counts(f"  {kind.value}", most, count.bytes[kind], count.rows[kind], count.transactions[kind])
-            for kind in Kind
+            for kind in RowChangeKind
             if count.rows[kind]
         ]
     return table_text(["table", "", "bytes", "rows", "transactions"], rows, left=2)

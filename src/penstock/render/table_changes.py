@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.decode import Rows, decode_rows
-from penstock.binlog.rows.differences import absent_names, changed_names
+from penstock.binlog.rows.differences import list_absent_columns, list_changed_columns
 from penstock.binlog.rows.located import ABSENT
 from penstock.binlog.rows.partial import list_operations
 from penstock.model import Column
@@ -48,8 +48,8 @@ class _TableRows:
         pairs = Pairs.of(found.kind)
         last, count = pairs.last, pairs.last.size
         names = [column.name for column in self._columns]
-        changed = changed_names(self._block.raw[0], found, self._columns)
-        absent = absent_names(found, names, []) if self._absent else None
+        changed = list_changed_columns(self._block.raw[0], found, self._columns)
+        absent = list_absent_columns(found, names, []) if self._absent else None
         partial = list_operations(found.rows, names, rows.operations) if rows.operations else None
         sizes, keys = self._keys(pairs, first_name)
         return ChangePart(
@@ -61,7 +61,7 @@ class _TableRows:
             self._objects(pairs.with_before, pairs.first[pairs.with_before]),
             self._objects(pairs.with_after, last[pairs.with_after]),
             None if changed.null_count == len(changed) else last_lists(changed, last, found.rows),
-            None if absent is None else absent.take(numbers(last)),
+            None if absent is None else absent.take(to_arrow_numbers(last)),
             None if partial is None else last_lists(partial, last, found.rows),
             sizes,
             keys,

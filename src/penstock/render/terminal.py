@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
+from penstock.binlog.arrays import to_arrow_numbers
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.incident import Incident
 from penstock.binlog.events.statement import StatementEvent
-from penstock.binlog.rows.table_changes import Kind, TableChanges
+from penstock.binlog.rows.table_changes import RowChangeKind, TableChanges
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.model import Column
 from penstock.render import text
@@ -30,7 +30,7 @@ _BLANKS = r"[\x00-\x20\x7f]+"
 _CUT = 60  # characters of a value
 _CUT_NOTE = 200
 _CUT_BYTES = 24
-_COLOURS = {Kind.INSERT: "32", Kind.UPDATE: "33", Kind.DELETE: "31"}
+_COLOURS = {RowChangeKind.INSERT: "32", RowChangeKind.UPDATE: "33", RowChangeKind.DELETE: "31"}
 _DIM, _DDL = "2", "36"
 
 
@@ -65,9 +65,9 @@ class TerminalLines(LineFormat):
 
     def changes(self, changes: TableChanges) -> Line:
         start = f"  {self._coloured(changes.kind.name, _COLOURS[changes.kind])} {changes.table.name}"
-        if changes.kind is Kind.INSERT:
+        if changes.kind is RowChangeKind.INSERT:
             return [start, *_all(changes, changes.after, changes.last), "\n"]
-        if changes.kind is Kind.DELETE:
+        if changes.kind is RowChangeKind.DELETE:
             return [start, *_all(changes, changes.before, changes.first), "\n"]
         key = _all(changes, tuple(changes.key_of(changes.before)), changes.first)
         return [start, *key, *_changed(changes), "\n"]
@@ -83,7 +83,7 @@ class TerminalLines(LineFormat):
 
     def incident(self, block: Block, incident: Incident) -> str:
         head = self._heading(block, np.array([incident.event]))[0].as_py()
-        return f"{head}  {self._coloured(f'INCIDENT: {incident.meaning}', _COLOURS[Kind.DELETE])}\n"
+        return f"{head}  {self._coloured(f'INCIDENT: {incident.meaning}', _COLOURS[RowChangeKind.DELETE])}\n"
 
     def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
         start, end = (f"  \x1b[{_DIM}m# ", "\x1b[0m\n") if self._colours else ("  # ", "\n")
@@ -150,7 +150,7 @@ def _differs(array: pa.Array, changes: TableChanges) -> NDArray[np.bool_]:
     """Where the image after a change has another value than the one before it."""
     if pa.types.is_nested(array.type):
         array = vector_texts(array)
-    old, new = (array.take(numbers(rows)) for rows in (changes.first, changes.last))
+    old, new = (array.take(to_arrow_numbers(rows)) for rows in (changes.first, changes.last))
     same = pc.or_kleene(pc.equal(old, new), pc.and_(pc.is_null(old), pc.is_null(new)))
     bits = np.unpackbits(np.frombuffer(same.buffers()[1], np.uint8), bitorder="little")[: len(same)]
     valid = text.validity(same)
@@ -158,7 +158,7 @@ def _differs(array: pa.Array, changes: TableChanges) -> NDArray[np.bool_]:
 
 
 def _exceeds(sizes: pa.Array, most: int) -> pa.Array:
-    return pc.greater(sizes, numbers(np.array([most], np.int32))[0])
+    return pc.greater(sizes, to_arrow_numbers(np.array([most], np.int32))[0])
 
 
 def _shortened(texts: pa.Array, most: int = _CUT) -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import compute as pc
-from penstock.binlog.arrays import numbers, texts, view
+from penstock.binlog.arrays import to_arrow_numbers, to_arrow_strings, to_numpy
 from penstock.render import kernels
 
 TEXT = pa.large_string()  # 64-bit bounds: the text of a block can be larger than the block
@@ -39,7 +39,7 @@ def constant(text: str) -> pa.Scalar:
 
 
 def of_list(values: Sequence[str]) -> pa.Array:
-    return as_text(texts(values))
+    return as_text(to_arrow_strings(values))
 
 
 def join(*pieces: pa.Array | str) -> pa.Array:
@@ -59,7 +59,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def _integers(array: pa.Array) -> pa.Array:
-    values = view(array)
+    values = to_numpy(array)
     out, out_bounds = np.empty(kernels.LONGEST_INTEGER * values.size, np.uint8), np.empty(values.size + 1, np.int64)
     is_unsigned = values.dtype == np.uint64
     cells = values.view(np.int64) if is_unsigned else values.astype(np.int64, copy=False)
@@ -165,7 +165,7 @@ def raw_bytes(array: pa.Array) -> memoryview:
 
 def _compact(array: pa.Array) -> pa.Array:
     """A slice's buffers begin elsewhere: give it some of its own."""
-    return array.take(numbers(np.arange(len(array)))) if array.offset else array
+    return array.take(to_arrow_numbers(np.arange(len(array)))) if array.offset else array
 
 
 def like(array: pa.Array, bounds: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:

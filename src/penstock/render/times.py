@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.events.commit_time import are_known
+from penstock.binlog.events.commit_time import are_valid_times
 from penstock.render import kernels
 from penstock.render.text import TEXT
 
@@ -20,7 +20,7 @@ def iso_text(moments_us: NDArray[np.int64]) -> pa.Array:
 
 
 def _texts(moments_us: NDArray[np.int64], *, is_iso: bool) -> pa.Array:
-    is_known = are_known(moments_us)
+    is_known = are_valid_times(moments_us)
     moments_us = np.where(is_known, moments_us, 0)
     digits = 6 if (moments_us % 1_000_000).any() else 0
     out, bounds = np.empty(moments_us.size * kernels.LONGEST_MOMENT, np.uint8), np.empty(is_known.size + 1, np.int64)

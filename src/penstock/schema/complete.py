@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from penstock.binlog.events.map_field import LABELLED, MapField, types_with_charset, types_with_sign
 from penstock.binlog.events.table_map import fields_of, parse_table_map
-from penstock.binlog.values.charset import NO_COLLATION, collation_of
+from penstock.binlog.values.charset import NO_COLLATION, collation_id_of
 from penstock.errors import SchemaError
 from penstock.model import Column, TableSchema, WireType
 from penstock.model.table import are_exact_labels, is_nameless
@@ -193,7 +193,7 @@ def _encode_collation(column: Column) -> bytes:
     """Return the collation number of a column as a length-encoded integer."""
     if column.type in (WireType.GEOMETRY, WireType.VECTOR):
         return _encode_length(_BYTES)
-    number = collation_of(column.charset)
+    number = collation_id_of(column.charset)
     if not number:
         raise SchemaError(f"the charset of column {column.name} is not known: {column.charset or 'none'}")
     return _encode_length(number)

@@ -7,9 +7,9 @@ import numpy as np
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.bodies import QueryBody
 from penstock.binlog.events.layout import EventType
-from penstock.binlog.events.query import are_statements, body_at, query_at
-from penstock.binlog.events.survey import STATEMENTS, survey
-from penstock.binlog.values.charset import TEXT, charset_of
+from penstock.binlog.events.query import are_statements, body_at, parse_query_at
+from penstock.binlog.events.survey import STATEMENTS, scan_flags
+from penstock.binlog.values.charset import TEXT, charset_of_collation_id
 from penstock.schema.change import SchemaChange
 from penstock.schema.collation import default_collation
 from penstock.schema.ddl import StatementKind, classify_statement_text
@@ -35,18 +35,22 @@ class SchemaStatements:
     ) -> Iterator[tuple[int, StatementKind, SchemaChange]]:
         """Yield the statements of a block that change tables or their rows, each with the number of its event."""
         kinds = block.column("kind")
-        statements: list[int] = np.flatnonzero(are_statements(block)).tolist() if survey(block) & STATEMENTS else []
+        statements: list[int] = np.flatnonzero(are_statements(block)).tolist() if scan_flags(block) & STATEMENTS else []
         gtids = np.flatnonzero(kinds == EventType.MARIADB_GTID) if statements else np.empty(0, np.int64)
         for event in statements:
             before = int(np.searchsorted(gtids, event))
             if _is_unfinished(body_at(block, int(gtids[before - 1])) if before else self._gtid):
                 continue
-            query = query_at(block, event)
+            query = parse_query_at(block, event)
             session = _session(query, server)
             kind = classify_statement_text(query.text, SqlDialect(server, session))
             if kind.changes_tables or kind is StatementKind.DATA:
                 server_id = int(block.column("server_id")[event])
-                yield event, kind, SchemaChange(block.end_of(event), query.text, query.database, session, server_id)
+                yield (
+                    event,
+                    kind,
+                    SchemaChange(block.end_of_event(event), query.text, query.database, session, server_id),
+                )
         if len(block):
             self._gtid = body_at(block, len(block) - 1) if kinds[-1] == EventType.MARIADB_GTID else b""
 
@@ -67,7 +71,7 @@ def _is_unfinished(gtid: bytes) -> bool:
 def _session(query: QueryBody, server: ServerProfile) -> SqlSession:
     """Return the session of a statement. The log has the number of the server's collation, of which only the charset is
     needed."""
-    charset = charset_of(query.server_collation or 0)
+    charset = charset_of_collation_id(query.server_collation or 0)
     return SqlSession(
         SqlMode(query.sql_mode or 0),
         query.explicit_timestamps,

@@ -17,9 +17,9 @@ import numpy as np
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import check_magic
-from penstock.binlog.events.format import read_format
+from penstock.binlog.events.format import parse_format
 from penstock.binlog.events.layout import CHECKSUM, END_AT, FLAGS_AT, HEADER, IN_USE, MAGIC, SIZE_AT, TYPE_AT, EventType
-from penstock.binlog.events.problem import EventProblemError, broken
+from penstock.binlog.events.problem import EventProblemError, event_error
 from penstock.binlog.events.reader import BlockReader
 from penstock.config import DirectorySettings
 from penstock.errors import LogHoleError, PositionLostError, SourceConnectionError
@@ -149,7 +149,7 @@ class DirectoryStream:
 
     def _take_blocks(self, size: int, *, flush: bool = False, keep_loose: bool = True) -> Iterator[Block]:
         """Pass `size` new bytes to the reader and yield the blocks that are complete."""
-        self._reader.filled(size)
+        self._reader.advance(size)
         for block in self._reader.blocks(flush=flush, keep_loose=keep_loose):
             self._last = block
             yield block
@@ -198,9 +198,11 @@ class DirectoryStream:
         try:
             made_up = _make_artificial(event)
         except EventProblemError as problem:
-            raise broken(event[TYPE_AT], problem.what, event, position=Position(self._file.file, len(MAGIC))) from None
+            raise event_error(
+                event[TYPE_AT], problem.what, event, position=Position(self._file.file, len(MAGIC))
+            ) from None
         self._reader.room(len(made_up))[: len(made_up)].data[:] = made_up
-        self._reader.filled(len(made_up))
+        self._reader.advance(len(made_up))
         return True
 
     def _find_next_file(self) -> str | None:
@@ -271,6 +273,6 @@ def _make_artificial(event: bytes) -> bytes:
     plain = bytearray(event)
     plain[FLAGS_AT] &= ~IN_USE
     plain[END_AT : END_AT + 4] = bytes(4)
-    if read_format(memoryview(event)).checksum:
+    if parse_format(memoryview(event)).checksum:
         plain[-CHECKSUM:] = zlib.crc32(plain[:-CHECKSUM]).to_bytes(CHECKSUM, "little")
     return bytes(plain)

@@ -7,9 +7,9 @@ An encrypted file has another magic, or MariaDB's START_ENCRYPTION instead of th
 
 from dataclasses import dataclass, replace
 
-from penstock.binlog.events.bodies import Gtids, parse_body
+from penstock.binlog.events.bodies import GtidsBody, parse_body
 from penstock.binlog.events.file import check_magic
-from penstock.binlog.events.format import read_format
+from penstock.binlog.events.format import parse_format
 from penstock.binlog.events.layout import (
     ENCRYPTED_MAGIC,
     FLAGS_AT,
@@ -20,7 +20,7 @@ from penstock.binlog.events.layout import (
     TYPE_AT,
     EventType,
 )
-from penstock.binlog.events.problem import EventProblemError, broken
+from penstock.binlog.events.problem import EventProblemError, event_error
 from penstock.errors import BinlogError
 from penstock.model import FileIdentity, GtidSet, Position
 from penstock.source.folder import Folder
@@ -51,16 +51,16 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
     if not second:
         return None
     try:
-        found = read_format(memoryview(first))
+        found = parse_format(memoryview(first))
     except EventProblemError as problem:
-        raise broken(first[TYPE_AT], problem.what, first, position=Position(file, len(MAGIC))) from None
+        raise event_error(first[TYPE_AT], problem.what, first, position=Position(file, len(MAGIC))) from None
     kind = second[TYPE_AT]
     if kind == EventType.MARIADB_START_ENCRYPTION:
         raise _encrypted_error(folder, file)
     gtids = None
     if kind in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
         body = parse_body(kind, second[HEADER : len(second) - found.checksum])
-        text = body.text if isinstance(body, Gtids) else ""
+        text = body.text if isinstance(body, GtidsBody) else ""
         gtids = replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
     is_open = bool(first[FLAGS_AT] & IN_USE)
     return FileHead(FileIdentity(file, found.began, found.server_id), found.server_version, gtids, is_open)

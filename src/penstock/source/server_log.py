@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.commit_time import reaches
+from penstock.binlog.events.commit_time import has_commit_since
 from penstock.binlog.events.file_log import Warn
 from penstock.binlog.events.layout import MAGIC, EventType
 from penstock.errors import BinlogError, PositionLostError
@@ -145,7 +145,7 @@ class ServerLog:
         """Return whether a file has a transaction of this time or later."""
         with self._server.stream(Position(file, len(MAGIC)), verify=self._verify, lenient=True) as stream:
             for block in stream:
-                if block is not None and block.file == file and reaches(block, since):
+                if block is not None and block.file == file and has_commit_since(block, since):
                     return True
                 if (block.file if block is not None else stream.position.file) != file:
                     return False

@@ -190,7 +190,7 @@ class BinlogStream:
             if not size:
                 return
             written, read = self._unwrapper.unwrap(self._inbox, size, self._reader.room(size))
-            self._reader.filled(written)
+            self._reader.advance(written)
             ended = self._unwrapper.status != 0
             pending = getattr(self._socket, "pending", None)
             is_last = ended or not ((pending and pending()) or poll.poll(0))

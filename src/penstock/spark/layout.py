@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from penstock.binlog.rows.fields import CHANGE_FIELDS, chosen_fields, own_names
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.rows.fields import CHANGE_FIELDS, choose_free_names, select_fields
+from penstock.binlog.values.column import DecodeOptions
 from penstock.client import FlightClient
 from penstock.model import TableName
 from penstock.model.table_rules import TableRules
@@ -51,14 +51,14 @@ class TableLayout:
         self._is_flat = options.is_flat
         self._names = options.struct_names()
         self._fields = fields
-        self._decoding = Decoding(partial_json=options.partial_json)
+        self._decoding = DecodeOptions(partial_json=options.partial_json)
         self.schema = self._schema()
 
     @classmethod
     def ask(cls, options: ReadOptions, client: FlightClient) -> "TableLayout":
         described = client.describe(options.tables)
         fields = {
-            table: chosen_fields(table, schema, options.columns_of(table))
+            table: select_fields(table, schema, options.columns_of(table))
             for table, schema in zip(options.tables, described, strict=True)
         }
         return cls(options, fields)
@@ -66,7 +66,7 @@ class TableLayout:
     def _schema(self) -> pa.Schema:
         if self._is_flat:
             (fields,) = self._fields.values()
-            ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, fields.names))
+            ours = map(pa.Field.with_name, CHANGE_FIELDS, choose_free_names(CHANGE_FIELDS.names, fields.names))
             return for_spark(pa.schema([*fields, *ours]))
         structs = [pa.field(self._names[table], pa.struct(list(fields))) for table, fields in self._fields.items()]
         return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))
@@ -79,10 +79,10 @@ class TableLayout:
 
             yield from struct_batches(block, self._fields, self.schema, self._decoding)
             return
-        from penstock.binlog.rows.changes import changes_of  # noqa: PLC0415
+        from penstock.binlog.rows.changes import decode_changes  # noqa: PLC0415
 
         ((table, fields),) = self._fields.items()
-        parts = [self._cast(changes) for changes in changes_of(block, table, fields, self._decoding)]
+        parts = [self._cast(changes) for changes in decode_changes(block, table, fields, self._decoding)]
         if len(parts) > 1:
             ours = dict(zip(CHANGE_FIELDS.names, self.schema.names[-len(CHANGE_FIELDS) :], strict=True))
             order = [(ours[name], "ascending") for name in ("_seq", "_row")]

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import distinct, numbers, texts, view
+from penstock.binlog.arrays import distinct, to_arrow_numbers, to_arrow_strings, to_numpy
 from penstock.binlog.events.block import Block, table_name
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.rows.changes import changes_at
+from penstock.binlog.rows.changes import decode_changes_at
 from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.model import TableName
 
 _BATCH_BYTES = 16 << 20
@@ -24,7 +24,7 @@ _SAMPLE_ROWS = 64
 
 
 def struct_batches(
-    block: Block, fields: Mapping[TableName, pa.Schema], schema: pa.Schema, decoding: Decoding
+    block: Block, fields: Mapping[TableName, pa.Schema], schema: pa.Schema, decoding: DecodeOptions
 ) -> Iterator[pa.RecordBatch]:
     """Yield the changes of these tables in a block, in the order of the log: `_table`, a struct each, CHANGE_FIELDS."""
     changes = list(_changes_by_table(block, fields, decoding))
@@ -42,13 +42,13 @@ def struct_batches(
             is_inside = (chosen >= begin) & (chosen < begin + (len(values) if values is not None else 0))
             names[is_inside] = number
             columns.append(_spread(values, chosen - begin, is_inside, field.type))
-        table_names = texts([str(table) for table in fields]).take(numbers(names))
+        table_names = to_arrow_strings([str(table) for table in fields]).take(to_arrow_numbers(names))
         rest = _take(about, chosen)
         yield pa.RecordBatch.from_arrays([table_names, *columns, *rest], schema=schema)
 
 
 def _changes_by_table(
-    block: Block, fields: Mapping[TableName, pa.Schema], decoding: Decoding
+    block: Block, fields: Mapping[TableName, pa.Schema], decoding: DecodeOptions
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the number of a table among all, and changes of it; those of one table follow one another."""
     tables, numbers_of = list(fields.values()), {table: number for number, table in enumerate(fields)}
@@ -62,7 +62,7 @@ def _changes_by_table(
         first, stop = (int(np.searchsorted(ids, table_id, side)) for side in ("left", "right"))
         own = tables[number]
         shape = with_declared(block.schema_of(table_id), own)
-        for batch in changes_at(block, by_id[first:stop], shape, own, decoding):
+        for batch in decode_changes_at(block, by_id[first:stop], shape, own, decoding):
             yield number, batch
 
 
@@ -76,7 +76,7 @@ def _change_columns(changes: list[tuple[int, pa.RecordBatch]], schema: pa.Schema
 
 def _order(about: list[pa.Array]) -> NDArray[np.int64]:
     """Return the indexes of all changes in the order of the log."""
-    sequence, row = (view(about[CHANGE_FIELDS.get_field_index(name)]) for name in ("_seq", "_row"))
+    sequence, row = (to_numpy(about[CHANGE_FIELDS.get_field_index(name)]) for name in ("_seq", "_row"))
     return np.lexsort((row, sequence))
 
 
@@ -126,7 +126,7 @@ def _take(columns: list[pa.Array], indexes: NDArray[np.int64]) -> list[pa.Array]
     first = int(indexes[0])
     if int(indexes[-1]) - first == indexes.size - 1 and bool((np.diff(indexes) == 1).all()):
         return [column.slice(first, indexes.size) for column in columns]
-    which = numbers(indexes)
+    which = to_arrow_numbers(indexes)
     return [column.take(which) for column in columns]
 
 

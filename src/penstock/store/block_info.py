@@ -69,7 +69,7 @@ class BlockEntries:
         return (self.block.column("position") + self.block.column("span"))[self.events]
 
     def end_of(self, entry: int) -> Position:
-        return self.block.end_of(int(self.events[entry]))
+        return self.block.end_of_event(int(self.events[entry]))
 
     def boundary_after(self, entry: int) -> Position:
         """Return the position after an entry that ends a transaction, with the GTIDs up to there."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import Cells
+from penstock.binlog.events.cells import EventColumns
 from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
 from penstock.model import Position
 from penstock.model.position import ensure_file_number
@@ -54,15 +54,15 @@ class Head:
 
     @property
     def events_at(self) -> int:
-        return self.cells_at + Cells.size_of(self.events)
+        return self.cells_at + EventColumns.buffer_size(self.events)
 
 
 def encode(info: BlockInfo, entries: BlockEntries) -> list[Part]:
     """Return the parts of the frame, one after the other; neither the events nor their cells are copied."""
     block = entries.block
-    bounds, cells = block.cells.bounds, block.cells.packed()
+    bounds, cells = block.cells.bounds, block.cells.to_buffer()
     events = block.data[bounds[0] : bounds[-1]]
-    names, description = f"{block.file}\0{info.after.file}".encode(), block.describe()
+    names, description = f"{block.file}\0{info.after.file}".encode(), block.encode_description()
     is_sealed, events_crc = (True, block.seal) if block.seal is not None else (False, checksum_of(events))
     cells_crc = checksum_of(cells)
     head = Head(
@@ -112,7 +112,7 @@ def is_whole(head: Head, raw: NDArray[np.uint8]) -> bool:
         return False
     if not head.is_sealed:
         return checksum_of(events) == head.events_crc
-    bounds = Cells.over(cells).bounds
+    bounds = EventColumns.from_buffer(cells).bounds
     return are_sound(events, bounds) and seal_of(events, bounds) == head.events_crc
 
 
@@ -121,11 +121,11 @@ def decode(head: Head, raw: NDArray[np.uint8]) -> Block:
     at = _HEAD.size + len(head.names)
     description = raw[at : at + head.description].tobytes()
     seal = head.events_crc if head.is_sealed else None
-    return Block.described(description, _events(head, raw), Cells.over(_cells(head, raw)), seal)
+    return Block.from_description(description, _events(head, raw), EventColumns.from_buffer(_cells(head, raw)), seal)
 
 
 def _cells(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return raw[head.cells_at : head.cells_at + Cells.size_of(head.events)]
+    return raw[head.cells_at : head.cells_at + EventColumns.buffer_size(head.events)]
 
 
 def _events(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from penstock.binlog.events.block import Block, table_name
 from penstock.binlog.events.file import LogFile
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
-from penstock.binlog.values.column import DEFAULT, Decoding
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
+from penstock.binlog.values.column import DEFAULT, DecodeOptions
 from penstock.errors import PenstockError
 from penstock.model import TableName, TableSchema
 
@@ -43,7 +43,7 @@ def decoded(
     path: Path,
     database: str,
     tables: Collection[str],
-    choice: Decoding = DEFAULT,
+    choice: DecodeOptions = DEFAULT,
     catalogue: Callable[[TableName], TableSchema] | None = None,
 ) -> Mapping[str, Images]:
     """Columns that an image does not carry are not among its values; an error ends the table it belongs to.
@@ -65,12 +65,12 @@ def decoded(
 
 
 def _read(
-    block: Block, number: int, name: TableName, choice: Decoding, known: TableSchema | None, into: Images
+    block: Block, number: int, name: TableName, choice: DecodeOptions, known: TableSchema | None, into: Images
 ) -> None:
     if not into.fields:
         schema = block.schema_of(number)
-        into.fields = table_fields(schema.merged_with(known) if known else schema, choice=choice)
-    for batch in changes_of(block, name, into.fields, choice, known):
+        into.fields = arrow_fields_of_table(schema.merged_with(known) if known else schema, choice=choice)
+    for batch in decode_changes(block, name, into.fields, choice, known):
         batch.validate(full=True)
         columns = [comparable(batch.column(i)) for i in range(len(into.fields))]
         numbers = {name: i for i, name in enumerate(into.fields.names)}

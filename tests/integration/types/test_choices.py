@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from tests.integration.types.column import Kind
 from tests.integration.types.decoding import decoded
 from tests.integration.types.setting import FACTS, Setting
@@ -23,7 +23,7 @@ def test_dates_as_text_and_labels_as_numbers_are_what_a_select_shows(
     name: str, recorder_of: Callable[[str], Recorder]
 ) -> None:
     log = recorder_of(name).record(Setting(metadata=FACTS[name].metadata[0]), _TABLES)
-    found = decoded(log.path, log.database, _TABLES, Decoding(dates="text", labels="number"))
+    found = decoded(log.path, log.database, _TABLES, DecodeOptions(dates="text", labels="number"))
     compared = 0
     for table in log.tables:
         images = found[table.name]
@@ -45,7 +45,7 @@ def test_dates_as_text_and_labels_as_numbers_are_what_a_select_shows(
 @servers
 def test_a_date_that_no_calendar_has_can_be_an_error(name: str, recorder_of: Callable[[str], Recorder]) -> None:
     log = recorder_of(name).record(Setting(metadata=FACTS[name].metadata[0]), ("moments", "odd_dates"))
-    found = decoded(log.path, log.database, ("moments", "odd_dates"), Decoding(dates="error"))
+    found = decoded(log.path, log.database, ("moments", "odd_dates"), DecodeOptions(dates="error"))
     assert found["moments"].error is None
     assert len(found["moments"].images) == len(log.images["moments"])
     message = str(found["odd_dates"].error)

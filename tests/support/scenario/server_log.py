@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.expand import COMPRESSED_KINDS, open_payload, plain_event
+from penstock.binlog.events.expand import COMPRESSED_KINDS, decompress_event, open_payload
 from penstock.model import Position
 from penstock.model.position import file_number
 from penstock.testing import DatabaseServer, MariaDB
@@ -57,7 +57,7 @@ def _events(data: bytes) -> Iterator[tuple[int, bytes]]:
         elif raw[4] == _PAYLOAD:
             yield from _inside(raw[: size - checksum], at, size)
         elif raw[4] in COMPRESSED_KINDS:
-            yield at, bytes(plain_event(raw[: size - checksum]))
+            yield at, bytes(decompress_event(raw[: size - checksum]))
         elif raw[4] not in {_ROTATE, ANNOTATE}:
             yield at, raw
         at += size

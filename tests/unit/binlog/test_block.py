@@ -24,7 +24,7 @@ def over_the_wire(block: Block) -> Block:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, block.events.schema) as writer:
         writer.write_batch(block.events)
-    return Block.of_wire(pa.ipc.open_stream(sink.getvalue()).read_next_batch(), block.describe())
+    return Block.from_arrow(pa.ipc.open_stream(sink.getvalue()).read_next_batch(), block.encode_description())
 
 
 def events_of(block: Block) -> list[tuple[int, bytes]]:
@@ -62,7 +62,7 @@ def test_slices_of_a_block_are_blocks(log: LogWriter, data: st.DataObject) -> No
     assert part.boundaries.tolist() == [i for i, mark in enumerate(part.column("boundary")) if mark]
     if len(part):
         assert part.start == Position(whole.file, events_of(part)[0][0])
-        assert part.end == whole.end_of(stop - 1)
+        assert part.end == whole.end_of_event(stop - 1)
 
 
 @examples(40)
@@ -75,7 +75,7 @@ def test_a_part_decodes_like_the_whole_also_over_the_wire(log: LogWriter, data: 
         expected = [row for row in rows_in([whole], table) if part.start.offset <= row["_offset"] < part.end.offset]
         assert rows_in([part], table) == expected
         assert rows_in([over_the_wire(part)], table) == expected
-        only = part.rows_of({table.name})
+        only = part.select_tables({table.name})
         assert rows_in([only], table) == expected
         assert rows_in([over_the_wire(only)] if len(only) else [], table) == expected
 
@@ -85,11 +85,11 @@ def test_a_part_decodes_like_the_whole_also_over_the_wire(log: LogWriter, data: 
 def test_rows_of_keeps_rows_of_these_tables_only(log: LogWriter) -> None:
     (whole,) = read(log)
     for table in tables_of(log).values():
-        part = whole.rows_of({table.name})
+        part = whole.select_tables({table.name})
         assert set(part.column("entry").tolist()) <= {Entry.ROWS}
         assert {part.schema_of(number).name for number in set(part.column("table_id").tolist())} == {table.name}
         assert {part.schema_of(number).name for number in part.tables} == {table.name}
-    assert len(whole.rows_of({TableName("shop", "nobody")})) == 0
+    assert len(whole.select_tables({TableName("shop", "nobody")})) == 0
 
 
 @examples(40)
@@ -100,7 +100,7 @@ def test_events_can_be_chosen_and_put_together_again(log: LogWriter, data: st.Da
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(part), max_size=len(part))))
     one, other = part.filter(mask), part.filter(~mask)
     assert events_of(one) == [event for event, is_chosen in zip(events_of(part), mask, strict=True) if is_chosen]
-    both = one.after(other)
+    both = one.prepend(other)
     assert both.seal is None
     assert both.events.equals(pa.Table.from_batches([other.events, one.events]).combine_chunks().to_batches()[0])
     order = np.argsort(np.concatenate([np.flatnonzero(~mask), np.flatnonzero(mask)]))
@@ -124,7 +124,7 @@ def test_an_empty_part_has_no_events_anywhere() -> None:
     log = LogWriter().open()
     log.statement("CREATE TABLE t (a INT)")
     (whole,) = read(log)
-    for empty in (whole.slice(0, 0), whole.rows_of(set()), over_the_wire(whole.slice(1, 1))):
+    for empty in (whole.slice(0, 0), whole.select_tables(set()), over_the_wire(whole.slice(1, 1))):
         assert [array.size for array in empty.raw[1:]] == [0, 0]
         assert empty.gtids.shape == (0, 25)
         assert rows_in([empty], ORDERS) == []
@@ -144,7 +144,7 @@ def test_gtids_survive_buffers_that_are_longer_than_their_lines(count: int) -> N
     events = whole.events.set_column(
         whole.events.schema.get_field_index("gtid"), whole.events.schema.field("gtid"), column
     )
-    assert rows_in([Block.of_wire(events, whole.describe())], ORDERS) == rows_in([whole], ORDERS)
+    assert rows_in([Block.from_arrow(events, whole.encode_description())], ORDERS) == rows_in([whole], ORDERS)
 
 
 def test_another_table_that_cannot_be_decoded_is_no_obstacle() -> None:
@@ -177,7 +177,7 @@ def test_a_tag_that_a_block_does_not_know_is_no_gtid() -> None:
 @given(logs(files=1), st.integers(1, 4000))
 def test_parts_are_whole_transactions_and_all_of_the_block(log: LogWriter, size: int) -> None:
     for block in read(log):
-        parts = list(block.parted(size))
+        parts = list(block.split(size))
         assert [event for part in parts for event in events_of(part)] == events_of(block)
         assert all(part.column("boundary")[-1] for part in parts[:-1])
         assert all(len(part) for part in parts) or not len(block)

@@ -30,7 +30,7 @@ def texts(blocks: list[Block]) -> list[bytes]:
 
 def fill(reader: BlockReader, data: bytes) -> None:
     reader.room(len(data))[: len(data)] = np.frombuffer(data, np.uint8)
-    reader.filled(len(data))
+    reader.advance(len(data))
 
 
 def test_without_flush_a_block_waits_until_it_is_large_enough() -> None:

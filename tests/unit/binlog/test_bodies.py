@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.bodies import Gtids, Note, QueryBody, Variable, parse_body
+from penstock.binlog.events.bodies import GtidsBody, QueryBody, StatementVariable, TextBody, parse_body
 from penstock.errors import BinlogError
 from tests.twins import event as ev
 from tests.twins.strategy import examples
@@ -60,22 +60,26 @@ def test_status_variables(status: str, name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "expected"),
     [
-        (5, "020100000000000000", Variable("INSERT_ID", 1)),
-        (5, "010300000000000000", Variable("LAST_INSERT_ID", 3)),
-        (13, "dd26c52500000000ca8adf0900000000", Variable("RAND", "633677533, 165645002")),
-        (14, "01000000760000ff00000002000000c3a9", Variable("v", "é")),
-        (14, "01000000770004ff0000000400000002018105", Variable("w", "1.5")),
-        (14, "01000000780002ff00000008000000ffffffffffffffff01", Variable("x", 2**64 - 1)),
-        (14, "01000000780002ff00000008000000ffffffffffffffff00", Variable("x", -1)),
-        (14, "01000000640001ff00000008000000000000000000f83f", Variable("d", 1.5)),
-        (14, "010000006e01", Variable("n", None)),
-        (29, "00494e53", Note("INS")),
-        (160, "494e53", Note("INS")),
-        (161, "0d00000062696e6c6f672e303030303031", Note("binlog.000001")),
-        (4, "040000000000000062696e6c6f672e303030303032", Note("binlog.000002")),
-        (26, "01000661206c6f7373", Note("1 a loss")),
-        (163, "02000000070000000100000001000000000000000000000001000000" + "0200000000000000", Gtids("7-1-1,0-1-2")),
-        (35, "0000000000000000", Gtids("")),
+        (5, "020100000000000000", StatementVariable("INSERT_ID", 1)),
+        (5, "010300000000000000", StatementVariable("LAST_INSERT_ID", 3)),
+        (13, "dd26c52500000000ca8adf0900000000", StatementVariable("RAND", "633677533, 165645002")),
+        (14, "01000000760000ff00000002000000c3a9", StatementVariable("v", "é")),
+        (14, "01000000770004ff0000000400000002018105", StatementVariable("w", "1.5")),
+        (14, "01000000780002ff00000008000000ffffffffffffffff01", StatementVariable("x", 2**64 - 1)),
+        (14, "01000000780002ff00000008000000ffffffffffffffff00", StatementVariable("x", -1)),
+        (14, "01000000640001ff00000008000000000000000000f83f", StatementVariable("d", 1.5)),
+        (14, "010000006e01", StatementVariable("n", None)),
+        (29, "00494e53", TextBody("INS")),
+        (160, "494e53", TextBody("INS")),
+        (161, "0d00000062696e6c6f672e303030303031", TextBody("binlog.000001")),
+        (4, "040000000000000062696e6c6f672e303030303032", TextBody("binlog.000002")),
+        (26, "01000661206c6f7373", TextBody("1 a loss")),
+        (
+            163,
+            "02000000070000000100000001000000000000000000000001000000" + "0200000000000000",
+            GtidsBody("7-1-1,0-1-2"),
+        ),
+        (35, "0000000000000000", GtidsBody("")),
         (16, "0100000000000000", None),
         (250, "", None),
     ],
@@ -89,10 +93,10 @@ def test_previous_gtids_with_and_without_tags() -> None:
     one = "0100000000000000" + "0100000000000000" + "0200000000000000"
     name = "6fc60d7e-e0fa-11f1-bb29-02fc00000001"
     plain = "0100000000000000" + SOURCE + ranges
-    assert parse_body(35, bytes.fromhex(plain)) == Gtids(f"{name}:1-2")
+    assert parse_body(35, bytes.fromhex(plain)) == GtidsBody(f"{name}:1-2")
     tagged = "0103000000000001" + SOURCE + "00" + ranges + SOURCE + "08626c7565" + ranges
     tagged += SOURCE + "0e7265645f746167" + one
-    assert parse_body(35, bytes.fromhex(tagged)) == Gtids(f"{name}:1-2,{name}:blue:1-2,{name}:red_tag:1")
+    assert parse_body(35, bytes.fromhex(tagged)) == GtidsBody(f"{name}:1-2,{name}:blue:1-2,{name}:red_tag:1")
 
 
 @examples(200)

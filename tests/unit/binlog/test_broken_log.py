@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.reader import BlockReader
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Position
 from tests.twins import event as ev
@@ -34,7 +34,7 @@ def batches_until_error(log: LogWriter, data: bytes, sizes: list[int], *, verify
     try:
         for block in feed(reader, data, sizes):
             if table is not None:
-                found += changes_of(block, table.name, table_fields(table))
+                found += decode_changes(block, table.name, arrow_fields_of_table(table))
     except BinlogError as error:
         message = str(error)
     except SchemaError as error:

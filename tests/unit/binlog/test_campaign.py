@@ -62,7 +62,7 @@ def test_an_error_that_does_not_say_all_is_a_finding(
     def fails(*_: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(reading, "changes_of", fails)
+    monkeypatch.setattr(reading, "decode_changes", fails)
     one = Mutant("mysql9", (), (SEEDS / "mysql9.binlog").read_bytes(), verify=True)
     if isinstance(outcome, str):
         assert outcome_of(one) == outcome

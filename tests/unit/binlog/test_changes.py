@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table
 from penstock.binlog.rows.locate import MOST_CELLS
 from penstock.binlog.values import compressed
 from penstock.errors import BinlogError, SchemaError
@@ -69,9 +69,9 @@ def test_inserts_have_no_changed_columns() -> None:
 
 
 def test_a_column_that_came_later_is_null_before() -> None:
-    fields = table_fields(replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG))))
+    fields = arrow_fields_of_table(replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG))))
     (block,) = one_event(INSERT, [_ROW])
-    (batch,) = changes_of(block, ORDERS.name, fields)
+    (batch,) = decode_changes(block, ORDERS.name, fields)
     assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
     assert batch.column("late").to_pylist() == [None]
     assert batch.column("_absent").to_pylist() == [["late"]]
@@ -83,7 +83,7 @@ def test_none_of_the_columns_that_are_read_was_there(names: list[str], rest: lis
     """Of such images nothing is located."""
     later = replace(ORDERS, columns=(*ORDERS.columns, Column("late", WireType.LONGLONG)))
     (block,) = one_event(UPDATE, [[1, *rest], [2, *rest]])
-    (batch,) = changes_of(block, ORDERS.name, table_fields(later, names))
+    (batch,) = decode_changes(block, ORDERS.name, arrow_fields_of_table(later, names))
     assert batch.column("_absent").to_pylist() == [names or None] * 2
     assert batch.column("_changed").to_pylist() == [None, []]
 
@@ -93,9 +93,9 @@ def test_minimal_images_of_a_wide_table_are_cut() -> None:
     wide = TableSchema(ORDERS.name, tuple(Column(f"c{i}", WireType.LONG) for i in range(1000)))
     image = [1, *[ABSENT] * 999]
     (block,) = one_event(INSERT, [image] * 9000, wide)
-    batches = list(changes_of(block, wide.name, table_fields(wide, ["c0", "c1"])))
+    batches = list(decode_changes(block, wide.name, arrow_fields_of_table(wide, ["c0", "c1"])))
     assert [batch.num_rows for batch in batches] == [9000]
-    batches = list(changes_of(block, wide.name, table_fields(wide)))
+    batches = list(decode_changes(block, wide.name, arrow_fields_of_table(wide)))
     assert len(batches) > 1
     assert all(batch.num_rows * 1000 <= MOST_CELLS for batch in batches)
     assert np.concatenate([batch.column("_row") for batch in batches]).tolist() == list(range(9000))
@@ -108,7 +108,7 @@ def test_columns_that_grow_too_long_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
     table = replace(ORDERS, columns=(*ORDERS.columns, text))
     images = [[*_ROW, chr(97 + i) * 1000] for i in range(22)]
     (block,) = one_event(UPDATE, images, table)
-    batches = list(changes_of(block, table.name, table_fields(table)))
+    batches = list(decode_changes(block, table.name, arrow_fields_of_table(table)))
     assert len(batches) > 3
     assert [row["text"] for batch in batches for row in batch.to_pylist()] == [image[-1] for image in images]
     whole = [row["_changed"] for batch in batches for row in batch.to_pylist()]
@@ -117,8 +117,8 @@ def test_columns_that_grow_too_long_are_cut(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_column_that_became_wider_is_read_in_its_new_type() -> None:
     (block,) = one_event(INSERT, [_ROW])
-    fields = table_fields(replace(ORDERS, columns=(Column("id", WireType.LONGLONG), *ORDERS.columns[1:])))
-    (batch,) = changes_of(block, ORDERS.name, fields)
+    fields = arrow_fields_of_table(replace(ORDERS, columns=(Column("id", WireType.LONGLONG), *ORDERS.columns[1:])))
+    (batch,) = decode_changes(block, ORDERS.name, fields)
     assert batch.schema == pa.schema([*fields, *CHANGE_FIELDS])
     assert batch.column("id").to_pylist() == [1]
 
@@ -126,9 +126,9 @@ def test_a_column_that_became_wider_is_read_in_its_new_type() -> None:
 @pytest.mark.parametrize("other", [WireType.TINY, WireType.DATE])
 def test_an_altered_column_stops_with_its_place(other: WireType) -> None:
     (block,) = one_event(INSERT, [_ROW])
-    fields = table_fields(replace(ORDERS, columns=(Column("id", other), *ORDERS.columns[1:])))
+    fields = arrow_fields_of_table(replace(ORDERS, columns=(Column("id", other), *ORDERS.columns[1:])))
     with pytest.raises(SchemaError, match=r"shop\.orders\.id is int32 at binlog\.000001:\d+.*altered"):
-        list(changes_of(block, ORDERS.name, fields))
+        list(decode_changes(block, ORDERS.name, fields))
 
 
 def test_versions_of_a_table_come_in_log_order() -> None:
@@ -183,7 +183,7 @@ def test_what_no_sequence_can_order_is_refused(file: str, offset: int) -> None:
 
 def test_unknown_columns_are_named() -> None:
     with pytest.raises(SchemaError, match=r"shop\.orders has no column nope; it has id, name, state, flags"):
-        table_fields(ORDERS, ["id", "nope"])
+        arrow_fields_of_table(ORDERS, ["id", "nope"])
 
 
 def test_binary_columns_get_their_trailing_zeros_back() -> None:

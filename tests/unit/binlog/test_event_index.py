@@ -11,7 +11,7 @@ from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.index import index_events
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.state import CHECKSUM_BYTES, IN_TRANSACTION, POSITION, TRANSACTION, IndexState
-from penstock.binlog.events.stop import Stop
+from penstock.binlog.events.stop import StopReason
 from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins import event as ev
 from tests.twins.event import Header, event
@@ -24,9 +24,9 @@ NUMBERS = TableSchema(TableName("d", "numbers"), (Column("a", WireType.LONG),))
 _FIELDS = tuple(Indexed.__dataclass_fields__)
 
 
-def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, list[Indexed]]:
+def both(data: bytes, state: State, capacity: int = 100) -> tuple[StopReason, int, list[Indexed]]:
     """Run kernel and twin; they must agree in everything, also in what they remember."""
-    kernel_state, arrays = IndexState.start(verify=state.is_verified), EventArrays.of(capacity)
+    kernel_state, arrays = IndexState.start(verify=state.is_verified), EventArrays.allocate(capacity)
     kernel_state.seek(state.position)
     kernel_state.slots[CHECKSUM_BYTES] = state.checksum
     state.room = kernel_state.known.room
@@ -37,7 +37,7 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
         *twin, more = index(data, at, len(data), state, capacity - len(expected))
         expected += more
         assert [why, where] == twin
-        if why is not Stop.NEW_TABLE:
+        if why is not StopReason.NEW_TABLE:
             break
         learn(data[where:], kernel_state, state)
         at = where
@@ -46,7 +46,7 @@ def both(data: bytes, state: State, capacity: int = 100) -> tuple[Stop, int, lis
     assert found == expected
     assert [tag.encode() for tag in kernel_state.tag_names] == state.tags
     assert kernel_state.known.ids == {number: state.maps[body] for number, body in state.tables.items()}
-    if why in {Stop.STARVED, Stop.FULL, Stop.ATTENTION}:
+    if why in {StopReason.STARVED, StopReason.FULL, StopReason.ATTENTION}:
         assert kernel_state.slots[POSITION] == state.position
         assert (kernel_state.slots[TRANSACTION] < 0) == (state.transaction is None)
         assert bool(kernel_state.slots[IN_TRANSACTION]) == state.in_transaction
@@ -145,13 +145,13 @@ def test_positions_go_on_beyond_4_gib() -> None:
 
 def test_an_event_that_lies_before_the_last_one_is_refused() -> None:
     raw = event(ev.XID, ev.xid(), Header(100))
-    assert both(raw + raw, State(100))[0] is Stop.BAD_POSITION
+    assert both(raw + raw, State(100))[0] is StopReason.BAD_POSITION
 
 
 def test_a_size_beyond_every_packet_is_refused() -> None:
     raw = bytearray(event(ev.XID, ev.xid(), Header()))
     raw[9:13] = (2 << 30).to_bytes(4, "little")
-    assert both(bytes(raw), State())[0] is Stop.BAD_SIZE
+    assert both(bytes(raw), State())[0] is StopReason.BAD_SIZE
 
 
 def test_events_of_a_transaction_carry_its_start_gtid_and_time() -> None:
@@ -198,7 +198,7 @@ def test_more_tags_than_a_block_can_have_stop_the_index() -> None:
         log.commit()
     data, state = after_format(log)
     why, _, found = both(data, state, capacity=1000)
-    assert (why, len(found)) == (Stop.TAGS_FULL, 3 * 252)
+    assert (why, len(found)) == (StopReason.TAGS_FULL, 3 * 252)
 
 
 def test_rows_without_a_table_map_are_not_indexed() -> None:
@@ -207,4 +207,4 @@ def test_rows_without_a_table_map_are_not_indexed() -> None:
     log.rows(INSERT, 7, NUMBERS, [[1]])
     data, state = after_format(log)
     why, where, found = both(data, state)
-    assert (why, where, len(found)) == (Stop.NO_TABLE_MAP, 42, 1)
+    assert (why, where, len(found)) == (StopReason.NO_TABLE_MAP, 42, 1)

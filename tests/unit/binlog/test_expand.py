@@ -68,7 +68,7 @@ def assert_same(blocks: list[Block], log: LogWriter, into: LogWriter) -> None:
         assert all((a["_seq"], a["_row"]) < (b["_seq"], b["_row"]) for a, b in pairwise(found))
         assert all(row["_offset"] < into.position for row in found)
     assert blocks[-1].end.offset == into.position
-    ends = [block.end_of(int(i)).offset for block in blocks for i in block.boundaries]
+    ends = [block.end_of_event(int(i)).offset for block in blocks for i in block.boundaries]
     assert ends == sorted(ends)
     for block in blocks:
         assert block.column("span").sum() <= block.end.offset - block.start.offset
@@ -241,7 +241,7 @@ def test_a_payload_is_not_copied() -> None:
     data = bytes(log.data)
     reader = BlockReader(START, block_bytes=1 << 20)
     reader.room(len(data))[: len(data)] = memoryview(data)
-    reader.filled(len(data))
+    reader.advance(len(data))
     tracemalloc.start()
     try:
         assert sum(map(len, reader.blocks(flush=True))) == 40

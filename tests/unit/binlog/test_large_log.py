@@ -107,7 +107,7 @@ def test_a_stream_beyond_4_gib_and_beyond_8() -> None:
     for position, head in large_events(opening.position, 9, GIB):
         room = reader.room(GIB)
         room[: len(head)] = memoryview(head)
-        reader.filled(GIB)
+        reader.advance(GIB)
         expected.append(position)
         found += places(list(reader.blocks(flush=True)))
     assert found == expected

@@ -12,18 +12,18 @@ _CODE = """
 import pathlib, sys
 import numpy as np
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.binlog.events.reader import BlockReader
 from penstock.model import Position
 
 data = np.fromfile(sys.argv[1], np.uint8)
 reader = BlockReader(Position("binlog.000001", 4))
 reader.room(data.size)[: data.size] = data
-reader.filled(data.size)
+reader.advance(data.size)
 (block,) = reader.blocks(flush=True)
 table = block.schema_of(7)
-(batch,) = changes_of(block.rows_of({table.name}), table.name, table_fields(table))
+(batch,) = decode_changes(block.select_tables({table.name}), table.name, arrow_fields_of_table(table))
 print(batch.num_rows, *sorted({"pandas", "pyspark", "pymysql", "pydantic", "numba"} & sys.modules.keys()))
 """
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
 from penstock.binlog.rows.locate import MOST_CELLS, RowsProblemError, locate
-from penstock.binlog.rows.located import ABSENT, NULL, Located, RowLayout
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.rows.located import ABSENT, NULL, LocatedRows, RowLayout
+from penstock.binlog.values.column import wire_size_of
 from penstock.model import ChangeKind, Column, TableSchema, WireType
 from tests.twins import locate as twin
 from tests.twins.event import Header, event
@@ -37,7 +37,7 @@ def rows_events(draw: st.DrawFn, count: st.SearchStrategy[int]) -> tuple[TableSc
 
 
 def wires_of(table: TableSchema) -> list[tuple[int, int]]:
-    return [(wire.length_bytes, wire.width) for wire in map(wire_of, table.columns)]
+    return [(wire.length_bytes, wire.width) for wire in map(wire_size_of, table.columns)]
 
 
 def pieces_of(
@@ -47,11 +47,11 @@ def pieces_of(
     lines: list[int],
     documents: Sequence[int] = (),
     most_cells: int = MOST_CELLS,
-) -> Iterator[Located]:
+) -> Iterator[LocatedRows]:
     sizes = np.array([len(one) for one in events], np.int64)
     starts = np.cumsum(sizes) - sizes
     data = np.frombuffer(b"".join(events), np.uint8)
-    layout = RowLayout.of(
+    layout = RowLayout.from_wires(
         np.array(wires, np.int64).reshape(-1, 2),
         np.array(lines, np.int64) >= 0,
         np.array([i in documents for i in range(len(wires))], np.bool_),
@@ -61,7 +61,7 @@ def pieces_of(
 
 def run(
     events: list[bytes], checksum: int, wires: list[tuple[int, int]], lines: list[int], documents: Sequence[int] = ()
-) -> Located | tuple[int, int, int]:
+) -> LocatedRows | tuple[int, int, int]:
     try:
         (found,) = pieces_of(events, checksum, wires, lines, documents)
     except RowsProblemError as problem:
@@ -80,7 +80,7 @@ def assert_agrees(
     for number, one in enumerate(events):
         images = twin.locate(one, checksum, wires, documents)
         if isinstance(images, int):
-            assert not isinstance(found, Located)
+            assert not isinstance(found, LocatedRows)
             code, where, event_number = found
             assert (code, event_number) == (images, number)
             assert at <= where <= at + len(one)
@@ -90,7 +90,7 @@ def assert_agrees(
             partial.append([bool(image.partial) and image.partial[column] for column in wanted])
             expected.append((number, image.kind, at + image.start, i, [(o + at * (o >= 0), n) for o, n in fields]))
         at += len(one)
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedRows)
     cells = zip(found.event, found.kind, found.start, found.number, strict=True)
     offsets, sizes = np.zeros((2, len(wanted), found.rows), np.int32)
     for line, column in enumerate(wanted):
@@ -116,7 +116,7 @@ def test_agrees_with_its_twin(case: tuple[TableSchema, list[bytes], bool], data:
     assert_agrees(events, 4 * is_checksummed, wires_of(table), lines)
 
 
-def cells_of(found: Located, columns: int) -> list[tuple[int, ...]]:
+def cells_of(found: LocatedRows, columns: int) -> list[tuple[int, ...]]:
     """All that is known of each row."""
     partial = found.partial if found.partial.size else np.zeros((columns, found.rows), np.uint8)
     parts = [found.event, found.kind, found.start, found.number, *partial]
@@ -138,7 +138,7 @@ def test_pieces_are_together_the_whole(case: tuple[TableSchema, list[bytes], boo
     assert np.sum([piece.missing for piece in pieces], axis=0).tolist() == whole.missing.tolist()
     assert all(piece.rows <= max(2, most_cells // columns) for piece in pieces)
     assert not any(piece.kind.size and piece.kind[0] == ChangeKind.UPDATE_POSTIMAGE for piece in pieces)
-    halves = [whole.part(first, stop) for first, stop in ((0, whole.rows // 2), (whole.rows // 2, whole.rows))]
+    halves = [whole.slice_rows(first, stop) for first, stop in ((0, whole.rows // 2), (whole.rows // 2, whole.rows))]
     assert [cell for half in halves for cell in cells_of(half, columns)] == cells_of(whole, columns)
 
 
@@ -176,7 +176,7 @@ def test_agrees_with_its_twin_on_garbage(garbage: bytes, kind: int, columns: int
 def test_widths_are_those_that_were_written(table: TableSchema) -> None:
     for column in table.columns:
         if column.type in {WireType.VARCHAR, WireType.STRING, WireType.BLOB}:
-            assert wire_of(column).length_bytes == length_bytes(column)
+            assert wire_size_of(column).length_bytes == length_bytes(column)
 
 
 def _event(change: int, images: list[list[object]]) -> bytes:
@@ -187,7 +187,7 @@ def _event(change: int, images: list[list[object]]) -> bytes:
 
 def test_null_and_left_out_are_told_apart() -> None:
     found = run([_event(INSERT, [[1, None, LEFT_OUT]])], 0, [(0, 4)] * 3, [0, 1, 2])
-    assert isinstance(found, Located)
+    assert isinstance(found, LocatedRows)
     assert [found.offsets(line)[0] for line in (1, 2)] == [NULL, ABSENT]
     assert found.missing.tolist() == [0, 1, 1]
     assert not found.is_whole

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.rows.mixed import MixedRows, walk_rows
-from penstock.binlog.rows.programs import GrowingTexts, TablePrograms, kind_of
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.rows.programs import GrowingTexts, TablePrograms, representative_column
+from penstock.binlog.values.column import wire_size_of
 from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins import locate as twin
 from tests.twins.log import LogWriter
@@ -40,7 +40,7 @@ def walked(several: list[TableSchema], events: list[tuple[int, bytes]], checksum
 
 def assert_agrees(several: list[TableSchema], events: list[tuple[int, bytes]], checksum: int) -> None:
     found = walked(several, events, checksum)
-    wires = [[(wire_of(c).length_bytes, wire_of(c).width) for c in table.columns] for table in several]
+    wires = [[(wire_size_of(c).length_bytes, wire_size_of(c).width) for c in table.columns] for table in several]
     expected = [twin.locate(raw, checksum, wires[number]) for number, raw in events]
     if any(isinstance(images, int) for images in expected):
         assert found is None
@@ -64,7 +64,9 @@ def assert_agrees(several: list[TableSchema], events: list[tuple[int, bytes]], c
             else:
                 assert (int(found.offsets[cell]), int(found.lengths[cell])) == (start + offset, length)
                 column = several[number].columns[c]
-                assert found.programs.kinds[kinds[cell]] == kind_of(column, has_labels=bool(column.labels))
+                assert found.programs.kinds[kinds[cell]] == representative_column(
+                    column, has_labels=bool(column.labels)
+                )
                 seen += 1
     assert seen == found.offsets.size
 
@@ -92,20 +94,32 @@ def test_agrees_with_the_twin_on_broken_rows(
 @given(columns("a"))
 def test_columns_of_one_type_are_of_one_kind_whatever_they_are_called(column: Column) -> None:
     other = replace(column, name="b", nullable=not column.nullable)
-    assert kind_of(column, has_labels=True) == kind_of(other, has_labels=True)
+    assert representative_column(column, has_labels=True) == representative_column(other, has_labels=True)
 
 
 def test_columns_that_are_written_differently_are_of_different_kinds() -> None:
     text = Column("a", WireType.VARCHAR, size=20, charset="utf8mb4")
-    assert kind_of(text, has_labels=False) == kind_of(replace(text, size=300), has_labels=False)
-    assert kind_of(text, has_labels=False) != kind_of(replace(text, charset="latin1"), has_labels=False)
+    assert representative_column(text, has_labels=False) == representative_column(
+        replace(text, size=300), has_labels=False
+    )
+    assert representative_column(text, has_labels=False) != representative_column(
+        replace(text, charset="latin1"), has_labels=False
+    )
     price = Column("a", WireType.NEWDECIMAL, precision=10, scale=2)
-    assert kind_of(price, has_labels=False) != kind_of(replace(price, scale=3), has_labels=False)
+    assert representative_column(price, has_labels=False) != representative_column(
+        replace(price, scale=3), has_labels=False
+    )
     binary = Column("a", WireType.STRING, size=8, charset="binary")
-    assert kind_of(binary, has_labels=False) != kind_of(replace(binary, size=9), has_labels=False)
+    assert representative_column(binary, has_labels=False) != representative_column(
+        replace(binary, size=9), has_labels=False
+    )
     enum = Column("a", WireType.ENUM, size=1, labels=("x",))
-    assert kind_of(enum, has_labels=False) == kind_of(replace(enum, labels=("y",)), has_labels=False)
-    assert kind_of(enum, has_labels=True) != kind_of(replace(enum, labels=("y",)), has_labels=True)
+    assert representative_column(enum, has_labels=False) == representative_column(
+        replace(enum, labels=("y",)), has_labels=False
+    )
+    assert representative_column(enum, has_labels=True) != representative_column(
+        replace(enum, labels=("y",)), has_labels=True
+    )
 
 
 def test_programs_stay_what_they_were_when_others_are_added() -> None:

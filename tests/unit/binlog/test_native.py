@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from penstock.binlog import native
-from penstock.binlog.compile import kernels
+from penstock.binlog.compile import find_kernels
 from penstock.binlog.kernel import BYTES, I64, IS_CHECKED, PAIR, Kernel, kernel, shared
 from penstock.binlog.values import numbers
 
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_kernel_stands_alone() -> None:
     """None needs numba's runtime, so that all of them are loaded without it."""
-    made = kernels()
+    made = find_kernels()
     assert len(made) > 30
     assert {one.__name__ for one in made if not isinstance(one.compiled, native._Native)} == set()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.table_map import parse_table_map, table_name
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.values.column import wire_size_of
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins.row import table_map
@@ -119,7 +119,7 @@ def test_broken_bodies_are_refused_or_give_possible_columns(
         return
     assert table_name(body) == found.name
     for column in found.columns:
-        wire = wire_of(column)
+        wire = wire_size_of(column)
         assert wire.width >= 0
         assert 0 <= wire.length_bytes <= 4
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.values.charset import TABLES, TEXT, UNITS, UTF8, charset_of
+from penstock.binlog.values.charset import TABLES, TEXT, UNITS, UTF8, charset_of_collation_id
 from penstock.binlog.values.problem import TooLongError
 from penstock.binlog.values.text import UnknownCharsetError, decode_text, to_utf8
 from penstock.binlog.values.utf8 import copy_utf8
@@ -167,11 +167,11 @@ def test_named_collations() -> None:
         249: "gb18030", 255: "utf8mb4", 323: "utf8mb4", 608: "utf8mb4", 611: "utf8mb4", 1071: "latin1", 1270: "utf8mb4",
         2048: "utf8mb3", 2304: "utf8mb4", 2600: "ucs2", 3271: "utf32",
     }  # fmt: skip
-    assert {number: charset_of(number) for number in names} == names
-    assert charset_of(9999) == "of collation 9999"
-    assert {charset_of(number) for number in range(4096)} - {f"of collation {number}" for number in range(4096)} == (
-        TEXT | {"binary"}
-    ) - {"utf8"}
+    assert {number: charset_of_collation_id(number) for number in names} == names
+    assert charset_of_collation_id(9999) == "of collation 9999"
+    assert {charset_of_collation_id(number) for number in range(4096)} - {
+        f"of collation {number}" for number in range(4096)
+    } == (TEXT | {"binary"}) - {"utf8"}
 
 
 def test_a_charset_that_is_not_known_is_named() -> None:

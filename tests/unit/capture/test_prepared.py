@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.xa.marks import xa_marks
+from penstock.binlog.xa.marks import find_xa_events
 from penstock.binlog.xa.resolver import XaResolver
 from penstock.capture.prepared import PreparedTransactions
 from penstock.capture.prepared_files import PreparedFiles
@@ -122,7 +122,7 @@ def test_what_was_prepared_outlives_the_process_and_the_log(
         now[0] += choice.choice([0.1, 5.0])
         list(resolver.resolve(block))
         if block.boundaries.size:
-            reached = block.end_of(int(block.boundaries[-1]))
+            reached = block.end_of_event(int(block.boundaries[-1]))
             before.set_resolved(reached)
         before.save_and_forget(lambda: first_of(blocks))
     if is_clean:
@@ -156,7 +156,7 @@ def test_gtids_and_boundaries_are_those_of_the_log(seed: int, is_mariadb: bool) 
 @given(st.integers(0, 1 << 30), st.booleans(), st.lists(st.integers(20, 900), max_size=30))
 def test_the_kernel_finds_what_its_twin_finds(seed: int, is_mariadb: bool, sizes: list[int]) -> None:
     for block in read(random_log(random.Random(seed), is_mariadb=is_mariadb, steps=12).writer, sizes):
-        assert xa_marks(block).tolist() == find_marks(block)
+        assert find_xa_events(block).tolist() == find_marks(block)
 
 
 def test_a_log_without_xa_passes_as_it_is() -> None:

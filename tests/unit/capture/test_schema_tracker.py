@@ -153,7 +153,7 @@ def opened(folder: Path) -> SchemaTracker:
 @given(ddl_logs(), st.lists(st.integers(20, 900), max_size=12), st.data())
 def test_names_are_those_of_their_time(log: DdlLog, sizes: list[int], data: st.DataObject) -> None:
     blocks = read(log.log, sizes)
-    places = [START, *(block.end_of(int(i)) for block in blocks for i in block.boundaries)]
+    places = [START, *(block.end_of_event(int(i)) for block in blocks for i in block.boundaries)]
     with TemporaryDirectory() as name:
         tables = opened(Path(name))
         check(log, [tables.follow(block) for block in blocks])
@@ -242,10 +242,10 @@ def test_a_shape_that_does_not_fit_stops_the_table(tmp_path: Path, caplog: pytes
     with pytest.raises(SchemaError, match=words):
         found.schema_of(300)
     assert [str(name) for name in tables.stopped_tables] == ["shop.a"]
-    assert found.rows_of({TableName("shop", "b")}).problems == {}
-    assert found.rows_of({TableName("shop", "a")}).problems == found.problems
-    assert Block.described(found.describe(), found.data, found.cells).problems == found.problems
-    assert b"problems" not in block.describe()
+    assert found.select_tables({TableName("shop", "b")}).problems == {}
+    assert found.select_tables({TableName("shop", "a")}).problems == found.problems
+    assert Block.from_description(found.encode_description(), found.data, found.cells).problems == found.problems
+    assert b"problems" not in block.encode_description()
     tables.close()
 
 

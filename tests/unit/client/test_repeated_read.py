@@ -70,7 +70,7 @@ def cut(block: Block, sizes: list[int]) -> list[Block]:
 def test_each_event_comes_once_wherever_it_breaks(tmp_path: Path, log: LogWriter, data: st.DataObject) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(log.data))
-    block = Block.joined(list(LogFile(path)))
+    block = Block.concatenate(list(LogFile(path)))
     if data.draw(st.booleans()):  # as rows of an XA transaction may be: several at one position
         position = block.column("position").copy()
         position[1::2] = position[: len(position) - 1 : 2]
@@ -91,7 +91,7 @@ def test_events_between_changes_may_differ_after_a_break(tmp_path: Path) -> None
         log.begin()
         log.commit()
     path.write_bytes(MAGIC + bytes(log.data))
-    block = Block.joined(list(LogFile(path)))
+    block = Block.concatenate(list(LogFile(path)))
     fewer = block.take(np.arange(0, len(block), 2))
     seen = read(BrokenLink([block.slice(0, 3)], [fewer]))
     positions = [position for position, _ in seen]
@@ -105,7 +105,7 @@ def test_a_part_of_another_epoch_is_not_joined(tmp_path: Path) -> None:
     log.begin()
     log.commit()
     path.write_bytes(MAGIC + bytes(log.data))
-    block = Block.joined(list(LogFile(path)))
+    block = Block.concatenate(list(LogFile(path)))
     other = Block(
         **{name: getattr(block, name) for name in ("file", "server_version", "tags", "data", "cells", "tables")},
         epoch=1,

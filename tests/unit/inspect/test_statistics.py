@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.binlog.rows.table_changes import Kind
+from penstock.binlog.rows.table_changes import RowChangeKind
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.statistics import Statistics, Timeline
 from tests.twins.feed import read
@@ -70,10 +70,15 @@ def test_transactions_rows_and_bytes_by_table_and_kind() -> None:
     found = counted(mixed_log())
     product, note = found.tables[PRODUCT.name], found.tables[NOTE.name]
     assert (product.all_transactions, note.all_transactions) == (3, 3)
-    assert product.transactions == {Kind.INSERT: 2, Kind.UPDATE: 2, Kind.DELETE: 1}
-    assert note.transactions == {Kind.INSERT: 2, Kind.UPDATE: 0, Kind.DELETE: 1}
-    assert product.rows == {Kind.INSERT: 6, Kind.UPDATE: 2, Kind.DELETE: 1}
-    assert product.bytes[Kind.INSERT] > product.bytes[Kind.UPDATE] > product.bytes[Kind.DELETE] > 0
+    assert product.transactions == {RowChangeKind.INSERT: 2, RowChangeKind.UPDATE: 2, RowChangeKind.DELETE: 1}
+    assert note.transactions == {RowChangeKind.INSERT: 2, RowChangeKind.UPDATE: 0, RowChangeKind.DELETE: 1}
+    assert product.rows == {RowChangeKind.INSERT: 6, RowChangeKind.UPDATE: 2, RowChangeKind.DELETE: 1}
+    assert (
+        product.bytes[RowChangeKind.INSERT]
+        > product.bytes[RowChangeKind.UPDATE]
+        > product.bytes[RowChangeKind.DELETE]
+        > 0
+    )
     assert found.transactions == 5
 
 

@@ -53,8 +53,8 @@ def test_batches_follow_one_another_within_their_limits(
     blocks = written(tmp_path, log)
     if not blocks:
         return
-    last = blocks[-1].end_of(int(blocks[-1].boundaries[-1])) if blocks[-1].boundaries.size else START
-    boundaries = {START} | {block.end_of(int(i)) for block in blocks for i in block.boundaries}
+    last = blocks[-1].end_of_event(int(blocks[-1].boundaries[-1])) if blocks[-1].boundaries.size else START
+    boundaries = {START} | {block.end_of_event(int(i)) for block in blocks for i in block.boundaries}
     limit = BatchLimit(max_bytes, max_rows)
     start, seen = START, list[int]()
     while start < last:
@@ -85,9 +85,9 @@ def test_parts_of_a_range_are_whole_transactions(tmp_path: Path, log: LogWriter,
     blocks = written(tmp_path, log)
     if not blocks or not blocks[-1].boundaries.size:
         return
-    last = blocks[-1].end_of(int(blocks[-1].boundaries[-1]))
-    boundaries = {START} | {block.end_of(int(i)) for block in blocks for i in block.boundaries}
-    small = [part for block in blocks for part in block.parted(part_bytes // 4 + 1)]
+    last = blocks[-1].end_of_event(int(blocks[-1].boundaries[-1]))
+    boundaries = {START} | {block.end_of_event(int(i)) for block in blocks for i in block.boundaries}
+    small = [part for block in blocks for part in block.split(part_bytes // 4 + 1)]
     plan = plan_batch(START, after(small, START, last), BatchLimit(1 << 40), last, part_bytes)
     assert plan.end == last
     assert not plan.is_limited

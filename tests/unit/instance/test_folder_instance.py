@@ -109,10 +109,10 @@ def rows_of(instance: Instance, count: int) -> list[int]:
 
 
 def ids_in(block: Any) -> list[int]:
-    from penstock.binlog.rows.changes import changes_of
-    from penstock.binlog.rows.fields import table_fields
+    from penstock.binlog.rows.changes import decode_changes
+    from penstock.binlog.rows.fields import arrow_fields_of_table
 
-    batches = changes_of(block, PRODUCT.name, table_fields(PRODUCT))
+    batches = decode_changes(block, PRODUCT.name, arrow_fields_of_table(PRODUCT))
     return [row["id"] for batch in batches for row in batch.to_pylist()]
 
 

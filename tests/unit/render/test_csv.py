@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
-from penstock.binlog.rows.fields import own_names
+from penstock.binlog.rows.fields import choose_free_names
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.render.csv_lines import ABOUT
 from tests.twins.log import LogWriter
@@ -148,4 +148,4 @@ def test_a_column_with_a_name_of_ours(tmp_path: Path) -> None:
     ],
 )
 def test_names_of_ours(columns: list[str], expected: list[str]) -> None:
-    assert own_names(["_seq", "_file"], columns) == expected
+    assert choose_free_names(["_seq", "_file"], columns) == expected

@@ -4,8 +4,8 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.binlog.events.note import Notes
-from penstock.binlog.rows.table_changes import ColumnChoice, changes_in
+from penstock.binlog.events.note import AnnotationPicker
+from penstock.binlog.rows.table_changes import ColumnChoice, decode_table_changes
 from penstock.inspect.selection import Selection, table_patterns
 from penstock.inspect.shapes import Shapes
 from penstock.render.json_lines import JsonLines
@@ -63,7 +63,7 @@ def note_rows(log: LogWriter, what: str) -> None:
 
 def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[str, ...] = ()) -> str:
     """As the command writes it, with the log in pieces of these sizes, each a block or more."""
-    selection = Selection(table_patterns(tables), notes=Notes())
+    selection = Selection(table_patterns(tables), notes=AnnotationPicker())
     language = {
         "sql": SqlLines(selection.xa),
         "json": JsonLines(selection.xa),
@@ -75,7 +75,7 @@ def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[st
         if len(part):
             language = language.for_block(selection.xa)
             between = find_lines_between(part, language)
-            page = compose(part, changes_in(part, ColumnChoice(), Shapes()), between, language)
+            page = compose(part, decode_table_changes(part, ColumnChoice(), Shapes()), between, language)
             found += b"".join(page.framed(language, last)).decode()
             last = language.context_after(page.page, len(page.page) - 1)
     return found + language.end(last)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.binlog.events.file import LogFile
-from penstock.binlog.rows.changes import changes_of
-from penstock.binlog.rows.fields import table_fields
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.spark import struct_rows
 from penstock.spark.layout import TableLayout
@@ -35,7 +35,7 @@ TABLES = (ITEM, COUNT, QUIET)
 def layout_of(tables: Sequence[TableSchema]) -> TableLayout:
     names = ",".join(str(table.name) for table in tables)
     options = ReadOptions.of({"server": "127.0.0.1:1", "tables": names})
-    fields = {table.name: table_fields(table) for table in tables}
+    fields = {table.name: arrow_fields_of_table(table) for table in tables}
     return pickle.loads(pickle.dumps(TableLayout(options, fields)))  # noqa: S301 - just made
 
 
@@ -71,8 +71,8 @@ def expected(path: Path) -> list[dict[str, Any]]:
     rows = list[dict[str, Any]]()
     for block in LogFile(path):
         for table in TABLES:
-            fields = table_fields(table)
-            for batch in changes_of(block, table.name, fields):
+            fields = arrow_fields_of_table(table)
+            for batch in decode_changes(block, table.name, fields):
                 for row in batch.to_pylist():
                     own = {name: row.pop(name) for name in fields.names}
                     structs = {other.name.table: own if other is table else None for other in TABLES}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.binlog.rows.fields import CHANGE_FIELDS, table_fields
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table
+from penstock.binlog.values.column import DecodeOptions
 from penstock.errors import PenstockError
 from penstock.model import TableSchema
 from penstock.spark.types import for_spark, spark_schema
@@ -81,12 +81,12 @@ def test_the_change_columns_are_what_spark_expects() -> None:
     assert to_arrow_schema(spark_schema(fields), timezone="UTC") == fields
 
 
-@given(tables(st.integers(1, 6)), st.sampled_from((Decoding(), Decoding(dates="text"))))
+@given(tables(st.integers(1, 6)), st.sampled_from((DecodeOptions(), DecodeOptions(dates="text"))))
 @examples(60)
-def test_columns_of_any_table_are_what_spark_expects(table: TableSchema, choice: Decoding) -> None:
+def test_columns_of_any_table_are_what_spark_expects(table: TableSchema, choice: DecodeOptions) -> None:
     """Spark refuses a first batch whose Arrow schema is not exactly that of the types that were announced."""
     try:
-        fields = table_fields(table, choice=choice)
+        fields = arrow_fields_of_table(table, choice=choice)
     except PenstockError:
         return  # a column that cannot be decoded is refused before Spark hears of it
     shown = for_spark(fields)

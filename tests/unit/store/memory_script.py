@@ -34,7 +34,7 @@ def main(log: Path, cuts: list[int]) -> None:
                 before = resident(), store.size_bytes
             size = stop - start
             assert file.readinto(reader.room(size)[:size].data) == size
-            reader.filled(size)
+            reader.advance(size)
             for block in reader.blocks(flush=True):
                 store.put(block)
     print(store.size_bytes - before[1], resident() - before[0])

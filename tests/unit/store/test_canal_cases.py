@@ -268,7 +268,7 @@ def ends_of(batch: Batch, at: Position) -> Iterator[Position]:
         assert are_bytes_right(block)
         for number, offset in enumerate(block.column("position").tolist()):
             assert offset == at.offset
-            at = block.end_of(number)
+            at = block.end_of_event(number)
             yield at
     assert batch.end == at
 

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers, view
-from penstock.binlog.events.cells import LONGS, SHORTS, Cells
+from penstock.binlog.arrays import to_arrow_numbers, to_numpy
+from penstock.binlog.events.cells import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.executed import executed_after
 from penstock.binlog.events.layout import Entry, event_name
@@ -51,18 +51,21 @@ _NUMBERS = [name for name in EVENT_SCHEMA.names if name in {*LONGS, *SHORTS}]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
+    """Whole events of one log file as raw bytes, with an index of them and the table maps that decode them;
+    immutable."""
+
     file: str
     server_version: str
     tags: tuple[str, ...]  # of GTIDs
     data: NDArray[np.uint8]  # in which the events lie, one after the other
-    cells: Cells
+    cells: EventColumns
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
     seal: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
     epoch: int = 0  # of its positions
     executed: GtidSet | None = None  # before the first event in its cells' buffer; None when that is not known
     problems: Mapping[int, str] = field(default_factory=dict[int, str])  # table id → why its shape is not known
     # What was found out already. A part of the block, or a block that was made of it, finds it out anew.
-    signs: int | None = field(default=None, init=False, repr=False)  # what `survey` saw
+    signs: int | None = field(default=None, init=False, repr=False)  # what `scan_flags` saw
     final: GtidSet | None = field(default=None, init=False, repr=False)  # after its last event
 
     def __len__(self) -> int:
@@ -72,15 +75,15 @@ class Block:
     def size_bytes(self) -> int:
         """Return the bytes of the events and of their index."""
         bounds = self.cells.bounds
-        return int(bounds[-1]) - int(bounds[0]) + Cells.size_of(len(self))
+        return int(bounds[-1]) - int(bounds[0]) + EventColumns.buffer_size(len(self))
 
     def column(self, name: str) -> NDArray[Any]:
-        """A view, not a copy."""
+        """Return a column of the events' index, by its name, as a view."""
         return self.cells.column(name)
 
     @property
     def raw(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-        """The buffer of all events, and the start and size of each in it."""
+        """Return the buffer of all events, and the start and size of each in it."""
         offsets = self.cells.bounds.astype(np.int64)
         return self.data, offsets[:-1], offsets[1:] - offsets[:-1]
 
@@ -92,7 +95,7 @@ class Block:
     @property
     def events(self) -> pa.RecordBatch:
         """Return the block as Arrow, over the same memory."""
-        columns = {name: numbers(self.column(name)) for name in _NUMBERS}
+        columns = {name: to_arrow_numbers(self.column(name)) for name in _NUMBERS}
         columns["event"] = self.event_array
         buffers = [None, pa.py_buffer(self.gtids)]
         columns["gtid"] = pa.Array.from_buffers(pa.binary(GTID_BYTES), len(self), buffers)
@@ -100,6 +103,7 @@ class Block:
 
     @property
     def event_array(self) -> pa.Array:
+        """Return the events as an Arrow array of binaries over the same memory."""
         buffers = [None, pa.py_buffer(self.cells.bounds), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.binary(), len(self), buffers)
 
@@ -111,24 +115,25 @@ class Block:
     @property
     def end(self) -> Position:
         """Return the position at which the last event ends."""
-        return self.end_of(len(self) - 1)
+        return self.end_of_event(len(self) - 1)
 
-    def end_of(self, i: int) -> Position:
+    def end_of_event(self, i: int) -> Position:
+        """Return the position at which event number `i` ends."""
         offset = int(self.column("position")[i]) + int(self.column("span")[i])
         return Position(self.file, offset, int(self.column("timestamp")[i]), self.epoch)
 
     def boundary_after(self, i: int) -> Position:
         """Return the position after an event that ends a transaction, with the GTIDs of all transactions up to
         there."""
-        return replace(self.end_of(i), gtids=self.executed_before(i + 1))
+        return replace(self.end_of_event(i), gtids=self.executed_before(i + 1))
 
     def executed_before(self, i: int) -> GtidSet | None:
-        """An event."""
+        """Return the GTIDs of all transactions before event number `i`; None when they are not known."""
         if self.executed is None or not self.cells.first + i:
             return self.executed
         if self.final is not None and not self.column("boundary")[i:].any():
             return self.final
-        whole = self.cells.from_first(i)
+        whole = self.cells.with_preceding(i)
         found = executed_after(self.executed, whole.gtids, whole.column("boundary"), self.tags)
         if i == len(self):
             object.__setattr__(self, "final", found)
@@ -136,16 +141,16 @@ class Block:
 
     @property
     def boundaries(self) -> NDArray[np.int64]:
-        """Indexes of events after which the log is between two transactions."""
+        """Return the numbers of the events after which the log is between two transactions."""
         return np.flatnonzero(self.column("boundary"))
 
     def slice(self, first: int, stop: int) -> "Block":
-        """Events first … stop-1, without copying."""
+        """Return the events first … stop-1 as a block, without copying."""
         if not first and stop == len(self):
             return self
         return replace(self, cells=self.cells.slice(first, stop), seal=None)
 
-    def parted(self, size: int) -> "Iterator[Block]":
+    def split(self, size: int) -> "Iterator[Block]":
         """Yield slices of whole transactions with about `size` bytes each."""
         ends = self.boundaries + 1
         if self.size_bytes <= 2 * size or not ends.size:
@@ -162,21 +167,21 @@ class Block:
         """Return a copy with these events only."""
         data, bounds = gather_bytes(self.data, self.cells.bounds, np.ascontiguousarray(events, np.int64))
         columns = {name: self.column(name)[events] for name in _NUMBERS}
-        cells = Cells.of(columns, bounds, self.gtids[events])
+        cells = EventColumns.from_columns(columns, bounds, self.gtids[events])
         return replace(self, data=data, cells=cells, seal=None, executed=None)
 
     def filter(self, mask: NDArray[np.bool_]) -> "Block":
-        """The events for which it is true; without copying when it is for all."""
+        """Return the events for which the mask is true; without copying when it is true for all."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
-    def after(self, before: "Block") -> "Block":
+    def prepend(self, before: "Block") -> "Block":
         """Return a copy with the events of another block before its own."""
         raw = pa.concat_arrays([before.event_array, self.event_array])
         columns = {name: np.concatenate([before.column(name), self.column(name)]) for name in _NUMBERS}
         return self._with(raw, columns, np.concatenate([before.gtids, self.gtids]))
 
     @staticmethod
-    def joined(parts: "Sequence[Block]") -> "Block":
+    def concatenate(parts: "Sequence[Block]") -> "Block":
         """Return parts of one log file that follow one another as one block; several of them are copied. Where they
         have the same table id, they have the same table map."""
         first = parts[0]
@@ -187,37 +192,40 @@ class Block:
         tables = {number: body for part in parts for number, body in part.tables.items()}
         problems = {number: problem for part in parts for number, problem in part.problems.items()}
         data, bounds = _bytes_of(raw)
-        cells = Cells.of(columns, bounds, np.concatenate([part.gtids for part in parts]))
+        cells = EventColumns.from_columns(columns, bounds, np.concatenate([part.gtids for part in parts]))
         about = {"tables": tables, "problems": problems, "executed": first.executed_before(0)}
         return replace(first, data=data, cells=cells, seal=None, **about)
 
     def with_columns(self, **columns: NDArray[Any]) -> "Block":
         """Return the block with other values in these columns; the events themselves are not copied."""
         known = {name: columns.get(name, self.column(name)) for name in _NUMBERS}
-        cells = Cells.of(known, self.cells.bounds, self.gtids)
+        cells = EventColumns.from_columns(known, self.cells.bounds, self.gtids)
         return replace(self, cells=cells, executed=self.executed_before(0))
 
     def _with(self, raw: pa.Array, columns: Mapping[str, NDArray[Any]], gtids: NDArray[np.uint8]) -> "Block":
+        """Return a block of these events with the table maps of this one."""
         data, bounds = _bytes_of(raw)
-        return replace(self, data=data, cells=Cells.of(columns, bounds, gtids), seal=None, executed=None)
+        return replace(
+            self, data=data, cells=EventColumns.from_columns(columns, bounds, gtids), seal=None, executed=None
+        )
 
     def between(self, start: Position, end: Position) -> "Block":
-        """Events that lie after `start` and end at or before `end`."""
+        """Return the events that lie after `start` and end at or before `end`."""
         own = Position(self.file, 0, epoch=self.epoch).file_key
         low, high = start.file_key, end.file_key
         position = self.column("position")
         first = 0 if own > low else len(self) if own < low else int(np.searchsorted(position, start.offset))
         stop = len(self) if own < high else 0 if own > high else int(np.searchsorted(position, end.offset))
-        if stop and own == high and self.end_of(stop - 1) > end:
+        if stop and own == high and self.end_of_event(stop - 1) > end:
             stop -= 1
         return self.slice(first, max(first, stop))
 
-    def rows_of(self, tables: set[TableName]) -> "Block":
+    def select_tables(self, tables: set[TableName]) -> "Block":
         """Return a block with only the rows events of these tables."""
-        return self.rows_where(tables.__contains__)
+        return self.select_tables_where(tables.__contains__)
 
-    def rows_where(self, wanted: Callable[[TableName], bool]) -> "Block":
-        """Return a block with only the rows events of tables that are wanted."""
+    def select_tables_where(self, wanted: Callable[[TableName], bool]) -> "Block":
+        """Return a block with only the rows events of the tables for which `wanted` is true."""
         ids = [number for number, body in self.tables.items() if wanted(table_name(body))]
         mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
         return self.filter(mask).with_tables({number: self.tables[number] for number in ids})
@@ -230,6 +238,7 @@ class Block:
         return replace(self, tables=tables, problems=problems)
 
     def schema_of(self, table_id: int) -> TableSchema:
+        """Return the schema of a table id of the block; raise SchemaError where it is not known."""
         if table_id in self.problems:
             raise SchemaError(f"{self._first_rows(table_id)}: {self.problems[table_id]}")
         try:
@@ -245,8 +254,8 @@ class Block:
         where = Position(self.file, int(self.column("position")[rows[0]]), epoch=self.epoch)
         return f"{where} {event_name(int(self.column('kind')[rows[0]]))} of table id {table_id}"
 
-    def describe(self, **more: Any) -> bytes:
-        """Return what the record batch does not say, as bytes for the wire."""
+    def encode_description(self, **more: Any) -> bytes:
+        """Return as JSON bytes what the record batch does not hold: file, server version, table maps, epoch, GTIDs."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
         about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
         executed = self.executed_before(0)
@@ -256,14 +265,20 @@ class Block:
         return json.dumps(about | more).encode()
 
     @classmethod
-    def of_wire(cls, events: pa.RecordBatch, description: bytes) -> "Block":
-        """Return a block of a record batch that came over Arrow Flight; its events are not copied."""
+    def from_arrow(cls, events: pa.RecordBatch, description: bytes) -> "Block":
+        """Return the block of a record batch that came over Arrow Flight, and its description; its events are not
+        copied."""
         data, bounds = _bytes_of(events.column("event"))
-        columns = {name: view(events.column(name)) for name in _NUMBERS}
-        return cls.described(description, data, Cells.of(columns, bounds, _gtids_of(events.column("gtid"))))
+        columns = {name: to_numpy(events.column(name)) for name in _NUMBERS}
+        return cls.from_description(
+            description, data, EventColumns.from_columns(columns, bounds, _gtids_of(events.column("gtid")))
+        )
 
     @classmethod
-    def described(cls, description: bytes, data: NDArray[np.uint8], cells: Cells, seal: int | None = None) -> "Block":
+    def from_description(
+        cls, description: bytes, data: NDArray[np.uint8], cells: EventColumns, seal: int | None = None
+    ) -> "Block":
+        """Return the block of event bytes, their index, and the description that `encode_description` made."""
         about = json.loads(description)
         tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
         names = about["file"], about["server_version"], tuple(about["tags"])
@@ -272,7 +287,7 @@ class Block:
         return cls(*names, data, cells, tables, seal, about["epoch"], executed, problems)
 
     @classmethod
-    def of_arrays(
+    def from_arrays(
         cls,
         file: str,
         server_version: str,
@@ -285,9 +300,9 @@ class Block:
         epoch: int = 0,
         executed: GtidSet | None = None,
     ) -> "Block":
-        """Events 0 … count-1 of the reader's scratch arrays, which are copied; `data` is not."""
+        """Return events 0 … count-1 of the reader's scratch arrays as a block; the arrays are copied, `data` is not."""
         columns = {name: getattr(arrays, name)[:count] for name in _NUMBERS}
-        cells = Cells.of(columns, arrays.bounds(0, count), arrays.gtid[:count])
+        cells = EventColumns.from_columns(columns, arrays.bounds(0, count), arrays.gtid[:count])
         return cls(file, server_version, tags, data, cells, tables, seal, epoch, executed)
 
 

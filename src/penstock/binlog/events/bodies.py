@@ -14,8 +14,8 @@ import uuid
 from dataclasses import dataclass
 
 from penstock.binlog.events.layout import EventType
-from penstock.binlog.events.problem import broken
-from penstock.binlog.values.charset import charset_of
+from penstock.binlog.events.problem import event_error
+from penstock.binlog.values.charset import charset_of_collation_id
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 
@@ -34,7 +34,7 @@ _EXPLICIT_TIMESTAMPS = 16
 
 @dataclass(frozen=True, slots=True)
 class QueryBody:
-    """A QUERY event."""
+    """The body of a QUERY event: a statement, its database, and the session variables that it was run with."""
 
     database: str
     text: str
@@ -55,23 +55,25 @@ class QueryBody:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
-    """INTVAR, RAND and USER_VAR: what a statement after them uses."""
+class StatementVariable:
+    """The body of an INTVAR, RAND or USER_VAR event: a variable that the statement after it uses."""
 
     name: str
     value: str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """The statement behind rows (ROWS_QUERY, ANNOTATE_ROWS), a log file (ROTATE, BINLOG_CHECKPOINT), an incident."""
+class TextBody:
+    """The body of an event that holds one text: the statement behind rows (ROWS_QUERY, ANNOTATE_ROWS), a log file
+    (ROTATE, BINLOG_CHECKPOINT), an incident."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Gtids:
-    """Everything before a file: MySQL's `uuid:1-5,uuid:tag:1`, MariaDB's `0-1-7,1-1-3`."""
+class GtidsBody:
+    """The body of a PREVIOUS_GTIDS or GTID_LIST event: all GTIDs before a file, as MySQL's `uuid:1-5,uuid:tag:1` or
+    MariaDB's `0-1-7,1-1-3`."""
 
     text: str
 
@@ -85,7 +87,7 @@ class _Bytes:
     def take(self, size: int) -> bytes:
         if size < 0 or self.at + size > len(self.data):
             what = f"it ends early: {size} bytes wanted at {self.at} of {len(self.data)}"
-            raise broken(self.kind, what, self.data[self.at :])
+            raise event_error(self.kind, what, self.data[self.at :])
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -97,7 +99,7 @@ class _Bytes:
         return self.at >= len(self.data)
 
 
-Body = QueryBody | Variable | Note | Gtids | None
+Body = QueryBody | StatementVariable | TextBody | GtidsBody | None
 
 
 def parse_body(kind: int, body: bytes) -> Body:
@@ -108,30 +110,30 @@ def parse_body(kind: int, body: bytes) -> Body:
         case EventType.QUERY | EventType.EXECUTE_LOAD_QUERY:
             return _statement(data)
         case EventType.INTVAR:
-            return Variable({1: "LAST_INSERT_ID", 2: "INSERT_ID"}.get(data.number(1), "?"), data.number(8))
+            return StatementVariable({1: "LAST_INSERT_ID", 2: "INSERT_ID"}.get(data.number(1), "?"), data.number(8))
         case EventType.RAND:
-            return Variable("RAND", f"{data.number(8)}, {data.number(8)}")
+            return StatementVariable("RAND", f"{data.number(8)}, {data.number(8)}")
         case EventType.USER_VAR:
             return _user_variable(data)
         case EventType.ROWS_QUERY:
             data.take(1)
-            return Note(data.data[1:].decode("utf-8", "replace"))
+            return TextBody(data.data[1:].decode("utf-8", "replace"))
         case EventType.MARIADB_ANNOTATE_ROWS:
-            return Note(body.decode("utf-8", "replace"))
+            return TextBody(body.decode("utf-8", "replace"))
         case EventType.ROTATE:
             data.take(8)
-            return Note(body[8:].decode("utf-8", "replace"))
+            return TextBody(body[8:].decode("utf-8", "replace"))
         case EventType.MARIADB_BINLOG_CHECKPOINT:
-            return Note(data.take(data.number(4)).decode("utf-8", "replace"))
+            return TextBody(data.take(data.number(4)).decode("utf-8", "replace"))
         case EventType.INCIDENT:
             number = data.number(2)
-            return Note(f"{number} {data.take(data.number(1)).decode('utf-8', 'replace')}".strip())
+            return TextBody(f"{number} {data.take(data.number(1)).decode('utf-8', 'replace')}".strip())
         case EventType.PREVIOUS_GTIDS:
-            return Gtids(_previous_gtids(data))
+            return GtidsBody(_previous_gtids(data))
         case EventType.MARIADB_GTID_LIST:
             count = data.number(4) & 0xFFFFFFF
             triples = [struct.unpack("<IIQ", data.take(16)) for _ in range(min(count, len(body) // 16 + 1))]
-            return Gtids(",".join(f"{domain}-{server}-{number}" for domain, server, number in triples))
+            return GtidsBody(",".join(f"{domain}-{server}-{number}" for domain, server, number in triples))
         case _:
             return None
 
@@ -145,7 +147,7 @@ def _statement(data: _Bytes) -> QueryBody:
     charset, collation, server_collation = "utf8mb4", None, None
     if _CHARSET in variables:
         client, collation, server_collation = struct.unpack("<HHH", variables[_CHARSET])
-        charset = charset_of(client)
+        charset = charset_of_collation_id(client)
     increment = variables.get(_INCREMENT)
     micros = variables.get(_MICROSECONDS, variables.get(_MARIADB_MICROSECONDS))
 
@@ -209,22 +211,22 @@ def _names(data: _Bytes) -> bytes:
     return data.data[first : data.at]
 
 
-def _user_variable(data: _Bytes) -> Variable:
+def _user_variable(data: _Bytes) -> StatementVariable:
     name = data.take(data.number(4)).decode("utf-8", "replace")
     if data.number(1):
-        return Variable(name, None)
+        return StatementVariable(name, None)
     kind, collation = _USER_VAR_TYPES.get(data.number(1), "?"), data.number(4)
     raw = data.take(data.number(4))
     is_unsigned = not data.is_done and data.number(1) & 1
     match kind:
         case "real" if len(raw) == 8:
-            return Variable(name, struct.unpack("<d", raw)[0])
+            return StatementVariable(name, struct.unpack("<d", raw)[0])
         case "integer":
-            return Variable(name, int.from_bytes(raw, "little", signed=not is_unsigned))
+            return StatementVariable(name, int.from_bytes(raw, "little", signed=not is_unsigned))
         case "decimal":
-            return Variable(name, _decimal(raw))
+            return StatementVariable(name, _decimal(raw))
         case _:
-            return Variable(name, _text(charset_of(collation), raw))
+            return StatementVariable(name, _text(charset_of_collation_id(collation), raw))
 
 
 def _decimal(raw: bytes) -> str:

@@ -30,8 +30,9 @@ _BYTE = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """Cells first … first+count-1 of `room`."""
+class EventColumns:
+    """The index of a block's events: columns of numbers in one buffer, of which this is the range first …
+    first+count-1."""
 
     raw: NDArray[np.uint8]
     room: int
@@ -39,10 +40,12 @@ class Cells:
     count: int
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], bounds: NDArray[Any], gtids: NDArray[np.uint8]) -> "Cells":
-        """Return cells with a copy of these columns; `bounds` has one number more than they."""
+    def from_columns(
+        cls, columns: Mapping[str, NDArray[Any]], bounds: NDArray[Any], gtids: NDArray[np.uint8]
+    ) -> "EventColumns":
+        """Return an index with a copy of these columns; `bounds` has one number more than they."""
         count = bounds.size - 1
-        made = cls.over(np.empty(cls.size_of(count), np.uint8))
+        made = cls.from_buffer(np.empty(cls.buffer_size(count), np.uint8))
         for name in _PLACES:
             made.column(name)[:] = columns[name]
         made.bounds[:] = bounds
@@ -51,22 +54,24 @@ class Cells:
         return made
 
     @classmethod
-    def over(cls, raw: NDArray[np.uint8]) -> "Cells":
-        """Return cells that use a whole buffer as their memory, without copying it."""
+    def from_buffer(cls, raw: NDArray[np.uint8]) -> "EventColumns":
+        """Return an index that uses a whole buffer as its memory, without copying it."""
         count = (raw.size - _BOUND_BYTES) // CELL_BYTES
         return cls(raw, count, 0, count)
 
     @staticmethod
-    def size_of(count: int) -> int:
+    def buffer_size(count: int) -> int:
+        """Return the size in bytes of a buffer for `count` events."""
         return CELL_BYTES * count + _BOUND_BYTES
 
     def column(self, name: str) -> NDArray[Any]:
-        """A view, as are the others."""
+        """Return a column by its name, as a view."""
         before, more, dtype = _PLACES[name]
         return np.frombuffer(self.raw, dtype, self.count, before * self.room + more + dtype.itemsize * self.first)
 
     @property
     def bounds(self) -> NDArray[np.int32]:
+        """Return where each event begins in the block's data, and where the last one ends, as a view."""
         return np.frombuffer(self.raw, _BOUND, self.count + 1, _BOUNDS_AT * self.room + _BOUND_BYTES * self.first)
 
     @property
@@ -75,16 +80,19 @@ class Cells:
         at = _GTIDS_AT * self.room + _BOUND_BYTES + GTID_BYTES * self.first
         return np.frombuffer(self.raw, _BYTE, GTID_BYTES * self.count, at).reshape(-1, GTID_BYTES)
 
-    def slice(self, first: int, stop: int) -> "Cells":
-        return Cells(self.raw, self.room, self.first + first, stop - first)
+    def slice(self, first: int, stop: int) -> "EventColumns":
+        """Return the index of the events first … stop-1, without copying."""
+        return EventColumns(self.raw, self.room, self.first + first, stop - first)
 
-    def from_first(self, stop: int) -> "Cells":
-        """Return the cells with all that lies before them in the buffer, up to the cell `stop`."""
-        return Cells(self.raw, self.room, 0, self.first + stop)
+    def with_preceding(self, stop: int) -> "EventColumns":
+        """Return the index with all events that lie before it in the buffer, up to the event `stop`."""
+        return EventColumns(self.raw, self.room, 0, self.first + stop)
 
-    def packed(self) -> NDArray[np.uint8]:
-        """A buffer of these cells alone, with bounds from 0: the very one, where it is that."""
+    def to_buffer(self) -> NDArray[np.uint8]:
+        """Return a buffer of this index alone, with bounds from 0: the buffer itself, where it holds nothing else."""
         bounds = self.bounds
         if self.count == self.room and not bounds[0]:
             return self.raw
-        return Cells.of({name: self.column(name) for name in _PLACES}, bounds - bounds[0], self.gtids).raw
+        return EventColumns.from_columns(
+            {name: self.column(name) for name in _PLACES}, bounds - bounds[0], self.gtids
+        ).raw

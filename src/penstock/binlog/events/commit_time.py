@@ -12,16 +12,16 @@ from penstock.model.start_point import Moment
 _AFTER_THE_LAST_US = 253_402_300_800_000_000  # 10000-01-01
 
 
-def are_known(moments_us: NDArray[np.int64]) -> NDArray[np.bool_]:
+def are_valid_times(moments_us: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return a mask of the values that are times of a calendar."""
     return (moments_us >= 0) & (moments_us < _AFTER_THE_LAST_US)
 
 
-def known_us(moment_us: int) -> int | None:
+def valid_time_or_none(moment_us: int) -> int | None:
     """Return the value if it is a time of a calendar, else None."""
     return moment_us if 0 <= moment_us < _AFTER_THE_LAST_US else None
 
 
-def reaches(block: Block, moment: Moment) -> bool:
+def has_commit_since(block: Block, moment: Moment) -> bool:
     """Return whether the block has an event of a transaction that was committed at `moment` or later."""
     return bool((block.column("commit_us") >= moment.us).any())

@@ -29,7 +29,9 @@ class EventArrays:
     gtid: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, capacity: int) -> "EventArrays":
+    def allocate(cls, capacity: int) -> "EventArrays":
+        """Return empty arrays for this many events."""
+
         def longs() -> NDArray[np.int64]:
             return np.zeros(capacity, np.int64)
 

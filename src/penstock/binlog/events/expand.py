@@ -39,7 +39,7 @@ def _packed(data: Bytes, at: int) -> tuple[int, int]:
 
 
 def open_payload(event: memoryview) -> tuple[Any, int]:
-    """A stream of the events in a TRANSACTION_PAYLOAD without its checksum, and how many bytes it will give."""
+    """Return a stream of the events in a TRANSACTION_PAYLOAD without its checksum, and how many bytes it will give."""
     at, fields = HEADER, dict[int, int]()
     while True:
         field, at = _packed(event, at)
@@ -61,8 +61,8 @@ def open_payload(event: memoryview) -> tuple[Any, int]:
             raise EventProblemError(f"its events are compressed by method {other}, which is not known", HEADER)
 
 
-def plain_event(event: Bytes) -> bytearray:
-    """A compressed event without its checksum, as the server would have written it without compression."""
+def decompress_event(event: Bytes) -> bytearray:
+    """Return a compressed event without its checksum, as the server would have written it without compression."""
     at = _compressed_part(event)
     plain = bytearray(event[:at])
     plain += _inflate(event, at)

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from penstock.binlog.events.layout import HEADER, LARGEST_EVENT, SIZE_AT
 
 
-class Feed:
-    """Up to `fill` bytes are there, up to `at` they are indexed. Bytes never move within their buffer: blocks are views
-    of it."""
+class InputBuffer:
+    """The buffer into which a transport writes log bytes. Up to `fill` bytes are there, up to `at` they are indexed.
+    Bytes never move within the buffer: blocks are views of it."""
 
     def __init__(self, data: NDArray[np.uint8], fill: int = 0) -> None:
         self.data = data

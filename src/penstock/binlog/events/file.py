@@ -52,7 +52,7 @@ class LogFile:
             piece, pending = max(self._block_bytes // _PIECES, 1), 0
             # Room for the rest of the block and one piece more: a block that does not fit would be copied.
             while size := file.readinto(reader.room(max(self._block_bytes - pending, 0) + piece)[:piece].data):
-                reader.filled(size)
+                reader.advance(size)
                 pending += size
                 for block in reader.blocks(flush=False):
                     pending = 0

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.commit_time import reaches
+from penstock.binlog.events.commit_time import has_commit_since
 from penstock.binlog.events.file import LogFile
 from penstock.binlog.events.layout import MAGIC
 from penstock.binlog.events.open_file import is_compressed_name, log_name, read_start
@@ -121,7 +121,7 @@ def first_with(opened: Sequence[int | None], since: Moment, reaches: Callable[[i
 def _reaches(path: Path, since: Moment) -> bool:
     """Return whether a file has a transaction of this time or later; a file that cannot be read may have one."""
     try:
-        return any(reaches(block, since) for block in LogFile(path, verify=False))
+        return any(has_commit_since(block, since) for block in LogFile(path, verify=False))
     except BinlogError:
         return True
 

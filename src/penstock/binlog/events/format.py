@@ -20,14 +20,18 @@ _WHO_READS_IT = "the mysqlbinlog of such a server reads them"
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class BinlogFormat:
+    """What a FORMAT_DESCRIPTION event says about its file: the server's version and id, the creation time, the size of
+    checksums."""
+
     server_version: str
     checksum: int  # bytes at the end of each event
     began: int  # when the file did, in seconds; the server says so also to who reads it from the middle
     server_id: int  # of the server that writes it
 
 
-def read_format(event: memoryview) -> Format:
+def parse_format(event: memoryview) -> BinlogFormat:
+    """Parse a FORMAT_DESCRIPTION event, or the START_V3 event of an old server."""
     if event[TYPE_AT] == EventType.START_V3:
         raise EventProblemError(f"logs of MySQL 4.1 and older ones are not read; {_WHO_READS_IT}")
     if len(event) < _LENGTHS + EventType.DELETE_ROWS_V1:
@@ -56,11 +60,12 @@ def read_format(event: memoryview) -> Format:
     is_on = _knows_checksums(version) and event[-CHECKSUM - 1] == _CRC32
     began = int.from_bytes(event[:TYPE_AT], "little")
     server_id = int.from_bytes(event[TYPE_AT + 1 : TYPE_AT + 5], "little")
-    return Format(version, CHECKSUM if is_on else 0, began, server_id)
+    return BinlogFormat(version, CHECKSUM if is_on else 0, began, server_id)
 
 
-def is_sound(event: memoryview) -> bool:
-    """Does it match its checksum? The mark of a file in use was not there when that was made."""
+def has_valid_checksum(event: memoryview) -> bool:
+    """Return whether an event matches its checksum. The flag of a file in use was not set when the checksum was
+    made."""
     stop = len(event) - CHECKSUM
     mark = IN_USE if event[TYPE_AT] == EventType.FORMAT_DESCRIPTION else 0
     found = zlib.crc32(event[:FLAGS_AT])

@@ -34,20 +34,20 @@ class Incident:
 
 
 def are_incidents(block: Block) -> NDArray[np.bool_]:
-    """Tell which events of a block are incidents."""
+    """Return a mask of the events of a block that are incidents."""
     return block.column("kind") == EventType.INCIDENT
 
 
-def incidents_in(block: Block) -> Iterator[Incident]:
+def find_incidents(block: Block) -> Iterator[Incident]:
     """Yield the incidents of a block; a log has hardly ever one."""
     data, starts, sizes = block.raw
     for i in np.flatnonzero(are_incidents(block)).tolist():
         start = int(starts[i]) + HEADER
         stop = int(starts[i]) + int(sizes[i]) - (CHECKSUM if block.column("checksum")[i] == CHECKSUM else 0)
-        yield Incident(i, block.file, int(block.column("position")[i]), message_of(bytes(data[start:stop])))
+        yield Incident(i, block.file, int(block.column("position")[i]), parse_message(bytes(data[start:stop])))
 
 
-def message_of(body: bytes) -> str:
+def parse_message(body: bytes) -> str:
     """Return the server's words in the body of an incident, without its checksum; often there are none."""
     length = body[_MESSAGE_AT - 1] if len(body) >= _MESSAGE_AT else 0
     return body[_MESSAGE_AT : _MESSAGE_AT + length].decode("utf-8", "replace")

@@ -70,7 +70,7 @@ from penstock.binlog.events.stop import (
     NO_REASON,
     NO_TABLE_MAP,
     STARVED,
-    Stop,
+    StopReason,
 )
 from penstock.binlog.kernel import (
     BYTES,
@@ -261,7 +261,7 @@ def _index_events(
 
 def index_events(
     data: NDArray[np.uint8], at: int, end: int, state: IndexState, into: EventArrays, count: int, shift: int = 0
-) -> tuple[Stop, int, int]:
+) -> tuple[StopReason, int, int]:
     """Index what lies in data[at:end]; gives why it stopped, at which byte, and the number of filled cells.
 
     A byte `k` of the data is byte `k + shift` of the block that is being made.
@@ -294,4 +294,4 @@ def index_events(
         into.commit_us,
         into.gtid,
     )
-    return Stop(why), where, count
+    return StopReason(why), where, count

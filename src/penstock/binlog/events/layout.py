@@ -25,6 +25,8 @@ LARGEST_EVENT: Final = (1 << 30) + (1 << 20)  # packets end at 1 GiB; a size bey
 
 
 class EventType(IntEnum):
+    """The type codes of binlog events."""
+
     START_V3 = 1
     QUERY = 2
     STOP = 3
@@ -93,6 +95,7 @@ class Entry(IntEnum):
 
 
 def event_name(code: int) -> str:
+    """Return the name of an event type, or its number where it is not known."""
     try:
         return EventType(code).name
     except ValueError:

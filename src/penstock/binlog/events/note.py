@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import compute as pc
-from penstock.binlog.arrays import distinct, distinct_values, flags, numbers, texts
+from penstock.binlog.arrays import distinct, distinct_values, to_arrow_booleans, to_arrow_numbers, to_arrow_strings
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import CHECKSUM, HEADER, EventType
 
@@ -16,29 +16,29 @@ _LENGTH = 1  # of the text, in a ROWS_QUERY; not to be trusted
 _TEXT = pa.large_string()
 
 
-def are_notes(block: Block) -> NDArray[np.bool_]:
+def find_annotations(block: Block) -> NDArray[np.bool_]:
     """Return a mask of the events that hold the statement behind the rows after them."""
     kind = block.column("kind")
     return (kind == EventType.ROWS_QUERY) | (kind == EventType.MARIADB_ANNOTATE_ROWS)
 
 
-def note_texts(block: Block, events: NDArray[np.int64]) -> pa.Array:
+def annotation_texts(block: Block, events: NDArray[np.int64]) -> pa.Array:
     """Return the statements that these events hold. What is not UTF-8 is replaced: they are for people to read."""
-    found = raw = block.event_array.take(numbers(events))
+    found = raw = block.event_array.take(to_arrow_numbers(events))
     has_length = block.column("kind")[events] == EventType.ROWS_QUERY
     has_sum = block.column("checksum")[events] == CHECKSUM
     for length in distinct(has_length):
         for checksum in distinct(has_sum):
             cut = pc.binary_slice(raw, HEADER + _LENGTH * length, -CHECKSUM if checksum else None)
-            found = pc.if_else(flags((has_length == length) & (has_sum == checksum)), cut, found)
+            found = pc.if_else(to_arrow_booleans((has_length == length) & (has_sum == checksum)), cut, found)
     try:
         return found.cast(_TEXT)
     except pa.ArrowInvalid:
-        return texts([raw.decode("utf-8", "replace") for raw in found.to_pylist()]).cast(_TEXT)
+        return to_arrow_strings([raw.decode("utf-8", "replace") for raw in found.to_pylist()]).cast(_TEXT)
 
 
-class Notes:
-    """Keeps the annotations of wanted rows, block by block, in order: the rows of an annotation may come in a later
+class AnnotationPicker:
+    """Picks the annotations of wanted rows, block by block, in order: the rows of an annotation may come in a later
     block."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Notes:
 
     def pick(self, block: Block, rows: NDArray[np.bool_], wanted: NDArray[np.bool_]) -> Block:
         """Return the wanted events, and before their rows the annotations that apply to them."""
-        notes = are_notes(block)
+        notes = find_annotations(block)
         indexes = np.flatnonzero(notes)
         # Rows before the first note of the block, in the transaction of the one that waits, are that one's.
         waiting = self._take_waiting(block)
@@ -62,7 +62,7 @@ class Notes:
         keep[indexes] = False
         keep[indexes[used]] = True
         kept = block.filter(keep)
-        return kept.after(waiting) if waiting is not None and is_due else kept
+        return kept.prepend(waiting) if waiting is not None and is_due else kept
 
     def _take_waiting(self, block: Block) -> Block | None:
         waiting = self._waiting if self._file == block.file else None

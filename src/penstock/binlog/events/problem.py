@@ -13,21 +13,22 @@ Bytes = bytes | bytearray | memoryview
 
 
 class EventProblemError(Exception):
-    """An event is wrong, at one of its bytes; the reader adds the position."""
+    """An event that is wrong at one of its bytes; the reader adds the position."""
 
     def __init__(self, what: str, byte: int = 0) -> None:
         super().__init__(what, byte)
         self.what, self.byte = what, byte
 
 
-def broken(
+def event_error(
     kind: int, what: str, there: Bytes, *, table: object = None, position: Position | None = None
 ) -> BinlogError:
-    """`there` begins with the bytes to show."""
+    """Return the error for an event that cannot be read; `there` begins with the bytes to show."""
     where = f"{position} " if position is not None else ""
     of = f" of {table}" if table is not None else ""
-    return BinlogError(f"{where}{event_name(kind)}{of}: {what}; bytes there: {extract(there)}")
+    return BinlogError(f"{where}{event_name(kind)}{of}: {what}; bytes there: {hex_excerpt(there)}")
 
 
-def extract(there: Bytes) -> str:
+def hex_excerpt(there: Bytes) -> str:
+    """Return the first bytes in hexadecimal, for an error message."""
     return bytes(there[:_EXTRACT_BYTES]).hex(" ") or "none"

@@ -17,8 +17,8 @@ _TEXT_AT = 13  # the variables, the database and the text
 _XA, _FRAME_WORDS = "XA ", ("SAVEPOINT", "ROLLBACK", "RELEASE", "#")  # a # is what a server puts in an event's place
 
 
-def query_at(block: Block, event: int) -> QueryBody:
-    """Return the body of a QUERY event of the block."""
+def parse_query_at(block: Block, event: int) -> QueryBody:
+    """Return the parsed body of a QUERY event of the block."""
     try:
         return cast("QueryBody", parse_body(int(block.column("kind")[event]), body_at(block, event)))
     except BinlogError as error:

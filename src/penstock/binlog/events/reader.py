@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.bodies import Gtids, parse_body
+from penstock.binlog.events.bodies import GtidsBody, parse_body
 from penstock.binlog.events.checksum import seal_of
 from penstock.binlog.events.event_arrays import EventArrays
-from penstock.binlog.events.expand import COMPRESSED_KINDS, open_payload, plain_event
-from penstock.binlog.events.feed import Feed
-from penstock.binlog.events.format import is_sound, read_format
+from penstock.binlog.events.expand import COMPRESSED_KINDS, decompress_event, open_payload
+from penstock.binlog.events.feed import InputBuffer
+from penstock.binlog.events.format import has_valid_checksum, parse_format
 from penstock.binlog.events.fragments import Fragments
 from penstock.binlog.events.index import index_events
 from penstock.binlog.events.known_tables import TABLE_ID_BYTES
@@ -36,7 +36,7 @@ from penstock.binlog.events.layout import (
     Entry,
     EventType,
 )
-from penstock.binlog.events.problem import EventProblemError, broken
+from penstock.binlog.events.problem import EventProblemError, event_error
 from penstock.binlog.events.state import (
     ALERT,
     BY_BYTES,
@@ -50,7 +50,7 @@ from penstock.binlog.events.state import (
     VERIFY,
     IndexState,
 )
-from penstock.binlog.events.stop import PROBLEMS, Stop
+from penstock.binlog.events.stop import PROBLEMS, StopReason
 from penstock.binlog.events.table_map import check_names, table_map_body
 from penstock.errors import BinlogError, ConfigurationError
 from penstock.model import FileIdentity, GtidSet, Position
@@ -88,12 +88,12 @@ class BlockReader:
         self._block_bytes = block_bytes
         self._state = IndexState.start(verify=verify, lenient=lenient)
         self._state.seek(position.offset)
-        self._arrays = EventArrays.of(_EVENTS)
+        self._arrays = EventArrays.allocate(_EVENTS)
         self._keeps_loose = False
         self._count = 0  # events indexed and not yet in a block
         self._pieces: list[NDArray[np.uint8]] = []  # bytes of these events that are no longer in the feed's run
         self._sealed = 0  # how many bytes
-        self._feed = Feed(np.empty(2 * block_bytes, np.uint8))
+        self._feed = InputBuffer(np.empty(2 * block_bytes, np.uint8))
         self._fragments = Fragments()
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
         self.file_identity: FileIdentity | None = None  # of the file that is read, known with it
@@ -102,11 +102,12 @@ class BlockReader:
 
     @property
     def position(self) -> Position:
-        """End of what has been indexed."""
+        """Return the position up to which events have been indexed."""
         return Position(self._file, int(self._state.slots[POSITION]), epoch=self._epoch)
 
     @property
     def is_between_transactions(self) -> bool:
+        """Return whether the last indexed event ends a transaction."""
         return bool(self._state.slots[TRANSACTION] < 0)
 
     @property
@@ -126,11 +127,12 @@ class BlockReader:
             feed.move(max(2 * self._block_bytes, feed.fill - feed.run + size), more=size)
         return feed.data[feed.fill :]
 
-    def filled(self, size: int) -> None:
+    def advance(self, size: int) -> None:
+        """Note that the transport wrote `size` bytes into `room`."""
         self._feed.fill += size
 
     def blocks(self, *, flush: bool, keep_loose: bool = False) -> Iterator[Block]:
-        """Whole blocks of what was filled in; with `flush` also the last, short one. With `keep_loose` no block ends
+        """Yield the blocks that are complete; with `flush` also the last, short one. With `keep_loose` no block ends
         with events that mean nothing to a consumer, such as a GTID: they wait for the one that they belong to."""
         self._keeps_loose = keep_loose
         yield from self._index(self._feed, depth=0)
@@ -151,9 +153,10 @@ class BlockReader:
 
     @property
     def _pending(self) -> int:
+        """Return how many indexed bytes are in no block yet."""
         return self._sealed + self._feed.at - self._feed.run
 
-    def _index(self, feed: Feed, depth: int) -> Iterator[Block]:
+    def _index(self, feed: InputBuffer, depth: int) -> Iterator[Block]:
         """Index a feed as far as it goes. A block is cut where one must end."""
         while True:
             shift = self._sealed - feed.run
@@ -161,14 +164,14 @@ class BlockReader:
                 feed.data, feed.at, feed.fill, self._state, self._arrays, self._count, shift
             )
             match why:
-                case Stop.STARVED:
+                case StopReason.STARVED:
                     return
-                case Stop.FULL:
+                case StopReason.FULL:
                     yield self._cut(feed)
-                case Stop.TAGS_FULL:
+                case StopReason.TAGS_FULL:
                     yield from self._cut_all(feed)
                     self._state.forget_tags()
-                case Stop.NEW_TABLE:
+                case StopReason.NEW_TABLE:
                     if self._is_redefined(feed):
                         yield self._cut(feed)
                     try:
@@ -176,22 +179,22 @@ class BlockReader:
                     except EventProblemError as problem:
                         yield from self._cut_any(feed)
                         raise self._broken(problem, feed.event, *self._locate(feed, depth)) from None
-                case Stop.ATTENTION:
+                case StopReason.ATTENTION:
                     yield from self._attend(feed, depth)
                 case _:
                     yield from self._cut_any(feed)
                     event = feed.data[feed.at : feed.fill].data
                     table = int.from_bytes(event[HEADER : HEADER + TABLE_ID_BYTES], "little")
-                    raise broken(event[TYPE_AT], PROBLEMS[why].format(table=table), event, position=self.position)
+                    raise event_error(event[TYPE_AT], PROBLEMS[why].format(table=table), event, position=self.position)
 
-    def _seal(self, feed: Feed, rest: int = 0) -> None:
+    def _seal(self, feed: InputBuffer, rest: int = 0) -> None:
         """Take what is indexed, but for the last bytes, out of the feed, as a piece of the block to come."""
         piece = feed.take(rest)
         if piece.size:
             self._pieces.append(piece)
             self._sealed += piece.size
 
-    def _cut(self, feed: Feed) -> Block:
+    def _cut(self, feed: InputBuffer) -> Block:
         """Return a block of what is indexed, except trailing events that have to wait; of everything when there are no
         others."""
         loose = self._loose
@@ -206,7 +209,7 @@ class BlockReader:
         if rest.size:
             are_sealed = bool((arrays.checksum[count : self._count] != 0).all()) and self._state.slots[VERIFY]
             self._state.give_seal(seal_of(rest, arrays.bounds(count, self._count)) if are_sealed else None)
-        block = Block.of_arrays(
+        block = Block.from_arrays(
             self._file, self.server_version, self._state.tag_names, data, arrays, count, tables,
             seal, self._epoch, self._executed,
         )  # fmt: skip
@@ -219,7 +222,7 @@ class BlockReader:
             self._state.known.shrink()
         return block
 
-    def _taken(self, feed: Feed, rest: int) -> NDArray[np.uint8]:
+    def _taken(self, feed: InputBuffer, rest: int) -> NDArray[np.uint8]:
         """Make pieces of all that is indexed but the last bytes, and give these: where they are in the feed they stay
         there."""
         if rest <= feed.at - feed.run:
@@ -231,7 +234,7 @@ class BlockReader:
         return data[data.size - rest :].copy()
 
     def _gtids_before(self, data: NDArray[np.uint8]) -> GtidSet | None:
-        """The GTIDs before a file, which its first events say."""
+        """Return the GTIDs before a file, which its first events say; None when they do not."""
         arrays, first = self._arrays, 0
         kind = int(arrays.kind[first])
         if kind not in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
@@ -240,35 +243,37 @@ class BlockReader:
         body = data[start + HEADER : start + size - int(arrays.checksum[first])].tobytes()
         try:
             found = parse_body(kind, body)
-            text = found.text if isinstance(found, Gtids) else ""
+            text = found.text if isinstance(found, GtidsBody) else ""
             return replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
         except (BinlogError, ConfigurationError):
             return None  # the events themselves can be read all the same
 
-    def _cut_any(self, feed: Feed) -> Iterator[Block]:
+    def _cut_any(self, feed: InputBuffer) -> Iterator[Block]:
         """Yield a block if anything is indexed."""
         if self._count:
             yield self._cut(feed)
 
-    def _cut_all(self, feed: Feed) -> Iterator[Block]:
-        """Nothing is to wait for what comes."""
+    def _cut_all(self, feed: InputBuffer) -> Iterator[Block]:
+        """Yield a block of everything that is indexed: no event waits for the next block."""
         self._keeps_loose, before = False, self._keeps_loose
         yield from self._cut_any(feed)
         self._keeps_loose = before
 
-    def _is_redefined(self, feed: Feed) -> bool:
+    def _is_redefined(self, feed: InputBuffer) -> bool:
+        """Return whether rows of the block to come use the id of the next table map for another map."""
         number = int.from_bytes(feed.event[HEADER : HEADER + TABLE_ID_BYTES], "little")
         if number not in self._state.known:
             return False
         are_rows = self._arrays.entry[: self._count] == Entry.ROWS
         return bool((self._arrays.table_id[: self._count][are_rows] == number).any())
 
-    def _learn_table(self, feed: Feed) -> None:
+    def _learn_table(self, feed: InputBuffer) -> None:
+        """Check the names of a new table map, and remember it by its table id."""
         body = table_map_body(feed.event, int(self._state.slots[CHECKSUM_BYTES]))
         check_names(body)
         self._state.known.learn(body)
 
-    def _attend(self, feed: Feed, depth: int) -> Iterator[Block]:
+    def _attend(self, feed: InputBuffer, depth: int) -> Iterator[Block]:
         """Handle the event that the kernel left to us, and step over it."""
         event = feed.event
         start, span = self._locate(feed, depth)
@@ -292,13 +297,14 @@ class BlockReader:
         feed.run = feed.at
 
     def _broken(self, problem: EventProblemError, event: memoryview, start: int, span: int) -> BinlogError:
+        """Return the error for a broken event, with its position."""
         position = Position(self._file, start + problem.byte * span // len(event), epoch=self._epoch)
-        return broken(event[TYPE_AT], problem.what, event[problem.byte :], position=position)
+        return event_error(event[TYPE_AT], problem.what, event[problem.byte :], position=position)
 
     def _open(self, event: memoryview) -> None:
-        """A file, or its next one."""
+        """Begin a log file, or follow a rotation to its next one."""
         if event[TYPE_AT] in (EventType.FORMAT_DESCRIPTION, EventType.START_V3):
-            found = read_format(event)
+            found = parse_format(event)
             self._state.slots[CHECKSUM_BYTES] = found.checksum
             self._verify(event)
             self.server_version = found.server_version
@@ -319,27 +325,30 @@ class BlockReader:
         self._state.slots[ALERT] = 0
 
     def _follow_rotation(self, event: memoryview) -> None:
-        """Position 8 | file name."""
+        """Follow a ROTATE event (position 8 bytes, then the file name) to the file that it names."""
         stop = len(event) - int(self._state.slots[CHECKSUM_BYTES])
         file = bytes(event[HEADER + 8 : stop]).decode("utf-8", "replace")
         offset = int.from_bytes(event[HEADER : HEADER + 8], "little")
         if ensure_file_number(file) != file or offset >= 1 << 63:
-            raise EventProblemError(PROBLEMS[Stop.BAD_EVENT])
+            raise EventProblemError(PROBLEMS[StopReason.BAD_EVENT])
         if self._state.slots[BY_BYTES]:  # it names a file of the log that is relayed, or the next relay log
             return
         self._file = file
         self._state.seek(offset)
 
     def _skip_to(self, end: int) -> None:
-        """MariaDB leaves out the transactions before the GTIDs that it was asked for, and says where they end."""
+        """Skip the transactions before the GTIDs that were requested: MariaDB leaves them out, and says where they
+        end."""
         self._state.seek(max(end, int(self._state.slots[POSITION])))
 
     def _verify(self, event: memoryview) -> None:
+        """Raise EventProblemError for an event that does not match its checksum."""
         slots = self._state.slots
-        if slots[VERIFY] and slots[CHECKSUM_BYTES] and not is_sound(event):
-            raise EventProblemError(PROBLEMS[Stop.BAD_CHECKSUM])
+        if slots[VERIFY] and slots[CHECKSUM_BYTES] and not has_valid_checksum(event):
+            raise EventProblemError(PROBLEMS[StopReason.BAD_CHECKSUM])
 
     def _expand(self, event: memoryview, start: int, span: int, depth: int) -> Iterator[Block]:
+        """Yield blocks of the events that an event holds: a compressed transaction, a compressed event, a fragment."""
         kind = event[TYPE_AT]
         held = event[: len(event) - int(self._state.slots[CHECKSUM_BYTES])]
         if self._fragments.is_open and kind != EventType.MARIADB_PARTIAL_ROW_DATA:
@@ -350,7 +359,7 @@ class BlockReader:
             stream, total = open_payload(held)
             yield from self._unfold(stream, total, start, span, depth)
         elif kind in COMPRESSED_KINDS:
-            yield from self._unfold_event(plain_event(held), start, span, depth)
+            yield from self._unfold_event(decompress_event(held), start, span, depth)
         elif kind == EventType.MARIADB_PARTIAL_ROW_DATA:
             yield from self._join(held, start, span, depth)
         elif kind == EventType.INCIDENT:
@@ -364,17 +373,17 @@ class BlockReader:
             )
 
     def _join(self, event: memoryview, start: int, span: int, depth: int) -> Iterator[Block]:
-        """A fragment, and with the last the event that it is one of."""
+        """Add a fragment of a large event; with the last one, index the whole event."""
         whole = self._fragments.add(event, start)
         self._state.slots[POSITION] = start + span
         self._state.slots[ALERT] = self._fragments.is_open
         if whole is not None:
             if whole[TYPE_AT] in COMPRESSED_KINDS:
-                whole = plain_event(whole)
+                whole = decompress_event(whole)
             first = self._fragments.start
             yield from self._unfold_event(whole, first, start + span - first, depth)
 
-    def _locate(self, feed: Feed, depth: int) -> tuple[int, int]:
+    def _locate(self, feed: InputBuffer, depth: int) -> tuple[int, int]:
         """Return where the next event begins in the file, and how many bytes of the file are its own: an event that was
         inside another has a share of that."""
         slots, size = self._state.slots, feed.event_size
@@ -386,7 +395,7 @@ class BlockReader:
         return max(int(slots[POSITION]), self._end_in_header(feed.event) - size), size
 
     def _end_in_header(self, event: memoryview) -> int:
-        """The end position that an event has in its header, beyond 4 GiB too; 0 when it has none."""
+        """Return the end position that an event has in its header, beyond 4 GiB too; 0 when it has none."""
         if self._state.slots[BY_BYTES]:
             return 0
         before, low = int(self._state.slots[POSITION]), int.from_bytes(event[END_AT : END_AT + 4], "little")
@@ -397,7 +406,8 @@ class BlockReader:
 
     @contextmanager
     def _frame(self, start: int, span: int, total: int) -> Generator[None]:
-        """Around the indexing of the `total` bytes of events that one event of the file held."""
+        """Give the events inside of one event a share of its file offsets, in a `with` block that indexes their `total`
+        bytes."""
         slots = self._state.slots
         own = (CHECKSUM_BYTES, FRAME_AT, FRAME_SPAN, FRAME_TOTAL, FRAME_SHIFT)
         outside = [int(slots[slot]) for slot in own]
@@ -409,14 +419,15 @@ class BlockReader:
         slots[POSITION] = start + span
 
     def _unfold_event(self, event: bytearray, start: int, span: int, depth: int) -> Iterator[Block]:
-        inner = Feed(np.frombuffer(event, np.uint8), len(event))
+        """Index a decompressed event, with the offsets of the one that held it."""
+        inner = InputBuffer(np.frombuffer(event, np.uint8), len(event))
         with self._frame(start, span, len(event)):
             yield from self._index_inner(inner, depth)
         _check_end(inner)
 
     def _unfold(self, stream: Any, total: int, start: int, span: int, depth: int) -> Iterator[Block]:
-        """Piece by piece: what a payload holds may be larger than the memory."""
-        done, inner = 0, Feed(np.empty(0, np.uint8))
+        """Index the events in a compressed transaction piece by piece: it may be larger than the memory."""
+        done, inner = 0, InputBuffer(np.empty(0, np.uint8))
         with self._frame(start, span, total):
             while done < total:
                 if inner.fill == inner.data.size:
@@ -433,7 +444,8 @@ class BlockReader:
             raise EventProblemError(f"it holds more than the {total} bytes it speaks of")
         _check_end(inner)
 
-    def _index_inner(self, feed: Feed, depth: int) -> Iterator[Block]:
+    def _index_inner(self, feed: InputBuffer, depth: int) -> Iterator[Block]:
+        """Index events that another event held, and yield a block when there is enough of them."""
         yield from self._index(feed, depth + 1)
         self._seal(feed)
         if self._sealed >= self._block_bytes:
@@ -455,6 +467,6 @@ def _read(stream: Any, into: NDArray[np.uint8]) -> int:
         raise EventProblemError(f"it cannot be expanded: {error}") from None
 
 
-def _check_end(inner: Feed) -> None:
+def _check_end(inner: InputBuffer) -> None:
     if inner.rest:
         raise EventProblemError(f"it ends with {inner.rest} bytes that are no event")

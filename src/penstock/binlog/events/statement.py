@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import FLAGS_AT, HEADER, Entry, EventType
-from penstock.binlog.events.query import are_queries, begin_with, body_at, query_at, text_at
+from penstock.binlog.events.query import are_queries, begin_with, body_at, parse_query_at, text_at
 from penstock.model import TableName
 
 _NAME = r"(?:`((?:[^`]|``)+)`|([\w$]+))"
@@ -57,8 +57,8 @@ class StatementEvent:
     is_load: bool = False  # a LOAD DATA whose file is in other events
 
     @property
-    def goes_back(self) -> bool:
-        """Return whether it is a ROLLBACK TO a savepoint: rows before it in the log did not take place."""
+    def is_rollback_to_savepoint(self) -> bool:
+        """Return whether the statement is a ROLLBACK TO a savepoint: rows before it in the log did not take place."""
         return bool(_BACK.match(self.text))
 
     @property
@@ -68,10 +68,11 @@ class StatementEvent:
 
     @property
     def drops_database(self) -> bool:
+        """Return whether the statement is a DROP DATABASE."""
         return bool(_DROPS_DATABASE.match(self.text, self._begin))
 
     @property
-    def without_rows(self) -> str | None:
+    def create_table_without_rows(self) -> str | None:
         """Return the plain CREATE TABLE of a CREATE TABLE … SELECT whose rows follow as events, else None."""
         found = _WITH_ROWS.fullmatch(self.text, self._begin)
         return found[1] if found else None
@@ -99,11 +100,12 @@ def are_statements(block: Block) -> NDArray[np.bool_]:
     return found & ~begin_with(block, found, "XA ")
 
 
-def statements_in(block: Block) -> Iterator[StatementEvent]:
+def find_statements(block: Block) -> Iterator[StatementEvent]:
+    """Yield the statements of a block, each with what is needed to run it again."""
     kind, entry = block.column("kind"), block.column("entry")
     data, starts, _ = block.raw
     for i in np.flatnonzero(are_statements(block)).tolist():
-        query = query_at(block, i)
+        query = parse_query_at(block, i)
         # Servers put a comment instead of events that a reader would not understand.
         if not query.text.startswith("#"):
             yield StatementEvent(

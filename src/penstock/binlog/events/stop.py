@@ -8,7 +8,9 @@ BAD_SIZE, BAD_CHECKSUM, BAD_EVENT, BAD_POSITION, NO_TABLE_MAP = range(5, 10)
 NO_REASON = -1
 
 
-class Stop(IntEnum):
+class StopReason(IntEnum):
+    """Why the index kernel stopped at an event."""
+
     STARVED = STARVED  # the rest of the buffer is no whole event
     FULL = FULL  # the arrays are full
     ATTENTION = ATTENTION  # the next event is for Python
@@ -22,10 +24,10 @@ class Stop(IntEnum):
 
 
 PROBLEMS = {
-    Stop.BAD_SIZE: "the event's size is not one that an event can have",
-    Stop.BAD_CHECKSUM: "the event does not match its checksum",
-    Stop.BAD_EVENT: "the event does not hold what its type asks for",
-    Stop.BAD_POSITION: "the event says that it lies before the one before it",
-    Stop.NO_TABLE_MAP: "rows of table id {table} came before its table map: reading did not start between two"
+    StopReason.BAD_SIZE: "the event's size is not one that an event can have",
+    StopReason.BAD_CHECKSUM: "the event does not match its checksum",
+    StopReason.BAD_EVENT: "the event does not hold what its type asks for",
+    StopReason.BAD_POSITION: "the event says that it lies before the one before it",
+    StopReason.NO_TABLE_MAP: "rows of table id {table} came before its table map: reading did not start between two"
     " transactions",
 }

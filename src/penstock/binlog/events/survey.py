@@ -16,8 +16,8 @@ _BEGIN_LOAD, _EXECUTE_LOAD = int(EventType.BEGIN_LOAD_QUERY), int(EventType.EXEC
 _OTHER, _DDL = int(Entry.OTHER), int(Entry.DDL)
 
 
-def survey(block: Block) -> int:
-    """Return which kinds of events a block has, as a sum of flags. A block remembers it."""
+def scan_flags(block: Block) -> int:
+    """Return which kinds of events a block has, as a sum of flags. The block remembers it."""
     if block.signs is None:
         tables, column = np.fromiter(sorted(block.tables), np.int64, len(block.tables)), block.column
         signs = int(_survey(column("kind"), column("entry"), column("boundary"), column("table_id"), tables))

@@ -14,8 +14,8 @@ from functools import lru_cache
 
 from penstock.binlog.events.layout import HEADER, EventType
 from penstock.binlog.events.map_field import LABELLED, MapField, types_with_charset, types_with_sign
-from penstock.binlog.events.problem import EventProblemError, broken
-from penstock.binlog.values.charset import NO_COLLATION, charset_of
+from penstock.binlog.events.problem import EventProblemError, event_error
+from penstock.binlog.values.charset import NO_COLLATION, charset_of_collation_id
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.binlog.values.text import decode_text
 from penstock.errors import SchemaError
@@ -87,7 +87,7 @@ def table_name(body: bytes) -> TableName:
     try:
         return _table_name(_MapReader(body, _NAMES_AT))
     except EventProblemError as problem:
-        raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :]) from None
+        raise event_error(EventType.TABLE_MAP, problem.what, body[problem.byte :]) from None
 
 
 def check_names(body: bytes) -> None:
@@ -120,7 +120,7 @@ def parse_table_map(body: bytes, server_version: str) -> TableSchema:
     try:
         return _schema(name, _MapReader(body, _NAMES_AT), server_version)
     except EventProblemError as problem:
-        raise broken(EventType.TABLE_MAP, problem.what, body[problem.byte :], table=name) from None
+        raise event_error(EventType.TABLE_MAP, problem.what, body[problem.byte :], table=name) from None
 
 
 @lru_cache(maxsize=12_000)
@@ -332,7 +332,9 @@ def _set_charsets(
         collations = [exceptions.get(k, numbers[0]) for k in range(len(indexes))]
     for i, collation in zip(indexes, collations, strict=False):
         if columns[i].type not in (WireType.GEOMETRY, WireType.VECTOR):
-            columns[i] = replace(columns[i], charset="" if collation == NO_COLLATION else charset_of(collation))
+            columns[i] = replace(
+                columns[i], charset="" if collation == NO_COLLATION else charset_of_collation_id(collation)
+            )
 
 
 def table_map_body(event: memoryview, checksum: int) -> bytes:

@@ -9,46 +9,47 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers, texts
+from penstock.binlog.arrays import to_arrow_numbers, to_arrow_strings
 from penstock.binlog.events.block import Block, table_name
 from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.decode import Rows, decode_rows
-from penstock.binlog.rows.differences import absent_names, changed_names
+from penstock.binlog.rows.differences import list_absent_columns, list_changed_columns
 from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
 from penstock.binlog.rows.partial import list_operations, refuse_operations
 from penstock.binlog.rows.widening import widen
-from penstock.binlog.values.column import DEFAULT, Decoding
+from penstock.binlog.values.column import DEFAULT, DecodeOptions
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import ChangeKind, TableName, TableSchema
 from penstock.model.sequence import EPOCH_SHIFT, FILE_SHIFT, MAX_FILE, MAX_OFFSET
 
 _REMEMBERED_ROWS = 1 << 17
 _KIND_TEXTS: list[str] = [kind.text for kind in ChangeKind]
-_KINDS = texts(_KIND_TEXTS)
+_KINDS = to_arrow_strings(_KIND_TEXTS)
 _MOMENT = CHANGE_FIELDS.field("_commit_timestamp").type
 _FEW = 64  # rows of a commit, for which Arrow's own functions take longer than to do without
 
 
-def changes_of(
+def decode_changes(
     block: Block,
     table: TableName,
     fields: pa.Schema,
-    choice: Decoding = DEFAULT,
+    choice: DecodeOptions = DEFAULT,
     known: TableSchema | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Changes of `table` in log order, as `fields` followed by CHANGE_FIELDS: a batch per table version, or several.
+    """Yield the changes of a table in the order of the log, as record batches of `fields` followed by CHANGE_FIELDS:
+    one or more for each version of the table.
 
     `known` says of the table what the log does not, such as names where it has none.
     """
-    for events, shape in versions_of(block, table, known):
-        yield from changes_at(block, events, with_declared(shape, fields), fields, choice)
+    for events, shape in group_by_table_version(block, table, known):
+        yield from decode_changes_at(block, events, with_declared(shape, fields), fields, choice)
 
 
-def versions_of(
+def group_by_table_version(
     block: Block, table: TableName, known: TableSchema | None = None
 ) -> Iterator[tuple[NDArray[np.int64], TableSchema]]:
-    """Runs of rows events of one version of the table, in log order."""
+    """Yield runs of rows events of one version of the table, in the order of the log."""
     entry, table_ids = block.column("entry"), block.column("table_id")
     wanted = [number for number, body in block.tables.items() if table_name(body) == table]
     if not wanted:
@@ -65,12 +66,12 @@ def versions_of(
         yield events, schema.merged_with(known) if known else schema
 
 
-def changes_at(
+def decode_changes_at(
     block: Block,
     events: NDArray[np.int64],
     schema: TableSchema,
     fields: pa.Schema,
-    choice: Decoding,
+    choice: DecodeOptions,
     whole: pa.Schema | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the changes of the rows events at these indexes of the block, which are all of this version of the table.
@@ -102,15 +103,17 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
             array = widened
         arrays.append(array)
     names = [column.name for column in schema.columns if column.name in rows.columns]
-    images = Images(rows.events, found.event, found.start, found.kind, found.number)
-    changed = changed_names(block.raw[0], found, [column for column in schema.columns if column.name in rows.columns])
-    absent = absent_names(found, names, [name for name in fields.names if name not in rows.columns])
+    images = ImageLocations(rows.events, found.event, found.start, found.kind, found.number)
+    changed = list_changed_columns(
+        block.raw[0], found, [column for column in schema.columns if column.name in rows.columns]
+    )
+    absent = list_absent_columns(found, names, [name for name in fields.names if name not in rows.columns])
     operations = list_operations(found.rows, names, rows.operations)
-    return [*arrays, *change_arrays(block, images), changed, absent, operations]
+    return [*arrays, *build_change_columns(block, images), changed, absent, operations]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Images:
+class ImageLocations:
     """Row images: `events` are indexes of rows events in the block; each image is one of event `event[i]` of these,
     begins at byte `start[i]` of the block's data, and is number `number[i]` of its event."""
 
@@ -121,8 +124,8 @@ class Images:
     number: NDArray[np.int64]
 
 
-def change_arrays(block: Block, images: Images) -> list[pa.Array]:
-    """The columns of CHANGE_FIELDS, but for the lists at their end."""
+def build_change_columns(block: Block, images: ImageLocations) -> list[pa.Array]:
+    """Return the columns of CHANGE_FIELDS, except the lists at their end."""
     offset, rows = _offsets(block, images), images.event.size
     number = block.start.file_number
     if number > MAX_FILE or (rows and offset[-1] > MAX_OFFSET):
@@ -134,45 +137,45 @@ def change_arrays(block: Block, images: Images) -> list[pa.Array]:
     event = images.events[images.event]
     return [
         _kinds(images.kind),
-        numbers(high | block.column("transaction")[event]),
+        to_arrow_numbers(high | block.column("transaction")[event]),
         _moments(block.column("commit_us")[event]),
-        numbers(high | offset),
-        numbers(block.column("ordinal")[event] << 32 | images.number),
+        to_arrow_numbers(high | offset),
+        to_arrow_numbers(block.column("ordinal")[event] << 32 | images.number),
         _gtids(block, images, event),
         _repeated(block.file, rows),
-        numbers(offset),
+        to_arrow_numbers(offset),
     ]
 
 
 def _kinds(kinds: NDArray[np.uint8]) -> pa.Array:
     if kinds.size < _FEW:
         few: list[int] = kinds.tolist()
-        return texts([_KIND_TEXTS[kind] for kind in few])
-    return _KINDS.take(numbers(kinds))
+        return to_arrow_strings([_KIND_TEXTS[kind] for kind in few])
+    return _KINDS.take(to_arrow_numbers(kinds))
 
 
 def _moments(micros: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(_MOMENT, micros.size, [None, pa.py_buffer(np.ascontiguousarray(micros))])
 
 
-def _gtids(block: Block, images: Images, event: NDArray[np.int64]) -> pa.Array:
+def _gtids(block: Block, images: ImageLocations, event: NDArray[np.int64]) -> pa.Array:
     if event.size < _FEW:
         return render_gtids(block.gtids[event], block.tags)
-    return render_gtids(block.gtids[images.events], block.tags).take(numbers(images.event))
+    return render_gtids(block.gtids[images.events], block.tags).take(to_arrow_numbers(images.event))
 
 
 def _repeated(text: str, rows: int) -> pa.Array:
     if rows > _REMEMBERED_ROWS:
-        return texts([text]).take(numbers(np.zeros(rows, np.int8)))
+        return to_arrow_strings([text]).take(to_arrow_numbers(np.zeros(rows, np.int8)))
     return _many(text).slice(0, rows)
 
 
 @lru_cache(maxsize=4)
 def _many(text: str) -> pa.Array:
-    return texts([text]).take(numbers(np.zeros(_REMEMBERED_ROWS, np.int8)))
+    return to_arrow_strings([text]).take(to_arrow_numbers(np.zeros(_REMEMBERED_ROWS, np.int8)))
 
 
-def _offsets(block: Block, images: Images) -> NDArray[np.int64]:
+def _offsets(block: Block, images: ImageLocations) -> NDArray[np.int64]:
     """Return the file offset of each image. Images that were compressed have a share of the file instead."""
     _, starts, sizes = block.raw
     position, span = block.column("position")[images.events], block.column("span")[images.events]

@@ -15,7 +15,7 @@ from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import parse_table_map
 from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D_IN, I64S_IN, kernel, little
 from penstock.binlog.rows.heads import PARTIAL_UPDATE, has_null, skip_head
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.values.column import wire_size_of
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, WireType
 
@@ -68,7 +68,7 @@ def _wires(table_map: bytes, server_version: str) -> NDArray[np.int64]:
 
 @lru_cache(_SHAPES)
 def _wires_of(columns: tuple[Column, ...]) -> NDArray[np.int64]:
-    found = [(wire_of(column), column.type is WireType.JSON) for column in columns]
+    found = [(wire_size_of(column), column.type is WireType.JSON) for column in columns]
     return np.array([(wire.length_bytes, wire.width, is_json) for wire, is_json in found], np.int64).reshape(-1, 3)
 
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.problem import broken
+from penstock.binlog.events.problem import event_error
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
 from penstock.binlog.rows.locate import RowsProblemError, locate
-from penstock.binlog.rows.located import UNKNOWN, Located, RowLayout
-from penstock.binlog.values.column import DEFAULT, Decoding, wire_of
+from penstock.binlog.rows.located import UNKNOWN, LocatedRows, RowLayout
+from penstock.binlog.values.column import DEFAULT, DecodeOptions, wire_size_of
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.errors import BinlogError
@@ -31,7 +31,7 @@ class Rows:
     """Row images with the columns that were asked for."""
 
     columns: dict[str, pa.Array]
-    located: Located
+    located: LocatedRows
     events: NDArray[np.int64]  # index in the block of each event that `located.event` counts
     # Changes to documents that the log does not have, by column; the values of these rows are null.
     operations: "dict[str, JsonOperations]" = field(default_factory=dict[str, "JsonOperations"])
@@ -39,16 +39,16 @@ class Rows:
 
 @lru_cache(maxsize=12_000)
 def _layout(schema: TableSchema, names: frozenset[str]) -> RowLayout:
-    wires = [wire_of(column) for column in schema.columns]
-    return RowLayout.of(
+    wires = [wire_size_of(column) for column in schema.columns]
+    return RowLayout.from_wires(
         np.array([(wire.length_bytes, wire.width) for wire in wires], np.int64).reshape(-1, 2),
         np.array([column.name in names for column in schema.columns], np.bool_),
         np.array([column.type is WireType.JSON for column in schema.columns], np.bool_),
     )
 
 
-def choice_for(block: Block, choice: Decoding) -> Decoding:
-    """The choice with what follows from the server that wrote the block."""
+def choice_for_block(block: Block, choice: DecodeOptions) -> DecodeOptions:
+    """Return the decoding choice with what follows from the server that wrote the block."""
     return replace(choice, json_doubles="1") if block.server_version.startswith("5.7") else choice
 
 
@@ -59,7 +59,7 @@ def has_old_times(schema: TableSchema, server_version: str) -> bool:
 
 
 def decode_rows(
-    block: Block, events: NDArray[np.int64], schema: TableSchema, names: Sequence[str], choice: Decoding = DEFAULT
+    block: Block, events: NDArray[np.int64], schema: TableSchema, names: Sequence[str], choice: DecodeOptions = DEFAULT
 ) -> Iterator[Rows]:
     """Decode the columns `names` (all known to `schema`) of the rows events at these indexes of the block.
 
@@ -69,7 +69,7 @@ def decode_rows(
     starts = starts[events]
     ends = starts + sizes[events] - block.column("checksum")[events]
     is_old = has_old_times(schema, block.server_version)
-    choice = choice_for(block, choice)
+    choice = choice_for_block(block, choice)
     wanted = frozenset(names)
     chosen = [column for column in schema.columns if column.name in wanted]
     source = _Source(block, events, schema, data, chosen, choice)
@@ -91,10 +91,10 @@ class _Source:
     schema: TableSchema
     data: NDArray[np.uint8]
     chosen: list[Column]
-    choice: Decoding
+    choice: DecodeOptions
 
 
-def _decode(source: _Source, found: Located) -> Iterator[Rows]:
+def _decode(source: _Source, found: LocatedRows) -> Iterator[Rows]:
     """Halves, where a column is too long for one array: what is compressed can become a thousand times as long."""
     try:
         columns = {column.name: _column(source, column, found, line) for line, column in enumerate(source.chosen)}
@@ -105,12 +105,12 @@ def _decode(source: _Source, found: Located) -> Iterator[Rows]:
         if middle in {0, found.rows}:
             raise _value_error(source, found, problem) from None
         for first, stop in ((0, middle), (middle, found.rows)):
-            yield from _decode(source, found.part(first, stop))
+            yield from _decode(source, found.slice_rows(first, stop))
     else:
         yield Rows(columns, found, source.events, operations)
 
 
-def _operations(source: _Source, found: Located) -> "dict[str, JsonOperations]":
+def _operations(source: _Source, found: LocatedRows) -> "dict[str, JsonOperations]":
     """Read the differences to documents that the log does not have."""
     result: dict[str, JsonOperations] = {}
     if not found.has_unknown:
@@ -140,7 +140,7 @@ def _operations(source: _Source, found: Located) -> "dict[str, JsonOperations]":
     return result
 
 
-def _column(source: _Source, column: Column, found: Located, line: int) -> pa.Array:
+def _column(source: _Source, column: Column, found: LocatedRows, line: int) -> pa.Array:
     fields = Fields(
         source.data,
         found.offsets(line),
@@ -157,13 +157,13 @@ def _column(source: _Source, column: Column, found: Located, line: int) -> pa.Ar
         raise _value_error(source, found, problem) from None
 
 
-def _value_error(source: _Source, found: Located, problem: ValueProblemError) -> BinlogError:
+def _value_error(source: _Source, found: LocatedRows, problem: ValueProblemError) -> BinlogError:
     at = problem.byte if problem.byte is not None else int(found.offsets(problem.line)[problem.row])
     what = f"column {source.chosen[problem.line].name} {problem.what}"
     return _error(source.block, source.schema, int(source.events[found.event[problem.row]]), at, what)
 
 
-def _check_old_rows(block: Block, schema: TableSchema, found: Located) -> None:
+def _check_old_rows(block: Block, schema: TableSchema, found: LocatedRows) -> None:
     """Raise an error if rows were cut at wrong offsets. The log does not say how wide a time in an old format with a
     fraction is. MariaDB sets the bits that fill up a null bitmap: where they are not set, the cut was wrong."""
     data, columns = block.raw[0], len(schema.columns)
@@ -197,6 +197,6 @@ def _error(block: Block, schema: TableSchema, event: int, byte: int, what: str) 
     inside = byte - start
     offset = int(block.column("position")[event]) + inside * int(block.column("span")[event]) // size
     position = Position(block.file, offset, epoch=block.epoch)
-    return broken(
+    return event_error(
         block.column("kind")[event], what, data[byte : start + size].data, table=schema.name, position=position
     )

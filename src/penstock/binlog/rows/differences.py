@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.binlog.arrays import flags, numbers, texts, view
+from penstock.binlog.arrays import to_arrow_booleans, to_arrow_numbers, to_arrow_strings, to_numpy
 from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S_IN, NONE, U8S_2D, U8S_IN, kernel, shared, u32
-from penstock.binlog.rows.located import ABSENT, Located
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.rows.located import ABSENT, LocatedRows
+from penstock.binlog.values.column import wire_size_of
 from penstock.model import ChangeKind, Column
 
 _NAMES = pa.list_(pa.string())
@@ -79,7 +79,7 @@ def _list_lines(differ: Any, ends: Any, lines: Any) -> Any:
     return count
 
 
-def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Array:
+def list_changed_columns(data: Any, found: LocatedRows, columns: Sequence[Column]) -> pa.Array:
     """Return for each postimage the names of the located columns that differ from the preimage."""
     is_post = found.kind == ChangeKind.UPDATE_POSTIMAGE
     posts = np.flatnonzero(is_post)
@@ -88,18 +88,20 @@ def changed_names(data: Any, found: Located, columns: Sequence[Column]) -> pa.Ar
     differ = np.empty((posts.size, len(columns)), np.uint8)
     for line, column in enumerate(columns):
         partial = found.partial[line] if found.partial.size else _NOWHERE
-        _compare(data, found.offsets(line), found.lengths(line), wire_of(column).width, partial, posts, differ, line)
+        _compare(
+            data, found.offsets(line), found.lengths(line), wire_size_of(column).width, partial, posts, differ, line
+        )
     ends, lines = np.empty(posts.size, np.int32), np.empty(differ.size + 1, np.int32)
     count = _list_lines(differ, ends, lines)
     bounds = np.zeros(found.rows + 1, np.int32)
     bounds[posts + 1] = ends
     np.maximum.accumulate(bounds, out=bounds)
-    values = texts([column.name for column in columns]).take(numbers(lines[:count]))
-    mask = flags(~is_post) if posts.size < found.rows else None
-    return pa.ListArray.from_arrays(numbers(bounds), values, mask=mask)
+    values = to_arrow_strings([column.name for column in columns]).take(to_arrow_numbers(lines[:count]))
+    mask = to_arrow_booleans(~is_post) if posts.size < found.rows else None
+    return pa.ListArray.from_arrays(to_arrow_numbers(bounds), values, mask=mask)
 
 
-def absent_names(found: Located, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
+def list_absent_columns(found: LocatedRows, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
     """Return for each image the names of the columns that it does not carry, and of those that the table does not
     have."""
     if (found.is_whole or not names) and not unknown:
@@ -111,17 +113,17 @@ def absent_names(found: Located, names: Sequence[str], unknown: Sequence[str]) -
     counts = np.count_nonzero(absent, axis=1)
     which = np.flatnonzero(absent.reshape(-1)) % absent.shape[1]
     bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
-    values = texts([*names, *unknown]).take(numbers(which))
-    return pa.ListArray.from_arrays(numbers(bounds), values, mask=flags(counts == 0))
+    values = to_arrow_strings([*names, *unknown]).take(to_arrow_numbers(which))
+    return pa.ListArray.from_arrays(to_arrow_numbers(bounds), values, mask=to_arrow_booleans(counts == 0))
 
 
-def with_names(lists: pa.Array, names: Sequence[str]) -> pa.Array:
-    """Each list with these names at its end; a null list counts as an empty one."""
-    counts = view(lists.value_lengths().fill_null(0))
+def append_names(lists: pa.Array, names: Sequence[str]) -> pa.Array:
+    """Return each list with these names at its end; a null list counts as an empty one."""
+    counts = to_numpy(lists.value_lengths().fill_null(0))
     old, more = lists.flatten(), len(names)
     bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts + more, dtype=np.int32)])
     which = np.full(int(bounds[-1]), -1, np.int64)
     which[bounds[1:, None] - more + np.arange(more)] = len(old) + np.arange(more)
     which[which < 0] = np.arange(len(old))
-    values = pa.concat_arrays([old, texts(names)]).take(numbers(which))
-    return pa.ListArray.from_arrays(numbers(bounds), values)
+    values = pa.concat_arrays([old, to_arrow_strings(names)]).take(to_arrow_numbers(which))
+    return pa.ListArray.from_arrays(to_arrow_numbers(bounds), values)

@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from penstock.binlog.rows.partial_type import PARTIAL
-from penstock.binlog.values.column import DEFAULT, Decoding, arrow_type
+from penstock.binlog.values.column import DEFAULT, DecodeOptions, arrow_type
 from penstock.errors import PenstockError, SchemaError
 from penstock.model import Column, TableName, TableSchema
 
@@ -34,9 +34,9 @@ CHANGE_FIELDS = pa.schema(
 )
 
 
-def own_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
-    """Names of our columns beside those of a table: one that the table has too, in any case, gets one more underscore,
-    until it is free."""
+def choose_free_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """Return names for our columns beside those of a table: one that the table has too, in any case, gets one more
+    underscore, until it is free."""
     taken = {name.casefold() for name in columns}
     found: list[str] = []
     for name in ours:
@@ -47,8 +47,10 @@ def own_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
     return found
 
 
-def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choice: Decoding = DEFAULT) -> pa.Schema:
-    """Arrow fields of a table, all nullable: a minimal row image may leave any of them out."""
+def arrow_fields_of_table(
+    table: TableSchema, columns: Sequence[str] | None = None, choice: DecodeOptions = DEFAULT
+) -> pa.Schema:
+    """Return the Arrow fields of a table, all nullable: a minimal row image may leave any of them out."""
     unknown = set(columns or ()) - {column.name for column in table.declared_columns}
     if unknown:
         known = ", ".join(column.name for column in table.declared_columns)
@@ -57,7 +59,7 @@ def table_fields(table: TableSchema, columns: Sequence[str] | None = None, choic
     return pa.schema([_field(column, choice) for column in chosen])
 
 
-def _field(column: Column, choice: Decoding) -> pa.Field:
+def _field(column: Column, choice: DecodeOptions) -> pa.Field:
     """Return the Arrow field of a column, with what the log does not say of the column as metadata."""
     metadata = {_DECLARED: column.declared} if column.declared else None
     return pa.field(column.name, arrow_type(column, choice), metadata=metadata)
@@ -77,12 +79,12 @@ def with_declared(table: TableSchema, fields: pa.Schema) -> TableSchema:
 
 
 def describe_table(table: TableSchema) -> pa.Schema:
-    """A table's columns; those that cannot be decoded are left out and named in the metadata."""
+    """Return the Arrow schema of a table; columns that cannot be decoded are left out and named in the metadata."""
     decoded: list[pa.Field] = []
     refused: dict[str, str] = {}
     for column in table.declared_columns:
         try:
-            decoded.extend(table_fields(table, [column.name]))
+            decoded.extend(arrow_fields_of_table(table, [column.name]))
         except PenstockError as error:
             refused[column.name] = str(error)
     about = {"table": str(table.name), "key": json.dumps(table.key), "refused": json.dumps(refused)}
@@ -95,8 +97,8 @@ def refused_columns(described: pa.Schema) -> dict[str, str]:
     return json.loads(metadata.get(b"refused", b"{}"))
 
 
-def chosen_fields(table: TableName, described: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """All columns that can be decoded, or the chosen ones, each of which must be."""
+def select_fields(table: TableName, described: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """Return the Arrow fields of all columns that can be decoded, or of the chosen ones, each of which must be."""
     if columns is None:
         return described.remove_metadata()
     for name in columns:

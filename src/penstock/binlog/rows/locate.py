@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.rows.dense import walk_dense
 from penstock.binlog.rows.heads import BYTE, EVENT, NO_ROOM, NOT_DENSE, PARTIAL_UPDATE, ROW
-from penstock.binlog.rows.located import Located, RowLayout
+from penstock.binlog.rows.located import LocatedRows, RowLayout
 from penstock.binlog.rows.sparse import walk_sparse
 
 MOST_CELLS = 1 << 22  # values in one piece, if it has more than one change
@@ -30,7 +30,7 @@ def locate(
     ends: NDArray[np.int64],
     layout: RowLayout,
     most_cells: int = MOST_CELLS,
-) -> Iterator[Located]:
+) -> Iterator[LocatedRows]:
     """Locate the fields of the rows events that lie at data[starts[i]:ends[i]], without checksums; usually all in one
     piece."""
     most_rows = max(2, most_cells // max(1, layout.wanted, layout.steps.shape[0]))
@@ -64,10 +64,10 @@ class _Walk(Protocol):
         self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], cells: list[NDArray[Any]]
     ) -> tuple[int, int, int]: ...
 
-    def fill(self, located: Located, cells: list[NDArray[Any]], *, is_whole: bool) -> None: ...
+    def fill(self, located: LocatedRows, cells: list[NDArray[Any]], *, is_whole: bool) -> None: ...
 
 
-def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) -> tuple[Located, NDArray[np.int64]]:
+def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) -> tuple[LocatedRows, NDArray[np.int64]]:
     """Return as many rows as may be; `seen` rows of the first event were in an earlier piece. The first event is walked
     alone, which tells how many rows to expect of the others."""
     starts, ends = walk.starts, walk.ends
@@ -99,7 +99,7 @@ def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) ->
             cells, capacity = larger, expected
     stop = int(cursor[EVENT]) + (1 if cursor[BYTE] else 0)
     first_rows = first_rows[first:stop]
-    located = Located(walk.layout, int(cursor[ROW]), first, first_rows, walk.data[starts[first:stop] + 4])
+    located = LocatedRows(walk.layout, int(cursor[ROW]), first, first_rows, walk.data[starts[first:stop] + 4])
     walk.fill(located, cells, is_whole=bool(is_whole))
     return located, first_rows
 
@@ -128,7 +128,7 @@ class _Dense(_Walk):
             layout.wires.shape[0], layout.steps, layout.tail, self._null_count, first_rows, *cells,
         )  # fmt: skip
 
-    def fill(self, located: Located, cells: list[NDArray[Any]], *, is_whole: bool) -> None:
+    def fill(self, located: LocatedRows, cells: list[NDArray[Any]], *, is_whole: bool) -> None:
         del is_whole  # it is
         offsets, lengths, start, nulls = cells
         located.note(offsets, lengths, start, is_dense=True)
@@ -156,7 +156,7 @@ class _Sparse(_Walk):
             self.layout.wires, self._scratch, self._missing, first_rows, *cells,
         )  # fmt: skip
 
-    def fill(self, located: Located, cells: list[NDArray[Any]], *, is_whole: bool) -> None:
+    def fill(self, located: LocatedRows, cells: list[NDArray[Any]], *, is_whole: bool) -> None:
         offsets, lengths, start, partial = cells
         located.note(offsets, lengths, start, is_dense=False)
         located.missing, located.partial = self._missing, partial[:, : located.rows]

@@ -15,7 +15,7 @@ KIND_OF_EVENT = np.full(256, 3, np.uint8)  # ChangeKind, by the event's type; of
 KIND_OF_EVENT[list(_INSERTS)], KIND_OF_EVENT[list(_UPDATES)] = 0, 1
 
 
-class Located:
+class LocatedRows:
     """The row images of some events, and where the fields of the wanted columns lie in the buffer.
 
     Most events hold whole images without a NULL in a column of fixed width. Of these only the fields of variable length
@@ -119,8 +119,8 @@ class Located:
         sized = [self._length_line(line) for line in range(self._layout.wanted)]
         return self._all, self._lengths, np.array(sized, np.int64)
 
-    def part(self, first: int, stop: int) -> "Located":
-        """Some of the rows."""
+    def slice_rows(self, first: int, stop: int) -> "LocatedRows":
+        """Return the rows first … stop-1."""
         offsets, lengths, lines = self.tables
         other = copy(self)
         other.rows = stop - first
@@ -133,7 +133,7 @@ class Located:
 
     @cached_property
     def event(self) -> NDArray[np.int64]:
-        """Index of each row's event among those given."""
+        """Return the index of each row's event among those given."""
         if self._first_rows.size == 1:
             return np.full(self.rows, self._first, np.int64)
         counts = np.diff(np.maximum(self._first_rows, 0), append=self.rows)
@@ -146,7 +146,7 @@ class Located:
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
-        """ChangeKind."""
+        """Return the ChangeKind of each row image."""
         kinds = KIND_OF_EVENT[self._event_kinds][self.event - self._first]
         if (kinds == 1).any():
             kinds[kinds == 1] += (self.number[kinds == 1] & 1).astype(np.uint8)
@@ -167,8 +167,10 @@ class RowLayout:
     anchors: NDArray[np.int64]
 
     @classmethod
-    def of(cls, wires: NDArray[np.int64], wanted: NDArray[np.bool_], are_json: NDArray[np.bool_]) -> "RowLayout":
-        """`wires[c]` is (length bytes, width) of column c."""
+    def from_wires(
+        cls, wires: NDArray[np.int64], wanted: NDArray[np.bool_], are_json: NDArray[np.bool_]
+    ) -> "RowLayout":
+        """Return the layout of a table; `wires[c]` is (length bytes, width) of column c."""
         table = np.full((wanted.size, 5), -1, np.int64)
         table[:, :2], table[:, 4] = wires, are_json
         table[wanted, 2] = np.arange(np.count_nonzero(wanted))

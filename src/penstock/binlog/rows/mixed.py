@@ -17,7 +17,7 @@ from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D_IN, I64S_IN, 
 from penstock.binlog.rows.heads import ENDS_EARLY, PARTIAL_UPDATE, skip_head
 from penstock.binlog.rows.located import ABSENT, KIND_OF_EVENT, NULL
 from penstock.binlog.rows.programs import KIND, PREFIX, WIDTH, TablePrograms
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.model import ChangeKind, Column
 
@@ -159,15 +159,16 @@ class MixedRows:
 
     @property
     def kind(self) -> NDArray[np.uint8]:
-        """ChangeKind of each image."""
+        """Return the ChangeKind of each image."""
         kinds = KIND_OF_EVENT[self.event_kind][self.event]
         are_updates = kinds == ChangeKind.UPDATE_PREIMAGE
         if are_updates.any():
             kinds[are_updates] += (self.number[are_updates] & 1).astype(np.uint8)
         return kinds
 
-    def decoded(self, choice: Decoding) -> Iterator[tuple[int, Column, Any]]:
-        """Kind by kind: its number, a column of that kind, and an Arrow array of all its fields, none of them null."""
+    def decode_by_kind(self, choice: DecodeOptions) -> Iterator[tuple[int, Column, Any]]:
+        """Yield kind by kind: its number, a column of that kind, and an Arrow array of all its fields, none of them
+        null."""
         bounds = self.kind_bounds.tolist()
         for kind in np.flatnonzero(np.diff(self.kind_bounds)).tolist():
             own = slice(bounds[kind], bounds[kind + 1])
@@ -200,10 +201,12 @@ def walk_rows(
     )
 
 
-def are_alone(block: Block, events: NDArray[np.int64], table: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
-    """Return which of `count` tables are better decoded each by itself: those with many rows in the block, for which
-    the walk over one table is faster, and those with partial updates. `table[i]` is the table of the rows event
-    events[i]."""
+def should_decode_alone(
+    block: Block, events: NDArray[np.int64], table: NDArray[np.int64], count: int
+) -> NDArray[np.bool_]:
+    """Return a mask of the `count` tables that are better decoded each by itself: those with many rows in the block,
+    for which the walk over one table is faster, and those with partial updates. `table[i]` is the table of the rows
+    event events[i]."""
     alone = np.bincount(table, block.raw[2][events], count) >= MANY_BYTES
     alone[table[block.column("kind")[events] == PARTIAL_UPDATE]] = True
     return alone if count - np.count_nonzero(alone) >= _LEAST_TABLES else np.ones(count, np.bool_)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.binlog.arrays import flags, numbers, texts
+from penstock.binlog.arrays import to_arrow_booleans, to_arrow_numbers, to_arrow_strings
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.decode import Rows
 from penstock.binlog.rows.partial_type import PARTIAL
@@ -28,9 +28,9 @@ def list_operations(rows: int, columns: Sequence[str], operations: "Mapping[str,
         return pa.nulls(rows, PARTIAL)
     row = np.concatenate([np.repeat(np.arange(rows), one.counts) for _, one in there])
     line = np.concatenate([np.full(one.codes.size, number, np.int32) for number, (_, one) in enumerate(there)])
-    order = numbers(np.argsort(row, kind="stable"))
+    order = to_arrow_numbers(np.argsort(row, kind="stable"))
     arrays = [
-        texts([name for name, _ in there]).take(numbers(line)),
+        to_arrow_strings([name for name, _ in there]).take(to_arrow_numbers(line)),
         pa.concat_arrays([one.names for _, one in there]),
         pa.concat_arrays([one.paths for _, one in there]),
         pa.concat_arrays([one.values for _, one in there]),
@@ -38,7 +38,7 @@ def list_operations(rows: int, columns: Sequence[str], operations: "Mapping[str,
     items = pa.StructArray.from_arrays([array.take(order) for array in arrays], fields=list(PARTIAL.value_type))
     counts = np.bincount(row, minlength=rows)
     bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
-    return pa.ListArray.from_arrays(numbers(bounds), items, type=PARTIAL, mask=flags(counts == 0))
+    return pa.ListArray.from_arrays(to_arrow_numbers(bounds), items, type=PARTIAL, mask=to_arrow_booleans(counts == 0))
 
 
 def refuse_operations(block: Block, rows: Rows, schema: TableSchema) -> None:

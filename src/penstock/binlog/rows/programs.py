@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.values.column import wire_of
+from penstock.binlog.values.column import wire_size_of
 from penstock.model import Column, TableSchema, WireType
 
 # Cells of a column.
@@ -29,8 +29,8 @@ _SIZE_IN_PREFIX = {
 }  # fmt: skip
 
 
-def kind_of(column: Column, *, has_labels: bool) -> Column:
-    """A column that stands for all whose values are decoded and written as those of this one."""
+def representative_column(column: Column, *, has_labels: bool) -> Column:
+    """Return a column that stands for all columns whose values are decoded and written as those of this one."""
     is_sized = column.type not in _SIZE_IN_PREFIX and (column.type is not WireType.STRING or column.charset == "binary")
     return replace(
         column,
@@ -44,7 +44,7 @@ def kind_of(column: Column, *, has_labels: bool) -> Column:
     )
 
 
-class Growing:
+class GrowingArray:
     """An array that is appended to; `view` is what it holds."""
 
     def __init__(self, dtype: Any, width: int = 0) -> None:
@@ -73,7 +73,7 @@ class GrowingTexts:
     """Texts one after the other; text i lies between bounds i and i + 1."""
 
     def __init__(self) -> None:
-        self._bytes, self._bounds = Growing(np.uint8), Growing(np.int64)
+        self._bytes, self._bounds = GrowingArray(np.uint8), GrowingArray(np.int64)
         self._bounds.append(np.zeros(1, np.int64))
 
     @property
@@ -91,14 +91,15 @@ class GrowingTexts:
 
 
 class TablePrograms:
-    """`add` a table and use its number. With `has_labels`, an ENUM or SET is shown by its labels."""
+    """The programs by which a kernel walks the rows of many tables: `add` a table and use its number. With
+    `has_labels`, an ENUM or SET is shown by its labels."""
 
     def __init__(self, *, has_labels: bool) -> None:
         self.kinds: list[Column] = []
         self.texts = GrowingTexts()  # of columns: as many for each as who adds a table gives
         self._has_labels = has_labels
         self._kinds: dict[Column, int] = {}
-        self._columns, self._bounds = Growing(np.int64, _CELLS), Growing(np.int64)
+        self._columns, self._bounds = GrowingArray(np.int64, _CELLS), GrowingArray(np.int64)
         self._bounds.append(np.zeros(1, np.int64))
 
     def __len__(self) -> int:
@@ -110,20 +111,21 @@ class TablePrograms:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """The columns of program p are bounds[p] … bounds[p + 1] - 1."""
+        """Return the bounds of the programs: the columns of program p are bounds[p] … bounds[p + 1] - 1."""
         return self._bounds.view
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """A line per column of each table: PREFIX, WIDTH, KIND."""
+        """Return one line per column of each table: PREFIX, WIDTH, KIND."""
         return self._columns.view
 
     def add(self, table: TableSchema, shown: Iterable[Column], texts: Sequence[bytes]) -> int:
-        """`texts` has the same number of texts for each column of the table, also for those that are not shown."""
+        """Add the program of a table and return its number; `texts` has the same number of texts for each column, also
+        for those that are not shown."""
         are_shown = {column.name for column in shown}
         lines = list[tuple[int, int, int]]()
         for column in table.columns:
-            wire = wire_of(column)
+            wire = wire_size_of(column)
             lines.append((wire.length_bytes, wire.width, self._kind(column) if column.name in are_shown else HIDDEN))
         self._columns.append(np.array(lines, np.int64).reshape(-1, _CELLS))
         self._bounds.append(np.array([len(self._columns)], np.int64))
@@ -131,7 +133,7 @@ class TablePrograms:
         return len(self) - 1
 
     def _kind(self, column: Column) -> int:
-        kind = kind_of(column, has_labels=self._has_labels and column.type in _LABELLED)
+        kind = representative_column(column, has_labels=self._has_labels and column.type in _LABELLED)
         found = self._kinds.get(kind)
         if found is None:
             found = self._kinds[kind] = len(self.kinds)

@@ -21,7 +21,7 @@ from penstock.binlog.events.table_map import table_name
 from penstock.binlog.gather import take_texts
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.located import ABSENT, UNKNOWN
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.values.column import DecodeOptions
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import ChangeKind, Column, Position, TableName, TableSchema
 from penstock.model.sequence import FILE_SHIFT, MAX_FILE, MAX_OFFSET
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 ShapeOf = Callable[[Block, int], TableSchema]  # of a table id in a block
-_DECODING = Decoding(dates="text")
+_DECODING = DecodeOptions(dates="text")
 _THERE, _AS_OPERATIONS = 0, 2
 
 
-class Kind(Enum):
+class RowChangeKind(Enum):
+    """The kind of a row change as renderers show it: insert, update or delete."""
+
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
@@ -51,22 +53,22 @@ class ColumnChoice:
 
     def names(self, table: TableSchema) -> list[str]:
         known = [column.name for column in table.declared_columns]
-        chosen = [name for name in known if not self.drops(table, name) and (not self.only or name in self.only)]
+        chosen = [name for name in known if not self.leaves_out(table, name) and (not self.only or name in self.only)]
         if not chosen:
             raise SchemaError(
                 f"nothing is left of table {table.name}, which has the columns {', '.join(known)}: name one of these"
             )
         return chosen
 
-    def drops(self, table: TableSchema, column: str) -> bool:
-        """Tell whether a column is left out by name."""
+    def leaves_out(self, table: TableSchema, column: str) -> bool:
+        """Return whether a column is left out by name."""
         found = {column, f"{table.name}.{column}"}.intersection(self.without)
         self.met.update(found)
         return bool(found)
 
     @property
-    def unmet(self) -> list[str]:
-        """Return what was to be left out and was in no table: likely its name is wrong."""
+    def unmatched_names(self) -> list[str]:
+        """Return the names of columns to leave out that no table had: likely they are misspelt."""
         return [name for name in self.without if name not in self.met]
 
 
@@ -86,7 +88,7 @@ class TableChanges:
 
     block: Block
     table: TableSchema
-    kind: Kind
+    kind: RowChangeKind
     images: RowImages
     first: NDArray[np.int64]
     last: NDArray[np.int64]
@@ -132,11 +134,11 @@ class TableChanges:
     @property
     def has_before(self) -> bool:
         """Return whether there is an image before the change, even one that carries none of the columns."""
-        return self.kind is not Kind.INSERT
+        return self.kind is not RowChangeKind.INSERT
 
     @property
     def has_after(self) -> bool:
-        return self.kind is not Kind.DELETE
+        return self.kind is not RowChangeKind.DELETE
 
     @property
     def absent(self) -> list[str]:
@@ -146,7 +148,7 @@ class TableChanges:
         return [name for name in self.shown if any(name not in side for side in sides)]
 
 
-def changes_in(
+def decode_table_changes(
     block: Block, choice: ColumnChoice, shape_of: ShapeOf, *, finds_rows: bool = False
 ) -> Iterator[TableChanges]:
     """Yield the changes of all tables, table by table, all versions of one together; `order` tells the order of the
@@ -160,7 +162,7 @@ def changes_in(
         table = shape_of(block, number)
         shown = choice.names(table)
         others = table.key or [column.name for column in table.declared_columns if finds_rows]
-        others = [name for name in others if table.key or not choice.drops(table, name)]
+        others = [name for name in others if table.key or not choice.leaves_out(table, name)]
         wanted = [column for column in table.columns if column.name in shown or column.name in others]
         for rows in decode_rows(block, events[ids == number], table, [column.name for column in wanted], _DECODING):
             yield from _split(block, table, tuple(shown), wanted, rows)
@@ -174,7 +176,7 @@ def _by_table(block: Block, ids: list[int]) -> list[int]:
     return [number for group in found.values() for number in group]
 
 
-def gtids(block: Block, events: NDArray[Any]) -> pa.Array:
+def transaction_gtids(block: Block, events: NDArray[Any]) -> pa.Array:
     """Return the GTIDs of the transactions that these events belong to; each transaction is rendered once."""
     _, first, which = np.unique(block.column("transaction")[events], return_index=True, return_inverse=True)
     return take_texts(render_gtids(block.gtids[events[first]], block.tags), which)
@@ -216,25 +218,30 @@ def _offsets(block: Block, event: NDArray[np.int64], start: NDArray[Any]) -> NDA
     return block.column("position")[event] + inside * block.column("span")[event] // sizes[event]
 
 
-def _pairs(kinds: NDArray[np.uint8]) -> Iterator[tuple[Kind, NDArray[np.int64], NDArray[np.int64]]]:
+def _pairs(kinds: NDArray[np.uint8]) -> Iterator[tuple[RowChangeKind, NDArray[np.int64], NDArray[np.int64]]]:
     """Yield by kind the first and the last image of each change."""
-    for kind, code in ((Kind.INSERT, ChangeKind.INSERT), (Kind.DELETE, ChangeKind.DELETE)):
+    for kind, code in ((RowChangeKind.INSERT, ChangeKind.INSERT), (RowChangeKind.DELETE, ChangeKind.DELETE)):
         rows = np.flatnonzero(kinds == code)
         if rows.size:
             yield kind, rows, rows
     rows = np.flatnonzero(kinds == ChangeKind.UPDATE_PREIMAGE)
     if rows.size:
-        yield Kind.UPDATE, rows, rows + 1
+        yield RowChangeKind.UPDATE, rows, rows + 1
 
 
 def _groups(
-    rows: Rows, wanted: list[Column], kind: Kind, first: NDArray[np.int64], last: NDArray[np.int64]
+    rows: Rows, wanted: list[Column], kind: RowChangeKind, first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> Iterator[tuple[Any, tuple[Column, ...], tuple[Column, ...], tuple[Column, ...]]]:
     """Yield the changes whose images carry the same columns, and these columns: before, after, and as operations
     only."""
     whole = tuple(wanted)
     if rows.located.is_whole:
-        yield slice(None), () if kind is Kind.INSERT else whole, () if kind is Kind.DELETE else whole, ()
+        yield (
+            slice(None),
+            () if kind is RowChangeKind.INSERT else whole,
+            () if kind is RowChangeKind.DELETE else whole,
+            (),
+        )
         return
     offsets = np.stack([rows.located.offsets(line) for line in range(len(wanted))])
     states = (offsets <= ABSENT).astype(np.uint8) + (offsets <= UNKNOWN)
@@ -247,4 +254,9 @@ def _groups(
             for side, wished in ((old, _THERE), (new, _THERE), (new, _AS_OPERATIONS))
         )
         group = np.flatnonzero(which.reshape(-1) == k)
-        yield group, () if kind is Kind.INSERT else before, () if kind is Kind.DELETE else after, partial
+        yield (
+            group,
+            () if kind is RowChangeKind.INSERT else before,
+            () if kind is RowChangeKind.DELETE else after,
+            partial,
+        )

@@ -10,7 +10,7 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The narrowest such type; None when there is none."""
+    """Return the narrowest Arrow type that holds every value of both; None when there is none."""
     if one == other:
         return one
     if pa.types.is_integer(one) and pa.types.is_integer(other):
@@ -26,7 +26,7 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def widen(array: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """The same values in a wider type; None when `to` is none."""
+    """Return the same values in a wider type; None when `to` is none."""
     return array.cast(to) if common_type(array.type, to) == to else None
 
 

@@ -36,13 +36,14 @@ NO_COLLATION = 0
 _FILE = Path(__file__).with_name("collations.txt")
 
 
-def charset_of(collation: int) -> str:
+def charset_of_collation_id(collation: int) -> str:
+    """Return the charset of a collation's number."""
     return _names().get(collation, f"of collation {collation}")
 
 
 @cache
-def collation_of(charset: str) -> int:
-    """The lowest of the numbers that stand for a charset; 0 for what is none."""
+def collation_id_of(charset: str) -> int:
+    """Return the lowest collation number of a charset; 0 for what is none."""
     return min((number for number, name in _names().items() if name == charset), default=0)
 
 

@@ -14,7 +14,7 @@ _BY_NAME = {each.name.split("(")[0].split(" ")[0]: each for each in TYPES if eac
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
+class DecodeOptions:
     """The choices of a reader: how dates, labels and partial JSON are decoded."""
 
     dates: Literal["null", "text", "error"] = "null"  # dates that no calendar has; `text` makes the whole column text
@@ -24,7 +24,7 @@ class Decoding:
     partial_json: Literal["error", "operations"] = "error"
 
 
-DEFAULT = Decoding()
+DEFAULT = DecodeOptions()
 
 _INT_WIDTH = {W.TINY: 1, W.SHORT: 2, W.INT24: 3, W.LONG: 4, W.LONGLONG: 8}
 _FIXED_WIDTH = {W.FLOAT: 4, W.DOUBLE: 8, W.DATE: 3, W.YEAR: 1, W.TIMESTAMP: 4, W.TIME: 3, W.DATETIME: 8}
@@ -51,7 +51,7 @@ _PLAIN_ARROW = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class WireSize:
     """The size of a field: `width` bytes, or as many as its first `length_bytes` bytes say."""
 
     length_bytes: int
@@ -59,33 +59,35 @@ class Wire:
 
 
 @lru_cache(maxsize=12_000)
-def wire_of(column: Column) -> Wire:
+def wire_size_of(column: Column) -> WireSize:
+    """Return the size of a column's field on the wire."""
     kind = column.type
     if kind in _INT_WIDTH:
-        return Wire(0, _INT_WIDTH[kind])
+        return WireSize(0, _INT_WIDTH[kind])
     if kind in _FIXED_WIDTH:
-        return Wire(0, _FIXED_WIDTH[kind])
+        return WireSize(0, _FIXED_WIDTH[kind])
     fraction = (column.size + 1) // 2
     match kind:
         case W.NEWDECIMAL:
-            return Wire(0, decimal_width(column.precision, column.scale))
+            return WireSize(0, decimal_width(column.precision, column.scale))
         case W.TIMESTAMP2:
-            return Wire(0, 4 + fraction)
+            return WireSize(0, 4 + fraction)
         case W.DATETIME2:
-            return Wire(0, 5 + fraction)
+            return WireSize(0, 5 + fraction)
         case W.TIME2:
-            return Wire(0, 3 + fraction)
+            return WireSize(0, 3 + fraction)
         case W.BIT:
-            return Wire(0, (column.size + 7) // 8)
+            return WireSize(0, (column.size + 7) // 8)
         case W.ENUM | W.SET:
-            return Wire(0, column.size)
+            return WireSize(0, column.size)
         case W.VARCHAR | W.STRING | W.VARCHAR_COMPRESSED:
-            return Wire(1 if column.size < 256 else 2, 0)
+            return WireSize(1 if column.size < 256 else 2, 0)
         case _:
-            return Wire(column.size, 0)
+            return WireSize(column.size, 0)
 
 
 def decimal_width(precision: int, scale: int) -> int:
+    """Return the bytes of a DECIMAL of this precision and scale."""
     whole = precision - scale
     return whole // 9 * 4 + _DIGIT_BYTES[whole % 9] + scale // 9 * 4 + _DIGIT_BYTES[scale % 9]
 
@@ -101,8 +103,8 @@ def type_of(column: Column) -> ColumnType:
 
 
 @lru_cache(maxsize=12_000)
-def family_of(column: Column, choice: Decoding = DEFAULT) -> tuple[Family, pa.DataType]:
-    """The kernel family and the Arrow type."""
+def kernel_family_of(column: Column, choice: DecodeOptions = DEFAULT) -> tuple[Family, pa.DataType]:
+    """Return the kernel family that decodes a column, and the Arrow type of the result."""
     family = type_of(column).family
     if family is Family.INTEGER:
         return family, (_UNSIGNED if column.unsigned else _SIGNED)[_INT_WIDTH[column.type]]
@@ -118,5 +120,6 @@ def family_of(column: Column, choice: Decoding = DEFAULT) -> tuple[Family, pa.Da
     return family, _PLAIN_ARROW.get(family, pa.string())
 
 
-def arrow_type(column: Column, choice: Decoding = DEFAULT) -> pa.DataType:
-    return family_of(column, choice)[1]
+def arrow_type(column: Column, choice: DecodeOptions = DEFAULT) -> pa.DataType:
+    """Return the Arrow type that a column is decoded to."""
+    return kernel_family_of(column, choice)[1]

@@ -17,10 +17,11 @@ _MANY_BYTES = 1 << 28  # of more: they can go into several batches
 _FEW = 2
 
 
-def expand_values(
+def decompress_values(
     data: NDArray[np.uint8], offsets: NDArray[np.int32], lengths: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
-    """A buffer of the plain values, their offsets and lengths. One call of zlib, and so one object, per value."""
+    """Return a buffer of the plain values, their offsets and lengths. One call of zlib, and so one object, per
+    value."""
     pieces: list[bytes] = []
     value_offsets, sizes = offsets.copy(), lengths.copy()
     total = 0

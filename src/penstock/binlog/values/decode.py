@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import texts
+from penstock.binlog.arrays import to_arrow_strings
 from penstock.binlog.values import numbers, strings, temporal
-from penstock.binlog.values.column import Decoding, Family, family_of, wire_of
-from penstock.binlog.values.compressed import expand_values
+from penstock.binlog.values.column import DecodeOptions, Family, kernel_family_of, wire_size_of
+from penstock.binlog.values.compressed import decompress_values
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.binlog.values.text import to_utf8
 from penstock.model import Column, WireType
@@ -40,11 +40,11 @@ class Fields:
         return self.offsets.size
 
 
-def decode_column(column: Column, choice: Decoding, fields: Fields) -> pa.Array:
-    """Raises ValueProblemError for a value that no server writes."""
-    family, arrow = family_of(column, choice)
+def decode_column(column: Column, choice: DecodeOptions, fields: Fields) -> pa.Array:
+    """Return the values of one column as an Arrow array. Raises ValueProblemError for a value that no server writes."""
+    family, arrow = kernel_family_of(column, choice)
     if column.type in _COMPRESSED:
-        data, offsets, lengths = expand_values(fields.data, fields.offsets, fields.lengths)
+        data, offsets, lengths = decompress_values(fields.data, fields.offsets, fields.lengths)
         fields = Fields(data, offsets, lengths, fields.missing, fields.partial)
     match family:
         case Family.INTEGER | Family.REAL:
@@ -57,7 +57,7 @@ def decode_column(column: Column, choice: Decoding, fields: Fields) -> pa.Array:
             return _array(arrow, words, fields)
         case Family.BIT:
             out = np.empty(fields.rows, np.int64)
-            numbers.decode_bits(fields.data, fields.offsets, wire_of(column).width, out)
+            numbers.decode_bits(fields.data, fields.offsets, wire_size_of(column).width, out)
             return _array(arrow, out, fields)
         case Family.YEAR:
             years = _integers(column, fields, signed=False).view(np.uint8).astype(np.int16)
@@ -101,7 +101,7 @@ def _strings(arrow: pa.DataType, bounds: NDArray[np.int32], values: NDArray[np.u
 
 
 def _integers(column: Column, fields: Fields, *, signed: bool) -> NDArray[Any]:
-    width = wire_of(column).width
+    width = wire_size_of(column).width
     out = np.empty(fields.rows, _CELL.get(width, np.int64))
     numbers.decode_integer(fields.data, fields.offsets, width, signed, out)
     return out
@@ -117,7 +117,7 @@ def _bytes(fields: Fields, width: int) -> tuple[NDArray[np.int32], NDArray[np.ui
     return bounds, values
 
 
-def _temporal(column: Column, choice: Decoding, arrow: pa.DataType, fields: Fields) -> pa.Array:
+def _temporal(column: Column, choice: DecodeOptions, arrow: pa.DataType, fields: Fields) -> pa.Array:
     form = _TEMPORAL_FORM[column.type]
     if choice.dates == "text":
         if form >= temporal.OLD_TIME:
@@ -170,13 +170,13 @@ def _enum(column: Column, arrow: pa.DataType, fields: Fields) -> pa.Array:
     if arrow == pa.uint16():
         return _array(arrow, unsigned.astype(np.uint16), fields)
     _check_labels(column, unsigned, unsigned > len(column.labels))
-    return texts(["", *column.labels]).take(_array(pa.from_numpy_dtype(unsigned.dtype), unsigned, fields))
+    return to_arrow_strings(["", *column.labels]).take(_array(pa.from_numpy_dtype(unsigned.dtype), unsigned, fields))
 
 
 def _set(column: Column, arrow: pa.DataType, fields: Fields) -> pa.Array:
     values = _integers(column, fields, signed=False)
     masks = values.view(f"u{values.itemsize}")
-    if wire_of(column).width == 3:
+    if wire_size_of(column).width == 3:
         masks = masks & np.uint32(0xFFFFFF)
     if arrow == pa.uint64():
         return _array(arrow, masks.astype(np.uint64), fields)
@@ -184,7 +184,7 @@ def _set(column: Column, arrow: pa.DataType, fields: Fields) -> pa.Array:
     _check_labels(column, masks, masks >> bits != 0 if bits < 8 * masks.itemsize else masks < 0)
     different, which = np.unique(masks, return_inverse=True)
     labels = [",".join(label for bit, label in enumerate(column.labels) if int(mask) >> bit & 1) for mask in different]
-    return texts(labels).take(_array(pa.int64(), which.astype(np.int64), fields))
+    return to_arrow_strings(labels).take(_array(pa.int64(), which.astype(np.int64), fields))
 
 
 def _check_labels(column: Column, values: NDArray[Any], are_unknown: NDArray[np.bool_]) -> None:
@@ -222,7 +222,7 @@ def _address(family: Family, arrow: pa.DataType, fields: Fields) -> pa.Array:
     return _strings(arrow, bounds, out, fields)
 
 
-def _json(arrow: pa.DataType, choice: Decoding, fields: Fields) -> pa.Array:
+def _json(arrow: pa.DataType, choice: DecodeOptions, fields: Fields) -> pa.Array:
     # Few tables have such columns, and the kernels take their time to load.
     from penstock.binlog.values.json_format import JsonError, JsonFault  # noqa: PLC0415
     from penstock.binlog.values.json_patch import patch_json  # noqa: PLC0415

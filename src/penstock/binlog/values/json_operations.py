@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags, numbers, texts
+from penstock.binlog.arrays import to_arrow_booleans, to_arrow_numbers, to_arrow_strings
 from penstock.binlog.kernel import BYTES, I64S, I64S_2D, I64S_IN, TRIPLE, kernel, shared
 from penstock.binlog.values.json_format import JsonError, JsonFault
 from penstock.binlog.values.json_patch import DOLLAR, INSERT, REMOVE, read_length
@@ -91,7 +91,7 @@ class JsonOperations:
 
     @property
     def names(self) -> pa.Array:
-        return texts(OPERATIONS).take(numbers(self.codes.copy()))
+        return to_arrow_strings(OPERATIONS).take(to_arrow_numbers(self.codes.copy()))
 
     @property
     def paths(self) -> pa.Array:
@@ -129,5 +129,5 @@ def read_operations(
 def _render(data: NDArray[np.uint8], found: NDArray[np.int64], **style: bool) -> pa.Array:
     sizes = found[:, _VALUE_SIZE].copy()
     bounds, text = render_json(data, found[:, _VALUE].copy(), sizes, **style)
-    valid = flags(sizes >= 0).buffers()[1] if (sizes < 0).any() else None
+    valid = to_arrow_booleans(sizes >= 0).buffers()[1] if (sizes < 0).any() else None
     return pa.Array.from_buffers(pa.string(), sizes.size, [valid, pa.py_buffer(bounds), pa.py_buffer(text)])

@@ -3,6 +3,8 @@ error."""
 
 
 class ValueProblemError(Exception):
+    """A value that no server writes; the caller, which knows table and position, raises the real error."""
+
     def __init__(self, row: int, what: str, byte: int | None = None) -> None:
         super().__init__(row, what, byte)
         self.row, self.what, self.byte = row, what, byte
@@ -10,7 +12,7 @@ class ValueProblemError(Exception):
 
 
 class TooLongError(ValueProblemError):
-    """All values of one column pass what a batch can hold: with fewer rows it may go."""
+    """The values of one column are too long for one Arrow array; with fewer rows they may fit."""
 
     def __init__(self, row: int = 0) -> None:
         super().__init__(row, "has more than 2 GiB, which is more than an Arrow array can hold")

@@ -21,7 +21,7 @@ _NO_CASE, _X, _A, _SPACE = 0xDF, ord("X"), ord("A"), ord(" ")
 _NONE = np.empty(0, np.int64)
 
 
-def xa_marks(block: Block) -> NDArray[np.int64]:
+def find_xa_events(block: Block) -> NDArray[np.int64]:
     """Return the events that begin an XA transaction, end its statements, or say what became of one."""
     data, bounds = block.data, block.cells.bounds
     kind, entry = block.column("kind"), block.column("entry")

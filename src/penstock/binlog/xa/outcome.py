@@ -22,6 +22,7 @@ class XaOutcome:
 
     @property
     def sql(self) -> str:
+        """Return the outcome as a statement."""
         return f"XA {'COMMIT' if self.is_commit else 'ROLLBACK'} {self.xid}"
 
 
@@ -41,7 +42,7 @@ class XaTransactions:
         self._prepared: dict[str, _PreparedXa] = {}  # and neither committed nor rolled back yet
         self._file = ""
 
-    def see(self, block: Block, in_range: NDArray[np.bool_], picked: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def follow(self, block: Block, in_range: NDArray[np.bool_], picked: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Follow a block and return a mask of the outcomes that are wanted. `picked` are the transactions with wanted
         rows."""
         wanted = np.zeros(len(block), np.bool_)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import LONGS, SHORTS, Cells
+from penstock.binlog.events.cells import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.layout import Entry, EventType
 
 _JOINED_BYTES = 2 << 20
@@ -33,7 +33,7 @@ class CommitPlacement:
         self._done = 0  # bytes of rows that were placed
         self._executed = block.executed_before(event)
 
-    def put(self, piece: Block) -> Block:
+    def place_events(self, piece: Block) -> Block:
         """Return the next events of the transaction as events of the XA COMMIT: its file, offsets, GTID and time."""
         block, event, kind = self._block, self._event, piece.column("kind")
         are_rows = piece.column("entry") == Entry.ROWS
@@ -53,12 +53,12 @@ class CommitPlacement:
             file=block.file,
             epoch=block.epoch,
             tags=block.tags,
-            cells=Cells.of(columns, piece.cells.bounds, gtids),
+            cells=EventColumns.from_columns(columns, piece.cells.bounds, gtids),
             executed=self._executed,
             seal=None,
         )
 
-    def statement(self) -> Block:
+    def commit_statement(self) -> Block:
         """Return the XA COMMIT itself, after the rows."""
         found = self._block.slice(self._event, self._event + 1)
         if not self._done:
@@ -82,13 +82,13 @@ def join_blocks(parts: Iterable[Block]) -> Iterator[Block]:
         used = _used_tables(part)
         is_same = not waiting or (_shape(waiting[0]) == _shape(part) and _agree(tables, used))
         if waiting and (not is_same or size >= _JOINED_BYTES):
-            yield Block.joined(waiting)
+            yield Block.concatenate(waiting)
             waiting, size, tables = [], 0, {}
         waiting.append(part.with_tables(used))
         size += part.size_bytes
         tables |= used
     if waiting:
-        yield Block.joined(waiting)
+        yield Block.concatenate(waiting)
 
 
 def _shape(block: Block) -> tuple[object, ...]:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.xa.marks import xa_marks
+from penstock.binlog.xa.marks import find_xa_events
 from penstock.binlog.xa.placement import CommitPlacement, join_blocks
-from penstock.binlog.xa.transaction import PreparedRegistry, PreparedTransaction, TakenEvents
+from penstock.binlog.xa.transaction import EventCollector, PreparedRegistry, PreparedTransaction
 from penstock.binlog.xa.xid import has_prepared_flag, parse_prepare, parse_statement
 from penstock.model import GtidSet, Position
 
@@ -34,7 +34,7 @@ class _OpenXa:
     begin: Position
     first: Position  # of its first event that was taken: after MySQL's GTID
     executed: GtidSet | None  # before it
-    events: TakenEvents
+    events: EventCollector
     row_bytes: int = 0
 
     def add(self, block: Block) -> None:
@@ -67,7 +67,7 @@ class XaResolver:
         if self._open is not None and self._open.begin != _begin_of(block, 0):
             self._open.events.discard()  # the server was killed while it wrote it: its end never came
             self._open = None
-        marks = xa_marks(block)
+        marks = find_xa_events(block)
         if self._open is None and not marks.size:
             yield block
             return
@@ -89,10 +89,10 @@ class XaResolver:
             yield block.slice(at, mark)
             at = mark
             if mark < len(block):
-                at += yield from self._look_at(block, mark)
+                at += yield from self._handle_mark(block, mark)
 
-    def _look_at(self, block: Block, event: int) -> Generator[Block, None, int]:
-        """Deal with a mark; the generator's value is how many events are done with it."""
+    def _handle_mark(self, block: Block, event: int) -> Generator[Block, None, int]:
+        """Handle a mark; the generator's value is how many events are done with it."""
         word, xid = ("START", "") if has_prepared_flag(block, event) else parse_statement(block, event)
         if word in _STARTS:
             begin, first = _begin_of(block, event), block.slice(event, event + 1).start
@@ -102,19 +102,19 @@ class XaResolver:
             yield from self._commit(block, event, xid)
             return 1
         if word == "ROLLBACK":
-            self._registry.close(xid, block.end_of(event))
+            self._registry.close(xid, block.end_of_event(event))
         yield block.slice(event, event + 1)
         return 1
 
     def _close(self, block: Block, event: int) -> Iterator[Block]:
-        """The open transaction ends with this event: as prepared, or as any other does."""
+        """End the open transaction with this event: as prepared, or as any other ends."""
         transaction, self._open = self._open, None
         assert transaction is not None  # noqa: S101 - the caller has looked
         blocks = transaction.events.blocks()
         if block.column("kind")[event] == EventType.XA_PREPARE:
             xid, is_one_phase = parse_prepare(block, event)
             if not is_one_phase:
-                end, since = block.end_of(event), int(block.column("timestamp")[event])
+                end, since = block.end_of_event(event), int(block.column("timestamp")[event])
                 positions = transaction.begin, transaction.first, end
                 counted = transaction.row_bytes, blocks, transaction.events.rows
                 self._registry.add(PreparedTransaction(xid, *positions, since, *counted))
@@ -122,7 +122,7 @@ class XaResolver:
                 yield boundary.with_columns(entry=np.array([Entry.OTHER], np.uint8))
                 return
         transaction.events.discard()
-        for piece in blocks if blocks is not None else self._read_again(transaction, block.end_of(event)):
+        for piece in blocks if blocks is not None else self._read_again(transaction, block.end_of_event(event)):
             yield replace(piece, executed=transaction.executed)
 
     def _read_again(self, transaction: _OpenXa, end: Position) -> Iterator[Block]:
@@ -130,13 +130,13 @@ class XaResolver:
             yield copy_events(block.between(transaction.first, end))
 
     def _commit(self, block: Block, event: int, xid: str) -> Iterator[Block]:
-        outcome = block.end_of(event)
+        outcome = block.end_of_event(event)
         transaction = self._registry.find(xid, outcome)
         placement = CommitPlacement(block, event, transaction.row_bytes if transaction is not None else 0)
         if transaction is not None:
             for piece in self._registry.read_events(transaction):
-                yield placement.put(piece)
-        yield placement.statement()
+                yield placement.place_events(piece)
+        yield placement.commit_statement()
         self._registry.close(xid, outcome)
 
 

@@ -23,10 +23,12 @@ class PreparedTransaction:
     outcome: Position | None = None  # where the statement ends that committed it or rolled it back
 
 
-class TakenEvents(Protocol):
+class EventCollector(Protocol):
     """Collects the events of one XA transaction while the log is read."""
 
-    def add(self, block: Block) -> None: ...
+    def add(self, block: Block) -> None:
+        """Add the next events of the transaction."""
+        ...
 
     def blocks(self) -> tuple[Block, ...] | None:
         """Return all of them, or None when they are too many to be held in memory."""
@@ -45,7 +47,7 @@ class TakenEvents(Protocol):
 class PreparedRegistry(Protocol):
     """Remembers prepared transactions for one reader of the log, and finds those prepared before it began."""
 
-    def collect(self, begin: Position) -> TakenEvents:
+    def collect(self, begin: Position) -> EventCollector:
         """Begin to collect the events of a transaction that begins there."""
         ...
 

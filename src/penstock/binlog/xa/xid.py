@@ -13,8 +13,8 @@ import re
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import EventType
-from penstock.binlog.events.problem import broken
-from penstock.binlog.events.query import body_at, query_at
+from penstock.binlog.events.problem import event_error
+from penstock.binlog.events.query import body_at, parse_query_at
 from penstock.errors import BinlogError
 from penstock.model import Position
 
@@ -46,7 +46,7 @@ def parse_gtid(block: Block, event: int) -> str:
 
 def parse_statement(block: Block, event: int) -> tuple[str, str]:
     """Return the word after XA of a QUERY, in capitals, and the id; two empty texts for any other statement."""
-    found = _WORDS.fullmatch(query_at(block, event).text.strip())
+    found = _WORDS.fullmatch(parse_query_at(block, event).text.strip())
     return (found[1].upper(), _same_text(found[2].strip())) if found is not None else ("", "")
 
 
@@ -67,7 +67,7 @@ def has_prepared_flag(block: Block, event: int) -> bool:
 
 def _cut_short(block: Block, event: int, body: bytes) -> BinlogError:
     position = Position(block.file, int(block.column("position")[event]))
-    return broken(
+    return event_error(
         int(block.column("kind")[event]), "it ends inside the id of its XA transaction", body, position=position
     )
 

@@ -18,10 +18,10 @@ from penstock.binlog.arrays import distinct
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry
 from penstock.binlog.events.layout import EventType as LogEvent
-from penstock.binlog.events.note import note_texts
+from penstock.binlog.events.note import annotation_texts
 from penstock.binlog.events.query import begin_with
 from penstock.binlog.rows.decode import has_old_times
-from penstock.binlog.rows.mixed import are_alone
+from penstock.binlog.rows.mixed import should_decode_alone
 from penstock.binlog.rows.programs import MOST_TABLES, TablePrograms
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
@@ -205,7 +205,7 @@ class _Page:
         """Tables with few rows together, the others one after the other; `table` is the number of each event's plan."""
         block, values = self._block, self._rendering.values
         program = np.array([plan.program for plan in plans], np.int64)
-        alone = are_alone(block, events, table, len(plans)) | (program < 0)
+        alone = should_decode_alone(block, events, table, len(plans)) | (program < 0)
         if not alone.all():
             mixed = ~alone[table]
             several = MixedEvents(block, events[mixed], self._entries.programs, program[table[mixed]])
@@ -255,7 +255,7 @@ class _Page:
         events = np.flatnonzero(are_shown(block))
         if not events.size:
             return
-        for event, text in zip(events.tolist(), note_texts(block, events).to_pylist(), strict=True):
+        for event, text in zip(events.tolist(), annotation_texts(block, events).to_pylist(), strict=True):
             self._say(event, Said(EntryType.ROWDATA, EventType.QUERY, b"", said_of_note(text)))
 
     def _add_marks(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.decode import choice_for
+from penstock.binlog.rows.decode import choice_for_block
 from penstock.binlog.rows.mixed import walk_rows
 from penstock.binlog.rows.programs import TablePrograms
 from penstock.binlog.values.problem import ValueProblemError
@@ -41,7 +41,7 @@ def write_mixed_rows(mixed: MixedEvents, values: Values) -> WrittenRows | None:
         return None
     texts, wide = FieldTexts.of(rows), np.zeros(rows.offsets.size, np.uint8)
     try:
-        for kind, column, array in rows.decoded(choice_for(block, values.decoding)):
+        for kind, column, array in rows.decode_by_kind(choice_for_block(block, values.decoding)):
             first = int(rows.kind_bounds[kind])
             texts.add(first, values.write(column, array))
             if (are := are_wide(column, array)) is not None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.events.note import are_notes
+from penstock.binlog.events.note import find_annotations
 
 _REMEMBERED = 1024  # blocks that ended inside of a transaction
 _ROWS_KINDS = np.zeros(256, np.bool_)
@@ -34,7 +34,7 @@ class WaitingNotes:
         if not len(block):
             return block
         note = self._waiting_before(block)
-        joined = block if note is None else replace(block.after(note), executed=block.executed_before(0))
+        joined = block if note is None else replace(block.prepend(note), executed=block.executed_before(0))
         self._remember(joined)
         return joined
 
@@ -80,7 +80,7 @@ def are_waiting(block: Block) -> NDArray[np.bool_]:
 
 def _parts(block: Block) -> tuple[NDArray[np.bool_], NDArray[Any] | None]:
     """Which events are notes, and by number the note or the transaction that each event belongs to."""
-    notes = are_notes(block)
+    notes = find_annotations(block)
     if not notes.any():
         return notes, None
     transaction = block.column("transaction")

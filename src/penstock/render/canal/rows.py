@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import flags
+from penstock.binlog.arrays import to_arrow_booleans
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.decode import Rows, decode_rows
 from penstock.binlog.rows.located import ABSENT
@@ -87,7 +87,7 @@ def _texts(
         if column.name in rows.operations:
             operations = rows.operations[column.name]
             is_partial = operations.counts > 0
-            written = pc.if_else(flags(is_partial), _expressions(operations, column), text.plain(written))
+            written = pc.if_else(to_arrow_booleans(is_partial), _expressions(operations, column), text.plain(written))
         data, own = text.bytes_of(written)
         start, stop = int(own[0]), int(own[-1])
         np.add(own, done - start, out=bounds[line])

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.query import query_at
+from penstock.binlog.events.query import parse_query_at
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.model import TableName
@@ -57,7 +57,7 @@ class Said:
 def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = False) -> Said | None:
     """Of a QUERY that is a transaction of its own, or is inside of one; None where nobody is to hear of it, as of
     accounts without `accounts`."""
-    query = query_at(block, event)
+    query = parse_query_at(block, event)
     for word, entry_type in _XA_ENTRIES.items():
         if query.text[: len(word)].upper() == word:
             return _said_of_xa(query.text, word, entry_type, query.thread)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.binlog.arrays import numbers
-from penstock.binlog.values.column import Decoding
+from penstock.binlog.arrays import to_arrow_numbers
+from penstock.binlog.values.column import DecodeOptions
 from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.canal import row_kernels
@@ -80,8 +80,8 @@ class Values:
     zone: Zone = field(default_factory=Zone)
 
     @property
-    def decoding(self) -> Decoding:
-        return Decoding(dates="text", labels="number" if self.style == "canal" else "text")
+    def decoding(self) -> DecodeOptions:
+        return DecodeOptions(dates="text", labels="number" if self.style == "canal" else "text")
 
     def types(self, column: Column) -> SqlTypes:
         kind = column.type
@@ -170,5 +170,5 @@ def _decimals(array: pa.Array) -> pa.Array:
 
 def _years(array: pa.Array) -> pa.Array:
     texts = text.plain(array)
-    is_zero = pc.equal(array, numbers(np.zeros(1, np.int16))[0])
+    is_zero = pc.equal(array, to_arrow_numbers(np.zeros(1, np.int16))[0])
     return pc.if_else(is_zero, text.constant("0000"), texts) if pc.any(is_zero).as_py() else texts

@@ -175,7 +175,7 @@ class ClientView:
         written = [
             self._entries[name].of(part)
             for name, block in zip(names, batch.blocks, strict=False)
-            for part in block.parted(_PART_BYTES)
+            for part in block.split(_PART_BYTES)
         ]
         pieces = tuple(one.data for one in written if len(one))
         if pieces:

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from penstock.binlog.events.block import EVENT_SCHEMA, Block
-from penstock.binlog.rows.changes import changes_at, versions_of
+from penstock.binlog.rows.changes import decode_changes_at, group_by_table_version
 from penstock.binlog.rows.fields import (
     CHANGE_FIELDS,
-    chosen_fields,
+    choose_free_names,
     describe_table,
-    own_names,
     refused_columns,
+    select_fields,
     with_declared,
 )
 from penstock.binlog.values.column import DEFAULT
@@ -65,7 +65,7 @@ class RawShape(Shape):
         self._wanted = wanted
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
-        shown = block if self._wanted is None else block.rows_where(self._wanted)
+        shown = block if self._wanted is None else block.select_tables_where(self._wanted)
         if len(shown):
             yield shown.events, shown
 
@@ -78,7 +78,7 @@ class RowsShape(Shape):
         self._rows = JsonRows(ColumnRules.from_settings(instance.settings.filter.columns).columns_to_show)
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
-        shown = block if self._wanted is None else block.rows_where(self._wanted)
+        shown = block if self._wanted is None else block.select_tables_where(self._wanted)
         if (found := self._rows.of(shown)) is not None:
             yield found, None
 
@@ -89,7 +89,7 @@ class TableShape(Shape):
     def __init__(self, instance: Instance, table: TableName, columns: tuple[str, ...]) -> None:
         self._instance, self._table, self._chosen = instance, table, columns
         self._described = described = self._describe()
-        self._fields = chosen_fields(table, described, columns or None)
+        self._fields = select_fields(table, described, columns or None)
         self.schema = with_change_fields(self._fields.with_metadata({"table": str(table)}))
         self._last: tuple[TableSchema, TableSchema] | None = None
         # Columns that it has, or had once.
@@ -99,12 +99,12 @@ class TableShape(Shape):
         return describe(self._instance, [self._table])[0]
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
-        for events, table in versions_of(block, self._table):
+        for events, table in group_by_table_version(block, self._table):
             if not self._known.issuperset(names := [column.name for column in table.declared_columns]):
                 self._look_again(names)
             try:
                 shape = self._declared(table)
-                found = list(changes_at(block, events, shape, self._fields, DEFAULT, self.schema))
+                found = list(decode_changes_at(block, events, shape, self._fields, DEFAULT, self.schema))
             except SchemaError:
                 self._look_again(names)
                 raise
@@ -125,7 +125,7 @@ class TableShape(Shape):
 
 def with_change_fields(fields: pa.Schema) -> pa.Schema:
     """A table's columns, then those that say what, when and in which order."""
-    ours = map(pa.Field.with_name, CHANGE_FIELDS, own_names(CHANGE_FIELDS.names, fields.names))
+    ours = map(pa.Field.with_name, CHANGE_FIELDS, choose_free_names(CHANGE_FIELDS.names, fields.names))
     return pa.schema([*fields, *ours], metadata=fields.metadata)
 
 

@@ -117,7 +117,7 @@ def range_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Sch
             if context.is_over():
                 return
             ends = block.boundaries
-            after = block.end_of(int(ends[-1])) if ends.size else place
+            after = block.end_of_event(int(ends[-1])) if ends.size else place
             yield from teller.pieces((block,), place, after)
             place = after
         if request.form == "decoded":
@@ -237,5 +237,5 @@ def _ack_unseen(clients: Clients, client: int, unseen: set[int]) -> None:
 
 
 def _piece(batch: pa.RecordBatch, block: Block | None, about: dict[str, Any]) -> Piece:
-    raw = block.describe(**about) if block is not None else json.dumps(about).encode()
+    raw = block.encode_description(**about) if block is not None else json.dumps(about).encode()
     return batch, pa.py_buffer(raw)
