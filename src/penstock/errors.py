@@ -76,6 +76,12 @@ class SchemaError(PenstockError):
     """A table's shape is unknown, not supported, or not what was asked for."""
 
 
+class IncompatibleColumnError(SchemaError):
+    """A column has a type in the log that does not fit the one that its reader was started with."""
+
+    table = ""  # database.table
+
+
 class TableAlteredError(SchemaError):
     """A table has other columns than when a stream of it began: it is opened again."""
 

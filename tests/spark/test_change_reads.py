@@ -278,7 +278,11 @@ def test_a_query_lives_through_changes_of_its_table(
     running = stream(spark, served, table=table, startingPosition=str(start))
     execute(mariadb, f"ALTER TABLE {table} MODIFY n BIGINT", f"INSERT INTO {table} VALUES (4, 9000000000)")
     caught_up(served, mariadb)
-    with pytest.raises(Exception, match=rf"column {table}\.n is int64 at .*, but the reader was started with int32"):
+    message = (
+        rf"column {table}\.n is int64 at .*, but the reader was started with int32.* It was altered at \S+ by: ALTER"
+        rf" TABLE {table} MODIFY n BIGINT\. Start the query again with its checkpoint"
+    )
+    with pytest.raises(Exception, match=message):
         run(running, got, tmp_path, drain=True).awaitTermination(60)
     drain()
     assert [(row["id"], row.get("n")) for row in got.rows][-1:] == [(4, 9000000000)]

@@ -23,7 +23,8 @@ from penstock.errors import SchemaError
 from penstock.model import Position, TableName, TableSchema
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import SchemaChange
-from penstock.schema.ddl import DdlError, StatementKind, parse_statement
+from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
+from penstock.schema.ddl.secret import mask_secrets
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.history import SchemaHistory
 from penstock.schema.incomplete import mark_incomplete
@@ -119,6 +120,17 @@ class SchemaTracker:
                 return found.schema
             first = self._history.first
         raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
+
+    def last_change_of(self, table: TableName, position: Position) -> SchemaChange | None:
+        """Return the last statement at or before a position that changed a table's definition, if it is known; what may
+        be a secret in it is masked."""
+        with self._lock:
+            change = self._history.last_change_of(table, position)
+            server = self._history.catalogue.server
+        if change is None:
+            return None
+        dialect = SqlDialect(server, change.session)
+        return replace(change, text=mask_secrets(change.text, classify_statement_text(change.text, dialect), dialect))
 
     def declared_types_of(self, block: Block) -> Callable[[int], tuple[str, ...]]:
         """Return a function that maps a table id of the block to the SQL types of its columns, as they were declared,

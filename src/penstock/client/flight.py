@@ -64,6 +64,11 @@ class FlightClient:
         """Return what tells the log file of a position from others of its name; "" when it is not there now."""
         return json.loads(self._action("identity", position=position.to_json())[0])["identity"]
 
+    def last_statement(self, table: TableName, position: Position) -> tuple[Position, str] | None:
+        """Return the last statement at or before a position that changed a table, and where it ends, if it is known."""
+        answer = json.loads(self._action("statement", table=str(table), position=position.to_json())[0])
+        return (Position.from_json(answer["position"]), answer["statement"]) if answer else None
+
     def latest(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:
         """Return where a batch from `start` should end; `start` itself when nothing came within `wait_ms`.
 

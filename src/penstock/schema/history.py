@@ -14,7 +14,7 @@ from typing import Self
 
 from penstock.disk import FileLock, sync_folder
 from penstock.errors import SchemaError
-from penstock.model import Position
+from penstock.model import Position, TableName
 from penstock.schema.catalogue import AppliedStatement, Catalogue
 from penstock.schema.change import SchemaChange
 from penstock.schema.ddl import classify_statement_text
@@ -110,6 +110,21 @@ class SchemaHistory:
         """Return the tables at a position: all changes that end there or before it are applied."""
         positions, catalogues, _ = self._around(position)
         return catalogues[bisect_right(positions, position) - 1]
+
+    def last_change_of(self, table: TableName, position: Position) -> SchemaChange | None:
+        """Return the last change of a table's definition at or before a position; None when the history has none."""
+        if position < self.first:
+            return None
+        steps = self._around(position)
+        while True:
+            positions, catalogues, changes = steps
+            for at in range(bisect_right(positions, position) - 1, 0, -1):
+                if catalogues[at].find(table) != catalogues[at - 1].find(table):
+                    return changes[at - 1]
+            position = positions[0]
+            if position <= self.first:
+                return None
+            steps = self._around(position, is_after=True)
 
     def record(self, change: SchemaChange) -> AppliedStatement:
         """Record a change and apply it. A change that is read again, after a restart, returns what it returned the

@@ -12,15 +12,29 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.client import Address, EmbeddedSource, FlightClient
-from penstock.errors import ConfigurationError, PenstockError, PositionLostError, SourceConnectionError
-from penstock.model import Position
+from penstock.errors import (
+    ConfigurationError,
+    IncompatibleColumnError,
+    PenstockError,
+    PositionLostError,
+    SchemaError,
+    SourceConnectionError,
+)
+from penstock.model import Position, TableName
 from penstock.spark.options import ReadOptions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from penstock.binlog.events.block import Block
+    from penstock.spark.layout import ChangeLayout
 
 Offset = dict[str, Any]
 
+_ALTERED_ADVICE = (
+    "Start the query again with its checkpoint: it then has the new type, also for rows from before where that can hold"
+    " them. If it stops at a row from before, begin behind the statement: with a new checkpoint, and startingPosition"
+)
 _REPORT_S = 1.0  # how often the source is asked where its log ends
 
 
@@ -92,6 +106,22 @@ class ChangeLog:
     def read(self, ticket: bytes) -> "Iterator[Block]":
         """Return the blocks of one part, also when the server is restarted or moves meanwhile."""
         return self.client.read(ticket)
+
+    def read_rows(self, ticket: bytes, layout: "ChangeLayout") -> "Iterator[pa.RecordBatch]":
+        """Return the changes of one part in the columns of the query, in the order of the log."""
+        for block in self.read(ticket):
+            try:
+                yield from layout.batches(block)
+            except IncompatibleColumnError as error:
+                raise self._explain(error, block.end) from None
+
+    def _explain(self, error: IncompatibleColumnError, end: Position) -> SchemaError:
+        """Return the error with the statement that changed the table, and with what to do about it."""
+        with suppress(PenstockError):
+            known = self.client.last_statement(TableName.parse(error.table), end)
+            if known is not None:
+                return SchemaError(f"{error}. It was altered at {known[0]} by: {known[1]}. {_ALTERED_ADVICE}")
+        return SchemaError(f"{error}. {_ALTERED_ADVICE}")
 
     def ack(self, position: Position) -> None:
         """Tell the server that everything before a position is done."""

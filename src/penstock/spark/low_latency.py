@@ -62,5 +62,4 @@ class LowLatencyReader(spark.SimpleDataSourceStreamReader, SupportsTriggerAvaila
 
     def _batches(self, log: ChangeLog, start: Offset, end: Offset) -> Iterator[pa.RecordBatch]:
         for ticket in log.tickets(*self._planner.bounds(start, end)):
-            for block in log.read(ticket):
-                yield from self._layout.batches(block)
+            yield from log.read_rows(ticket, self._layout)

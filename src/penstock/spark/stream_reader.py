@@ -92,8 +92,7 @@ class ChangeStreamReader(spark.DataSourceStreamReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Return the changes of one part, in the order of the log."""
-        for block in ChangeLog(self._options).read(partition.ticket):
-            yield from self._layout.batches(block)
+        return ChangeLog(self._options).read_rows(partition.ticket, self._layout)
 
 
 if _HAS_READ_LIMITS:

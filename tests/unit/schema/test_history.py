@@ -64,6 +64,25 @@ def test_a_change_that_comes_again_gives_what_it_gave(tmp_path: Path) -> None:
     assert [path.stat().st_size for path in files(tmp_path)] == sizes
 
 
+def test_the_last_change_of_a_table_is_found_in_any_file(tmp_path: Path) -> None:
+    table, other = TableName("d", "a"), TableName("d", "b")
+    with opened(tmp_path, every=2) as history:
+        statements = ["CREATE TABLE a (x INT)", *(f"CREATE TABLE t{i} (x INT)" for i in range(7))]
+        statements += ["ALTER TABLE a MODIFY x BIGINT", "CREATE TABLE b (x INT)", "CREATE TABLE c (x INT)"]
+        for number, text in enumerate(statements, 1):
+            history.record(SchemaChange(at(number * 100), text, "d"))
+        assert len(files(tmp_path)) > 3
+        found = [history.last_change_of(table, at(offset)) for offset in (99, 100, 850, 900, 1100)]
+        assert [change and change.text for change in found] == [
+            None,
+            statements[0],
+            statements[0],
+            *[statements[8]] * 2,
+        ]
+        assert history.last_change_of(other, at(950)) is None
+        assert history.last_change_of(table, at(1)) is None
+
+
 def test_another_log_is_recognised(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         history.record(SchemaChange(at(100), "CREATE TABLE a (x INT)", "d"))

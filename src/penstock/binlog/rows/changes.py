@@ -19,7 +19,7 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
 from penstock.binlog.rows.partial import list_operations, refuse_operations
 from penstock.binlog.rows.widening import widen
 from penstock.binlog.values.column import DEFAULT, DecodeOptions
-from penstock.errors import BinlogError, SchemaError
+from penstock.errors import BinlogError, IncompatibleColumnError
 from penstock.model import ChangeKind, TableName, TableSchema
 from penstock.model.sequence import EPOCH_SHIFT, FILE_SHIFT, MAX_FILE, MAX_OFFSET
 
@@ -96,10 +96,12 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
             widened = widen(array, kind)
             if widened is None:
                 where = int(block.column("position")[rows.events[0]])
-                raise SchemaError(
+                error = IncompatibleColumnError(
                     f"column {schema.name}.{name} is {array.type} at {block.file}:{where}, but the reader was"
                     f" started with {kind}: the table was altered; restart the reader"
                 )
+                error.table = str(schema.name)
+                raise error
             array = widened
         arrays.append(array)
     names = [column.name for column in schema.columns if column.name in rows.columns]

@@ -72,6 +72,12 @@ def _identity(instance: Instance, given: Given) -> Answers:
     yield _json({"identity": instance.source_log.file_identity_at(place_of(given.get("position"), instance))})
 
 
+def _statement(instance: Instance, given: Given) -> Answers:
+    table = TableName.parse(text_of(given, "table"))
+    change = instance.components.tables.last_change_of(table, place_of(given.get("position"), instance))
+    yield _json({} if change is None else {"position": change.position.to_json(), "statement": change.text})
+
+
 def _columns(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
     yield _json({"columns": [one.model_dump(mode="json") for one in instance.settings.filter.columns]})
 
@@ -133,6 +139,7 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Given], Answers], str]] = {
     ),
     "resolve": (_resolve, "{destination, start}: the position that earliest, latest, gtid:… or time:… means now"),
     "identity": (_identity, "{destination, position}: what tells the log file of a position from others of its name"),
+    "statement": (_statement, "{destination, table, position}: the last statement before there that changed a table"),
     "columns": (_columns, "{destination}: which columns of which tables the instance shows"),
     "end": (_end, "{destination}: where the source's log ends now, and how far it is captured"),
 }
