@@ -11,12 +11,14 @@ _memcpy, _copy_chunk = lowered("memcpy"), lowered("copy_chunk")
 
 @shared
 def _by_byte(out: Any, to: int, data: Any, at: int, size: int) -> None:
+    """Copy `size` bytes of data from `at` to out[to], byte by byte: the plain form for checked runs."""
     for k in range(size):
         out[to + k] = data[at + k]
 
 
 @shared
 def _by_chunk(out: Any, to: int, data: Any, at: int, size: int) -> None:
+    """Copy `size` bytes of data from `at` to out[to], a call of memcpy for what is long."""
     if size <= _CHUNK and to + _CHUNK <= out.size and at + _CHUNK <= data.size:
         _copy_chunk(out, to, data, at)
     else:

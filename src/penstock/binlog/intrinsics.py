@@ -17,7 +17,7 @@ _NOT_ASCII = 0x8080808080808080
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    """Of array[at]."""
+    """Return the pointer to array[at]."""
     return builder.gep(make_array(kind)(context, builder, value=array).data, [at])
 
 

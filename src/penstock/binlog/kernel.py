@@ -71,6 +71,7 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
+        """Return the machine code of the kernel as a callable: loaded from the cache, or compiled."""
         from penstock.binlog.native import callable_of  # noqa: PLC0415 - it needs this module
 
         return callable_of(self)
@@ -98,42 +99,47 @@ class Shared:
 
 
 def kernel(signature: Signature) -> Callable[[F], F]:
+    """Declare a kernel: a function that will be compiled for these types, with the GIL released while it runs."""
     return lambda function: cast("F", Kernel(function, signature, is_brief=False))
 
 
 def brief_kernel(signature: Signature) -> Callable[[F], F]:
+    """Declare a kernel that runs so briefly that it keeps the GIL."""
     return lambda function: cast("F", Kernel(function, signature, is_brief=True))
 
 
 def shared(function: F) -> F:
+    """Declare a function that kernels call, compiled into each of them."""
     return cast("F", Shared(function))
 
 
 def inlined(function: F) -> F:
-    """The same, without a call: each array is seven arguments."""
+    """Declare a shared function that is inlined where it is called: each array would be seven arguments of a call."""
     return cast("F", Shared(function, forceinline=True))
 
 
 def lowered(name: str) -> Any:
-    """A function of `intrinsics`, which is imported when a kernel is compiled."""
+    """Return a function of `intrinsics` for kernels, which is imported only when a kernel is compiled."""
     return Shared(None, name)
 
 
 @shared
 def u16(data: Any, at: Any) -> Any:
+    """Return the unsigned 16-bit little-endian number at data[at]."""
     k = np.uint64(at)
     return np.int64(data[k]) | np.int64(data[k + _1]) << 8
 
 
 @shared
 def u32(data: Any, at: Any) -> Any:
+    """Return the unsigned 32-bit little-endian number at data[at]."""
     k = np.uint64(at)
     return np.int64(data[k]) | np.int64(data[k + _1]) << 8 | np.int64(data[k + _2]) << 16 | np.int64(data[k + _3]) << 24
 
 
 @shared
 def little(data: Any, at: Any, width: Any) -> Any:
-    """Unsigned little-endian of up to eight bytes; eight fill the sign bit."""
+    """Return the unsigned little-endian number of `width` bytes, up to eight, at data[at]; eight fill the sign bit."""
     if width == 1:
         return np.int64(data[np.uint64(at)])
     if width == 2:
@@ -150,7 +156,7 @@ def little(data: Any, at: Any, width: Any) -> Any:
 
 @shared
 def big(data: Any, at: Any, width: Any) -> Any:
-    """Unsigned big-endian of up to eight bytes; eight fill the sign bit."""
+    """Return the unsigned big-endian number of `width` bytes, up to eight, at data[at]; eight fill the sign bit."""
     value = np.int64(0)
     for k in range(width):
         value = value << 8 | np.int64(data[np.uint64(at + k)])

@@ -39,6 +39,7 @@ _lock = threading.RLock()
 
 
 def callable_of(kernel: Kernel) -> Callable[..., Any]:
+    """Return the kernel as a callable: from the cache on disk, or compiled and saved there."""
     with _lock:
         if IS_CHECKED or os.name != "posix":
             return _by_numba(kernel)
@@ -77,7 +78,7 @@ def _places(kernel: Kernel) -> Iterator[Path]:
 
 
 def _kept(path: Path) -> bytes | None:
-    """The code of a file; None when there is none that is whole."""
+    """Return the code in a cache file; None when there is none that is whole."""
     try:
         raw = path.read_bytes()
     except OSError:
@@ -87,6 +88,7 @@ def _kept(path: Path) -> bytes | None:
 
 
 def _save(kernel: Kernel, code: bytes) -> None:
+    """Write compiled code to the cache."""
     for path in _places(kernel):
         try:
             from tempfile import NamedTemporaryFile  # noqa: PLC0415 - a process that finds all code needs none
@@ -103,13 +105,14 @@ def _save(kernel: Kernel, code: bytes) -> None:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what the kernel was before, unless another version or processor may still use it."""
+    """Remove cached code that the kernel had before, unless another version or processor may still use it."""
     for old in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.code"):
         if old != path and time.time() - old.stat().st_mtime > _KEEP_S:
             old.unlink(missing_ok=True)
 
 
 def _digest(kernel: Kernel) -> str:
+    """Return a digest of everything that the machine code depends on: sources, constants, compiler, processor."""
     found = hashlib.sha256(f"{_numba_version()} {processor.describe()} {kernel.signature}".encode())
     for part in sorted(_parts(kernel.function, set())):
         found.update(part.encode())
@@ -172,7 +175,7 @@ def dispatcher_of(shared: Shared) -> Any:
 
 
 def _linked(function: Any) -> Any:
-    """The function with the shared ones that it names in the form that numba wants."""
+    """Return the function with the shared functions that it names in the form that numba expects."""
     names = {name: value for name, value in function.__globals__.items() if isinstance(value, Shared)}
     used = {name: names[name].dispatcher for name in function.__code__.co_names if name in names}
     copy = types.FunctionType(function.__code__, function.__globals__ | used, function.__name__, function.__defaults__)
@@ -196,6 +199,7 @@ def _numba_signature(signature: Signature) -> Any:
 
 
 def _by_numba(kernel: Kernel) -> Callable[..., Any]:
+    """Return the kernel compiled by numba in this process, where object code cannot be used."""
     from numba import njit  # noqa: PLC0415
 
     signature, function = _numba_signature(kernel.signature), _linked(kernel.function)
@@ -208,7 +212,8 @@ def _by_numba(kernel: Kernel) -> Callable[..., Any]:
 
 
 def _compile(kernel: Kernel) -> bytes | None:
-    """Length of the name 4, name, object code; None when the code cannot stand alone."""
+    """Compile a kernel; return the length of its name (4 bytes), the name and the object code; None when the code
+    cannot stand alone."""
     from numba import njit  # noqa: PLC0415
 
     signature = _numba_signature(kernel.signature)
@@ -224,7 +229,7 @@ def _compile(kernel: Kernel) -> bytes | None:
 
 
 def missing_names(code: bytes) -> set[str]:
-    """Names that object code (64-bit ELF, little-endian) expects from elsewhere."""
+    """Return the names that object code (64-bit ELF, little-endian) expects from elsewhere."""
     (table,), (size, count) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HH", code, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + i * size) for i in range(count)]
     found: set[str] = set()
@@ -242,7 +247,7 @@ def missing_names(code: bytes) -> set[str]:
 
 
 class _Engine:
-    """LLVM's loader; one for the process."""
+    """Loads object code with LLVM; there is one for the process."""
 
     def __init__(self) -> None:
         from llvmlite import binding  # noqa: PLC0415 - takes its time
@@ -254,6 +259,7 @@ class _Engine:
         self._engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
 
     def address(self, name: str, code: bytes) -> int:
+        """Load object code and return the address of a function in it."""
         self._engine.add_object_file(self._binding.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
         return self._engine.get_function_address(name)
@@ -282,7 +288,7 @@ def _plain_address_of(array: NDArray[Any]) -> int:
 
 
 def _quick_address_of(array: NDArray[Any]) -> int:
-    """Seven times as fast: a kernel that looks at few events gets a dozen arrays."""
+    """Return the memory address of an array from numpy's own structure, seven times as fast as by its attributes."""
     return _pointer_at(id(array) + _DATA_AT).value or 0
 
 
@@ -299,7 +305,7 @@ _address_of = _quick_address_of if _is_quick_right() else _plain_address_of
 
 
 class _Native:
-    """Calls the code with numbers and arrays, after a look at their types."""
+    """Calls machine code with numbers and arrays, after checking their types."""
 
     def __init__(self, kernel: Kernel, engine: Any, address: int) -> None:
         pointer, number, signature = ctypes.c_void_p, ctypes.c_int64, kernel.signature

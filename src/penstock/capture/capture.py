@@ -259,7 +259,9 @@ class Capture:
             origin.check_answers(failover.query, failover.interval_s)
             origin.check(is_standby=True)
         except PenstockError as problem:
-            log.warning("no switch destination=%s reason=%s; and %s", self._destination, error, problem)
+            log.warning(
+                "switch to standby failed destination=%s reason=%s standby_reason=%s", self._destination, error, problem
+            )
             return False
         self._enter_state(InstanceState.SWITCHING, f"to {other.address}: {error}")
         self._switched_at, self._failures, self._dead = time.monotonic(), 0, ""

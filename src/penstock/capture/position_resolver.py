@@ -213,7 +213,7 @@ def _stored_error() -> ConfigurationError:
 
 def log_server_warning(text: str) -> None:
     """Log what `ServerLog` would tell a user of the command line."""
-    log.info("log read reason=%s", text)
+    log.info("log reader message text=%s", text)
 
 
 def _find_in_block(start: Start, entries: BlockEntries, last: Position) -> Position | None:

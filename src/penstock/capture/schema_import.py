@@ -152,7 +152,7 @@ def import_with_retry(
         except PenstockError as error:
             if not error.transient or (attempt >= _ATTEMPTS and time.monotonic() > deadline):
                 raise
-            log.warning("tables read again source=%s reason=%s", source.address, error)
+            log.warning("import of table schemas retried source=%s reason=%s", source.address, error)
             time.sleep(_PAUSE_S)
     raise AssertionError("unreachable")
 
@@ -173,7 +173,7 @@ def import_tables(
     looked_at = before if has_names else min(start, before)
     several = list(_read_statements(source, looked_at, after, catalogue.server, verify=verify))
     proven = _remove_changed(catalogue, [pair for pair in several if pair[1].position > before])
-    log.info("tables read source=%s position=%s statements=%d", source.address, after, len(several))
+    log.info("table schemas imported source=%s position=%s statements=%d", source.address, after, len(several))
     if has_names or start >= after:
         return ImportedSchemas(max(start, after), proven)
     return ImportedSchemas(start, _remove_changed(catalogue, several), (after, proven) if several else None)

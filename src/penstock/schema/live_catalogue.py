@@ -155,7 +155,7 @@ class _CatalogueReader:
                 try:
                     tables.append((key, self._filled(made, self._of(name, table))))
                 except SchemaError as error:
-                    log.warning("table left out table=%s reason=%s", made.name, error)
+                    log.warning("table schema not read table=%s reason=%s", made.name, error)
         return Database(name, _full(collation), SharedMap[TableDefinition].from_items(tables), frozenset(views))
 
     def _filled(self, table: TableDefinition, facts: _Facts) -> TableDefinition:

@@ -44,7 +44,7 @@ _fold_bytes: Any = lowered("fold") if IS_FOLDED else _no_fold
 
 @shared
 def _four(tables: Any, first: int, word: Any) -> Any:
-    """What four bytes do to the sum, with the table of the last of them at `first`."""
+    """Return the CRC32 state after four bytes, given as one word, with the table of the last of them at `first`."""
     return (
         tables[np.uint64(first + 768 + (word & _BYTE))]
         ^ tables[np.uint64(first + 512 + (word >> _8 & _BYTE))]
@@ -55,6 +55,7 @@ def _four(tables: Any, first: int, word: Any) -> Any:
 
 @shared
 def _sixteen(tables: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Return the CRC32 state after sixteen bytes, given as four words."""
     return (
         _four(tables, 3072, np.uint32(a))
         ^ _four(tables, 2048, np.uint32(b))
@@ -65,6 +66,7 @@ def _sixteen(tables: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @shared
 def crc32(data: Any, at: int, end: int, tables: Any) -> Any:
+    """Return the CRC32 of data[at:end], as zlib computes it."""
     crc = np.uint32(0xFFFFFFFF)
     if IS_FOLDED and end - at >= _FOLD_FROM:
         steps = (end - at) // 64
@@ -86,13 +88,14 @@ def _checksum(data: Any, tables: Any) -> Any:
 
 
 def checksum_of(data: NDArray[np.uint8]) -> int:
-    """What zlib.crc32 gives, several times as fast for many bytes."""
+    """Return the CRC32 of an array of bytes, as zlib.crc32 does, several times as fast for many bytes."""
     return _checksum(data, TABLES)
 
 
 @shared
 def sealed(seal: Any, data: Any, at: Any, tables: Any) -> Any:
-    """A seal that goes on over the checksum at `at`; it begins with all ones, and ends by turning them over."""
+    """Return the block checksum extended by the checksum of the event that ends at `at`; it begins with all ones and
+    ends inverted."""
     return np.int64(_four(tables, 0, np.uint32(seal) ^ np.uint32(u32(data, at))))
 
 
@@ -105,7 +108,8 @@ def _seal(data: Any, bounds: Any, tables: Any) -> Any:
 
 
 def seal_of(data: NDArray[np.uint8], bounds: NDArray[np.int32]) -> int:
-    """One checksum over those with which events end. With events that are sound it vouches for all their bytes."""
+    """Return one checksum over those with which the events end. Where each event matches its own, it covers all their
+    bytes."""
     return _seal(data, bounds, TABLES)
 
 
@@ -120,5 +124,5 @@ def _first_unsound(data: Any, bounds: Any, tables: Any) -> Any:
 
 
 def are_sound(data: NDArray[np.uint8], bounds: NDArray[np.int32]) -> bool:
-    """Whether each of these events has the checksum with which it ends."""
+    """Return whether each of these events matches the checksum with which it ends."""
     return _first_unsound(data, bounds, TABLES) < 0

@@ -21,7 +21,8 @@ _BEGIN, _COMMIT, _ROLLBACK, _XA_START, _XA_END = map(_word, ("BEGIN", "COMMIT", 
 
 @shared
 def entry_of_statement(data: Any, at: Any, end: int, is_inside: Any) -> Any:
-    """Of data[at:end], the text; `is_inside` a transaction that has begun."""
+    """Return the Entry of the statement data[at:end]: whether it begins, commits or rolls back a transaction, or is one
+    by itself; `is_inside` a transaction that has begun."""
     size = end - at
     if (size == _BEGIN.size and _begins_with(data, at, end, _BEGIN)) or _begins_with(data, at, end, _XA_START):
         return _BEGINS

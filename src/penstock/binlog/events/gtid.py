@@ -27,7 +27,7 @@ _HYPHEN, _COLON = 45, 58
 
 @shared
 def _write_number(value: int, out: Any, at: int) -> Any:
-    """Of 64 bits without a sign; as a signed number the highest ones would never divide down to 0."""
+    """Write an unsigned 64-bit number as digits to out[at], and return where they end."""
     left = np.uint64(value)
     digits = 1
     rest = left // _TEN
@@ -42,6 +42,7 @@ def _write_number(value: int, out: Any, at: int) -> Any:
 
 @kernel(I64(U8S_2D, U8S_2D, U8S, I32S, I64S))
 def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
+    """Write the text of each GTID into `out`, and where each ends into `bounds`; with 0 bytes for no GTID."""
     at = 0
     bounds[0] = 0
     hexes = b"0123456789abcdef"

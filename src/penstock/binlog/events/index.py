@@ -101,7 +101,7 @@ _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 b
 
 @shared
 def _place(state: Any, at: Any, size: Any, end_position: Any) -> Any:
-    """Where an event begins and ends in the file, and a reason to stop if that cannot be.
+    """Return where an event begins and ends in the file, and a reason to stop if that cannot be.
 
     An event lies after the one before it. Its header confirms that, or says how many bytes were left out on the way;
     from MariaDB 11.4 on the events inside a transaction have no end position, and the sizes alone say where they are.
@@ -122,7 +122,7 @@ def _place(state: Any, at: Any, size: Any, end_position: Any) -> Any:
 
 @shared
 def _text_of_query(data: Any, body: Any, stop: Any) -> Any:
-    """Where it begins; -1 when the event ends before."""
+    """Return where the text of a QUERY event begins; -1 when the event ends before it."""
     if body + _VARIABLES > stop:
         return np.int64(-1)
     text = body + _VARIABLES + u16(data, body + _VARIABLES_LENGTH) + np.int64(data[body + _DATABASE_LENGTH]) + 1
@@ -166,7 +166,8 @@ def _index_events(
     commit_of: Any,
     gtid_of: Any,
 ) -> Any:
-    """Index events of data[at:end] into cells from `count` on; gives (why, where, count)."""
+    """Index the events of data[at:end] into cells from `count` on; return (reason to stop, byte at which it stopped,
+    number of filled cells)."""
     while True:
         if at + HEADER > end:
             return STARVED, at, count
@@ -262,7 +263,7 @@ def _index_events(
 def index_events(
     data: NDArray[np.uint8], at: int, end: int, state: IndexState, into: EventArrays, count: int, shift: int = 0
 ) -> tuple[StopReason, int, int]:
-    """Index what lies in data[at:end]; gives why it stopped, at which byte, and the number of filled cells.
+    """Index the events of data[at:end]; return why it stopped, at which byte, and the number of filled cells.
 
     A byte `k` of the data is byte `k + shift` of the block that is being made.
     """

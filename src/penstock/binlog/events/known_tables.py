@@ -140,6 +140,7 @@ def learn_table(
 
 @kernel(I64(BYTES, I64S_2D, I64S_2D, I64S, U8S, I64S, U32S_IN))
 def _learn_checked(data: Any, tables: Any, maps: Any, bounds: Any, texts: Any, counts: Any, crc_tables: Any) -> Any:
+    """Add a table map whose names were checked; return whether there was room."""
     is_done = learn_table(data, 0, data.size, tables, maps, bounds, texts, counts, crc_tables, 1)
     return np.int64(1 if is_done else 0)
 
@@ -190,7 +191,7 @@ class KnownTables:
 
     @property
     def ids(self) -> dict[int, bytes]:
-        """All ids that are known, with their maps."""
+        """Return all known table ids with their maps."""
         numbers = (self._tables[self._tables[:, 0] != 0, 0] - 1).tolist()
         return dict(zip(numbers, self.maps_of(numbers), strict=True))
 
@@ -198,7 +199,7 @@ class KnownTables:
         return bool(self._find([number])[0] >= 0)
 
     def maps_of(self, numbers: Sequence[int]) -> list[bytes]:
-        """The map of each of these ids, which are known: the same object for all ids that have the same map."""
+        """Return the map of each of these ids, which are known: the same object for all ids that have the same map."""
         for number in range(len(self._bodies), int(self.counts[_MAPS])):
             first, stop = self._bounds[number : number + 2].tolist()
             self._bodies.append(self._bytes[first:stop].tobytes())
@@ -212,13 +213,13 @@ class KnownTables:
             raise AssertionError("there is room for one table map more")
 
     def forget_ids(self) -> None:
-        """Ids mean other tables in another file."""
+        """Forget the ids, which mean other tables in another file; maps are kept."""
         lines = self._tables.shape[0]
         self._tables = np.zeros((lines if lines <= 4 * MOST_IDS else _FIRST_LINES, 2), np.int64)
         self.counts[_IDS] = 0
 
     def forget_maps(self) -> None:
-        """Begin with nothing, ids neither."""
+        """Forget all ids and maps."""
         self._tables, self._maps = (np.zeros((_FIRST_LINES, 2), np.int64) for _ in range(2))
         self._bounds = np.zeros(_FIRST_LINES // 2 + 1, np.int64)
         self._bytes = np.empty(_FIRST_BYTES, np.uint8)
@@ -226,7 +227,8 @@ class KnownTables:
         self.counts[:] = 0
 
     def shrink(self) -> None:
-        """Forget what is too much to keep. To be called between two transactions: each begins with its own maps."""
+        """Forget everything if it has become too much to keep. Call it between two transactions: each begins with its
+        own maps."""
         ids, maps = self.counts.tolist()
         if maps > MOST_MAPS or self._bounds[maps] > MOST_BYTES:
             self.forget_maps()

@@ -32,7 +32,8 @@ _ORIGINAL_FOLLOWS = np.int64(1) << 55  # of the time: another one, of the first 
 
 @shared
 def open_transaction(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any) -> Any:
-    """Fill in the GTID, which is all zeros, and the time of the commit. Gives a reason to stop, or none."""
+    """Read a GTID event data[at:stop]: write the GTID, which must be all zeros before, and the commit time. Return a
+    reason to stop, or none."""
     body, kind = at + HEADER, data[at + TYPE_AT]
     state[IN_TRANSACTION] = 0
     if kind == _MARIADB:

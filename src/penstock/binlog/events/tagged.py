@@ -32,7 +32,8 @@ _NOT_ASCII = 128
 
 @shared
 def read_tagged(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any) -> Any:
-    """Fill in the GTID, which is all zeros, and the time of the commit. NO_ROOM: all tags are in use."""
+    """Read a GTID_TAGGED event: write the GTID, which must be all zeros before, and the commit time. Return a reason to
+    stop; NO_ROOM when all tags are in use."""
     for _ in range(_HEAD_NUMBERS):
         _, at = _number(data, at, stop)
         if at < 0:
@@ -74,7 +75,8 @@ def read_tagged(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any)
 
 @shared
 def _tag_number(data: Any, at: Any, size: Any, state: Any, tags: Any) -> Any:
-    """Of a tag, which is remembered; -1 if it is none, MOST_TAGS if there is no room for another."""
+    """Return the number of a tag, which is added if it is new; -1 if it is not a tag, MOST_TAGS if there is no room for
+    another."""
     for k in range(size):
         if data[at + k] >= _NOT_ASCII:
             return np.int64(-1)
@@ -102,7 +104,8 @@ def _is_tag(data: Any, at: Any, size: Any, tags: Any, tag: Any) -> bool:
 
 @shared
 def _number(data: Any, at: Any, stop: Any) -> Any:
-    """As many more bytes as the first one ends in ones. Gives the value and where it ends, -1 when it is cut."""
+    """Read a number of variable length: the first byte says by its trailing ones how many bytes follow. Return the
+    value and where it ends, -1 when it is cut off."""
     if at >= stop:
         return np.int64(0), np.int64(-1)
     first = np.int64(data[at])

@@ -47,7 +47,8 @@ def walk_dense(
     row_start: Any,
     nulls: Any,
 ) -> Any:
-    """As `walk_sparse` for whole images, and only the fields of variable length.
+    """Walk the rows events of data[starts[i]:ends[i]] whose images carry all columns; write offsets and lengths of the
+    fields of variable length. Return (0 or a stop code, byte, event).
 
     NOT_DENSE when there are other images, or a NULL in a column of fixed width. Another NULL counts as an empty value
     in its place, and is listed in `nulls`.

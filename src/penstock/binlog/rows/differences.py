@@ -24,8 +24,8 @@ def _eight(data: Any, at: Any) -> Any:
 
 @shared
 def _are_equal(data: Any, a: Any, b: Any, size: Any) -> Any:
-    """The last step of several bytes reaches back into what was compared already: a loop over single bytes is slower
-    than all the rest."""
+    """Return whether `size` bytes at `a` and `b` are equal. The last step of several bytes reaches back into what was
+    compared already: a loop over single bytes is slower than all the rest."""
     if size >= 8:
         last = size - 8
         k = np.int64(0)
@@ -47,7 +47,8 @@ def _are_equal(data: Any, a: Any, b: Any, size: Any) -> Any:
 def _compare(
     data: Any, offsets: Any, lengths: Any, width: int, partial: Any, posts: Any, differ: Any, line: int
 ) -> None:
-    """Of one column: whether the postimage at each of the rows `posts` differs from the preimage just before it.
+    """Write into differ[line] whether the postimage of a column at each of the rows `posts` differs from the preimage
+    just before it.
 
     What a postimage does not carry has not changed; what is UNKNOWN has. Where it is `partial`, it is a list of
     differences, which may be empty.
@@ -69,7 +70,7 @@ def _compare(
 
 @kernel(I64(U8S_2D, I32S, I32S))
 def _list_lines(differ: Any, ends: Any, lines: Any) -> Any:
-    """Which cells of each row are set; those of row i end at ends[i]. Gives how many there are."""
+    """Write which cells of each row are set into `lines`; those of row i end at ends[i]. Return how many there are."""
     count = np.int64(0)
     for i in range(differ.shape[0]):
         for line in range(differ.shape[1]):

@@ -24,7 +24,8 @@ PARTIAL_UPDATE = 39
 
 @shared
 def skip_head(data: Any, first: Any, end: Any, kind: Any, columns: Any) -> Any:
-    """Of the event at `first`, up to behind the number of columns; an error code, or 0, and where."""
+    """Skip the header of the rows event at `first`, up to behind the number of columns. Return 0 or an error code, and
+    the byte."""
     at = first + 27
     if kind >= 30:
         if at + 2 > end or u16(data, at) < 2:
@@ -46,7 +47,7 @@ def skip_head(data: Any, first: Any, end: Any, kind: Any, columns: Any) -> Any:
 
 @shared
 def has_null(data: Any, at: Any, count: Any) -> Any:
-    """Whether one of the first `count` bits is set; those that fill up the last byte may be anything."""
+    """Return whether one of the first `count` bits at `at` is set; those that fill up the last byte may be anything."""
     whole = count >> 3
     for k in range(whole):
         if data[np.uint64(at + k)]:

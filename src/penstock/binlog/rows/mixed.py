@@ -29,7 +29,7 @@ _MOST_CELLS = 1 << 23  # of one piece: sparse images can have eight for each byt
 
 @shared
 def _count_present(data: Any, at: Any, columns: Any) -> Any:
-    """How many of the bits are set."""
+    """Return how many of the first `columns` bits at `at` are set."""
     count = np.int64(0)
     for c in range(columns):
         count += np.int64(data[np.uint64(at + (c >> 3))] >> (c & 7) & 1)
@@ -57,7 +57,8 @@ def walk_mixed(
     image_start: Any,
     image_cell: Any,
 ) -> Any:
-    """Walk whole events, each by its program; there is no partial update among them.
+    """Walk whole rows events of many tables, each by its program, and write where each field and image lies; there is
+    no partial update among them.
 
     The first time it counts: cursors[k] gets the number of fields of kind k. The second time it lists, and cursors[k]
     is where the next field of kind k goes. A cell is the number of a field, NULL or ABSENT; an image has one for each

@@ -25,7 +25,8 @@ from penstock.binlog.rows.located import ABSENT, NULL
 
 @shared
 def _list_present(data: Any, at: Any, columns: Any, found: Any) -> Any:
-    """Numbers of the columns whose bit is set in the bitmap at `at`; gives how many."""
+    """Write the numbers of the columns whose bit is set in the bitmap at `at` into `found`; return how many there
+    are."""
     count = 0
     for c in range(columns):
         if data[at + (c >> 3)] >> (c & 7) & 1:
@@ -54,7 +55,8 @@ def walk_sparse(
     row_start: Any,
     partial: Any,
 ) -> Any:
-    """Walk the rows from the cursor on up to the event `last`.
+    """Walk rows events of any kind from the cursor up to the event `last`; write offsets and lengths of the wanted
+    fields. Return (0 or a stop code, byte, event).
 
     Gives (0 or NO_ROOM, whether all images were whole, event) or (error, byte, event).
     """

@@ -47,7 +47,7 @@ _POWERS = _powers_of_ten()
 
 @inlined
 def _upper_half(a: Any, b: Any) -> Any:
-    """Of the product of two 64-bit numbers."""
+    """Return the upper 64 bits of the product of two 64-bit numbers."""
     low, left, right = (a & _LOW) * (b & _LOW), (a >> _32) * (b & _LOW), (a & _LOW) * (b >> _32)
     middle = (low >> _32) + (left & _LOW) + (right & _LOW)
     return (a >> _32) * (b >> _32) + (left >> _32) + (right >> _32) + (middle >> _32)
@@ -55,7 +55,7 @@ def _upper_half(a: Any, b: Any) -> Any:
 
 @shared
 def _count_digits(value: Any) -> Any:
-    """At least 1."""
+    """Return the number of decimal digits of a value, at least 1."""
     count, most = np.int64(1), _10
     while value >= most and count < 20:
         count += 1
@@ -65,7 +65,7 @@ def _count_digits(value: Any) -> Any:
 
 @shared
 def write_digits(value: Any, digits: Any, out: Any, to: Any) -> Any:
-    """Exactly so many digits of a uint64."""
+    """Write exactly so many digits of an unsigned value to out[to]; return where they end."""
     at = to + digits
     while at > to + 1:
         at -= 2
@@ -80,11 +80,13 @@ def write_digits(value: Any, digits: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_unsigned(value: Any, out: Any, to: Any) -> Any:
+    """Write an unsigned number as digits to out[to]; return where they end."""
     return write_digits(value, _count_digits(value), out, to)
 
 
 @shared
 def write_signed(value: Any, out: Any, to: Any) -> Any:
+    """Write a signed number as digits to out[to]; return where they end."""
     if value < 0:
         out[np.uint64(to)] = _MINUS
         return write_unsigned(_0 - np.uint64(value), out, to + 1)
@@ -105,7 +107,7 @@ def _scaled(power: Any, factor: Any) -> Any:
 
 @shared
 def _shortest(bits: Any) -> Any:
-    """Digits and their power of ten of a positive, finite double."""
+    """Return the fewest digits that stand for a positive, finite double, and their power of ten."""
     fraction, exponent = np.uint64(bits & 0xFFFFFFFFFFFFF), bits >> 52 & 2047
     if exponent:
         c, q = fraction | np.uint64(1 << 52), exponent - 1075
@@ -137,7 +139,8 @@ def _shortest(bits: Any) -> Any:
 
 @shared
 def write_double(bits: Any, whole: Any, out: Any, to: Any) -> Any:
-    """With `whole`, a double that is an integer keeps its `.0`. -1 when it is not finite."""
+    """Write a double as the server prints it to out[to]; return where it ends, -1 when it is not finite. With `whole`,
+    a double that is an integer keeps its `.0`."""
     if bits < 0:
         out[np.uint64(to)] = _MINUS
         to += 1
@@ -190,9 +193,9 @@ def _digit_bytes(digits: Any) -> Any:
 
 @shared
 def write_decimal(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
-    """Precision, scale, then digits in groups of nine (four bytes), a shorter one at each outer end; the sign bit is
-    inverted, and a negative number has all its bytes inverted. -1 when the bytes are not so.
-    """
+    """Write an exact decimal of `size` bytes to out[to]; return where it ends, -1 when the bytes are not one. It has
+    precision, scale, then digits in groups of nine (four bytes), a shorter one at each outer end; the sign bit is
+    inverted, and a negative number has all its bytes inverted."""
     if size < 3:
         return np.int64(-1)
     precision, scale = np.int64(data[np.uint64(at)]), np.int64(data[np.uint64(at + 1)])

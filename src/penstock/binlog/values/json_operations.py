@@ -29,7 +29,7 @@ _BROKEN_DIFF = np.int64(JsonFault.BROKEN_DIFF)
 
 @shared
 def _is_text(data: Any, at: Any, size: Any) -> Any:
-    """Whether these bytes are UTF-8."""
+    """Return whether data[at:at + size] is UTF-8."""
     end = at + size
     while at < end:
         width = np.int64(1)

@@ -48,7 +48,7 @@ def _is_plain(data: Any, at: Any, size: Any) -> Any:
 
 @shared
 def character_bytes(data: Any, at: Any, size: Any) -> Any:
-    """How many bytes the character above 127 there has, of at most `size`; 0 when it is not UTF-8."""
+    """Return how many bytes the character above 127 at `at` has, of at most `size`; 0 when it is not UTF-8."""
     lead = data[np.uint64(at)]
     width = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
     if lead < 0xC2 or lead > 0xF4 or width > size:
@@ -64,7 +64,7 @@ def character_bytes(data: Any, at: Any, size: Any) -> Any:
 
 @shared
 def _write_hex(value: Any, out: Any, to: Any) -> Any:
-    """As \\uxxxx."""
+    """Write a code unit as \\uxxxx to out[to]; return where it ends."""
     out[np.uint64(to)], out[np.uint64(to + 1)] = _BACKSLASH, _U
     for k in range(4):
         out[np.uint64(to + 2 + k)] = _HEX[np.uint64(value >> 12 - 4 * k & 15)]
@@ -105,7 +105,8 @@ def _write_escaped(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_string(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
-    """In quotes; gives the place after it, where ROOM bytes are free again, or a fault."""
+    """Write a text in quotes, with escapes, to out[to]; return where it ends, where ROOM bytes are free again, or a
+    fault."""
     if to + size + 2 + ROOM > out.size:
         return _NO_ROOM
     out[np.uint64(to)] = _QUOTE
@@ -125,7 +126,7 @@ def write_string(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_base64(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
-    """As `write_string`, of a value of this column type."""
+    """Write a value of this column type as base64 in quotes to out[to]; return where it ends, or a fault."""
     if to + (size + 2) // 3 * 4 + size // _LINE_BYTES * 2 + 2 * ROOM > out.size:
         return _NO_ROOM
     copy_bytes(out, to, _PREFIX, 0, _PREFIX.size)

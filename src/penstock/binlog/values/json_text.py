@@ -67,7 +67,8 @@ _SQL_CLOSING = np.uint8(ord(")"))
 
 @inlined
 def open_container(data: Any, kind: Any, at: Any, end: Any, state: Any) -> Any:
-    """Count, bytes before the keys, and size; the count is negative when the container is broken."""
+    """Return the number of elements of a container, the bytes before its keys, and its size; the number is negative
+    when it is broken."""
     width = 4 if kind & 1 else 2
     state[WHERE] = at
     if end - at < 2 * width:
@@ -82,7 +83,7 @@ def open_container(data: Any, kind: Any, at: Any, end: Any, state: Any) -> Any:
 
 @inlined
 def find_key(data: Any, start: Any, end: Any, header: Any, kind: Any, i: Any, state: Any) -> Any:
-    """Place and length of an object's key number `i`; the place is negative when it is broken."""
+    """Return position and length of an object's key number `i`; the position is negative when it is broken."""
     width = 4 if kind & 1 else 2
     entry = start + 2 * width + i * (width + 2)
     at, size = start + little(data, entry, width), little(data, entry + width, 2)
@@ -95,7 +96,8 @@ def find_key(data: Any, start: Any, end: Any, header: Any, kind: Any, i: Any, st
 
 @inlined
 def find_value(data: Any, start: Any, end: Any, header: Any, kind: Any, rest: Any, state: Any) -> Any:
-    """Type, place and end of the value whose entry is the last but `rest`; the place is negative when it is broken."""
+    """Return type, position and end of the value whose entry is the last but `rest`; the position is negative when it
+    is broken."""
     width = 4 if kind & 1 else 2
     entry = start + header - rest * (width + 1)
     inner = np.int64(data[np.uint64(entry)])
@@ -198,7 +200,8 @@ def _write_opening(kind: Any, style: Any, out: Any, to: Any) -> Any:
 def write_json(
     data: Any, kind: Any, at: Any, end: Any, depth: Any, style: Any, out: Any, to: Any, stack: Any, state: Any
 ) -> Any:
-    """Write the value of this type that lies at `at`, before `end`, inside of `depth` containers already written.
+    """Write the value of this type that lies at `at`, before `end`, inside of `depth` containers already written;
+    return where it ends, or a fault.
 
     Gives the place after its text, or a fault with its place in `state`.
     """
@@ -261,7 +264,7 @@ def write_json(
 def _render(
     data: Any, offsets: Any, lengths: Any, style: Any, row: Any, bounds: Any, out: Any, stack: Any, state: Any
 ) -> Any:
-    """From `row` on; gives (0, rows, bytes of text) or (fault, row, where)."""
+    """Render the documents from `row` on as text; return (0, rows, bytes of text) or (fault, row, byte)."""
     to = np.int64(bounds[row])
     while row < lengths.size:
         size, at = lengths[row], offsets[row]
@@ -288,7 +291,7 @@ class TextBuffers:
         self.state = new_state()
 
     def grow(self, row: int) -> None:
-        """Keep what was written before this row."""
+        """Grow the buffers, and keep what was written before this row."""
         written = int(self.bounds[row])
         if self.out.size > MOST_TEXT + ROOM:
             raise JsonError(JsonFault.TOO_LARGE, row, 0)
@@ -308,7 +311,8 @@ def render_json(
     point_zero: bool = True,
     as_sql: bool = False,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Arrow's offsets and bytes of the texts; a negative length (no value) gives an empty one.
+    """Return Arrow's offsets and bytes of the texts of binary JSON documents; a negative length (no value) gives an
+    empty one.
 
     Without `point_zero` a double that is an integer is printed as one, as MySQL 5.7 does; later servers write 1.0.
     With `as_sql` the texts are SQL expressions that make the same values (see `json_sql`).

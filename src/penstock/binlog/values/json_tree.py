@@ -35,12 +35,13 @@ _OPENING, _CLOSING = np.frombuffer(b"{{[[", np.uint8), np.frombuffer(b"}}]]", np
 
 @shared
 def set_value(nodes: Any, n: Any, kind: Any, at: Any, end: Any) -> None:
+    """Set a node to the binary value of this type that lies at `at` and ends at `end`."""
     nodes[n, KIND], nodes[n, AT], nodes[n, END], nodes[n, CHILD] = kind, at, end, BINARY
 
 
 @shared
 def open_node(data: Any, nodes: Any, used: Any, n: Any, state: Any) -> Any:
-    """Give a container its children, if it has none yet; gives how many nodes are used then, or a fault."""
+    """Give a container its children as nodes, if it has none yet; return how many nodes are used then, or a fault."""
     if nodes[n, CHILD] != BINARY:
         return used
     kind, at = nodes[n, KIND], nodes[n, AT]
@@ -78,7 +79,8 @@ def _compare(data: Any, names: Any, a: Any, a_size: Any, b: Any, b_size: Any) ->
 
 @shared
 def find_child(data: Any, names: Any, nodes: Any, n: Any, leg: Any, value: Any, size: Any) -> Any:
-    """The child of an opened node that a leg names, or NONE, and the one before it: after that one a new child goes."""
+    """Return the child of an opened node that a leg of a path names, or NONE, and the one before it, after which a new
+    child goes."""
     before, child = np.int64(NONE), nodes[n, CHILD]
     if leg == MEMBER:
         while child != NONE:
@@ -104,6 +106,7 @@ def find_child(data: Any, names: Any, nodes: Any, n: Any, leg: Any, value: Any, 
 
 @shared
 def insert_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
+    """Insert a node as a child after `before`."""
     if before == NONE:
         nodes[child, NEXT], nodes[n, CHILD] = nodes[n, CHILD], child
     else:
@@ -114,6 +117,7 @@ def insert_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
 
 @shared
 def remove_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
+    """Remove a child that follows `before`."""
     if before == NONE:
         nodes[n, CHILD] = nodes[child, NEXT]
     else:
@@ -124,7 +128,7 @@ def remove_child(nodes: Any, n: Any, before: Any, child: Any) -> None:
 
 @shared
 def write_tree(data: Any, names: Any, nodes: Any, style: Any, out: Any, to: Any, stack: Any, state: Any) -> Any:
-    """The text of the root; as `write_json`."""
+    """Write the text of the document's root to out[to]; return as `write_json` does."""
     node, depth = np.int64(ROOT), 0
     while True:
         if to + ROOM > out.size:
@@ -167,4 +171,5 @@ def write_tree(data: Any, names: Any, nodes: Any, style: Any, out: Any, to: Any,
 
 @shared
 def is_container(nodes: Any, n: Any) -> Any:
+    """Return whether a node is an object or an array."""
     return nodes[n, KIND] <= LARGE_ARRAY

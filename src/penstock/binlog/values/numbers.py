@@ -32,7 +32,7 @@ from penstock.binlog.kernel import (
 
 @kernel(NONE(I32S_IN, U8S))
 def pack_validity(offsets: Any, bits: Any) -> None:
-    """Arrow's validity bitmap."""
+    """Write Arrow's validity bitmap: a bit is set where the offset is not negative."""
     for k in range(bits.size):
         byte = 0
         for b in range(min(8, offsets.size - 8 * k)):
@@ -73,13 +73,13 @@ _INTEGERS = {
 
 
 def decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -> None:
-    """Little-endian of `width` bytes."""
+    """Write little-endian integers of `width` bytes at these offsets into `out`."""
     _INTEGERS[out.dtype](data, offsets, width, signed, out)
 
 
 @kernel(NONE(BYTES, I32S_IN, I64, I64S))
 def decode_bits(data: Any, offsets: Any, width: int, out: Any) -> None:
-    """BIT(n): big-endian of up to eight bytes; eight fill the sign bit."""
+    """Write the values of BIT(n), big-endian of up to eight bytes, into `out`; eight fill the sign bit."""
     for i in range(out.size):
         at = offsets[i]
         out[i] = big(data, np.int64(at), width) if at >= 0 else np.int64(0)
@@ -175,4 +175,5 @@ def _decode_decimal(data: Any, offsets: Any, precision: int, scale: int, scratch
 def decode_decimal(
     data: NDArray[np.uint8], offsets: NDArray[np.int32], precision: int, scale: int, out: NDArray[np.int64]
 ) -> int:
+    """Write the DECIMAL values at these offsets into `out`, as Arrow's 128-bit or 256-bit integers."""
     return _decode_decimal(data, offsets, precision, scale, np.empty((3, 16), np.int64), out)

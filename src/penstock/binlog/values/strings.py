@@ -13,7 +13,8 @@ _HEX = b"0123456789abcdef"
 
 @kernel(I64(I32S_IN, I32S_IN, I64, I32S))
 def string_bounds(offsets: Any, lengths: Any, width: int, bounds: Any) -> Any:
-    """Arrow's offsets; values shorter than `width` count as long. Gives the total, or -1 when it passes 2 GiB."""
+    """Write Arrow's offsets of the values; values shorter than `width` count as long. Return the total, or -1 when it
+    passes 2 GiB."""
     total = np.int64(0)
     bounds[0] = 0
     for i in range(offsets.size):
@@ -27,7 +28,8 @@ def string_bounds(offsets: Any, lengths: Any, width: int, bounds: Any) -> Any:
 
 @kernel(NONE(BYTES, I32S_IN, I32S_IN, I64, I32S_IN, U8S))
 def copy_values(data: Any, offsets: Any, lengths: Any, width: int, bounds: Any, out: Any) -> None:
-    """With a `width`, `out` is full of zeros and those that fill up a value stay."""
+    """Copy the values side by side into `out`. With a `width`, `out` is full of zeros and those that fill up a value
+    stay."""
     if width:
         for i in range(offsets.size):
             if offsets[i] >= 0:
@@ -40,7 +42,7 @@ def copy_values(data: Any, offsets: Any, lengths: Any, width: int, bounds: Any, 
 
 @kernel(NONE(U8S, I64, U8S))
 def uuid_text(values: Any, count: int, out: Any) -> None:
-    """Sixteen bytes each → 36 characters each."""
+    """Write UUIDs of sixteen bytes each as 36 characters each."""
     for i in range(count):
         to = 36 * i
         for k in range(16):
@@ -76,7 +78,7 @@ def _four_parts(values: Any, first: Any, out: Any, at: Any) -> Any:
 
 @kernel(I64(U8S, I64, I32S, U8S))
 def inet4_text(values: Any, count: int, bounds: Any, out: Any) -> Any:
-    """Four bytes each; `out` has 15 per value. Gives how many were used."""
+    """Write IPv4 addresses of four bytes each as text; `out` has 15 bytes per value. Return how many were used."""
     at = 0
     bounds[0] = 0
     for i in range(count):
@@ -87,8 +89,8 @@ def inet4_text(values: Any, count: int, bounds: Any, out: Any) -> Any:
 
 @kernel(I64(U8S, I64, I32S, U8S))
 def inet6_text(values: Any, count: int, bounds: Any, out: Any) -> Any:
-    """Sixteen bytes each, the longest run of zero groups, be it one, as `::`, the first of equal ones; an IPv4 address
-    at the end with dots, as the server prints it. `out` has 45 per value."""
+    """Write IPv6 addresses of sixteen bytes each as text: the longest run of zero groups, be it one, as `::`, the first
+    of equal ones; an IPv4 address at the end with dots, as the server prints it. `out` has 45 bytes per value."""
     at = 0
     bounds[0] = 0
     for i in range(count):

@@ -25,7 +25,7 @@ _2, _3, _4, _5, _6, _7, _8 = (np.uint64(number) for number in range(2, 9))
 
 @shared
 def _days(year: Any, month: Any, day: Any) -> Any:
-    """Days since 1970-01-01 in the proleptic Gregorian calendar; INVALID when there is no such day."""
+    """Return the days since 1970-01-01 in the proleptic Gregorian calendar; INVALID when there is no such day."""
     if month < 1 or month > 12 or day < 1:
         return INVALID
     if day > 28:
@@ -57,7 +57,7 @@ def _micros(data: Any, at: Any, width: Any) -> Any:
 
 @shared
 def _clock_micros(data: Any, at: Any, width: Any) -> Any:
-    """TIME with its sign, in microseconds."""
+    """Return a TIME with its sign in microseconds."""
     packed = big(data, at, 3 + width) - (np.int64(0x800000) << 8 * width)
     size = abs(packed)
     clock = size >> 8 * width
@@ -72,7 +72,7 @@ def _clock_micros(data: Any, at: Any, width: Any) -> Any:
 
 @kernel(NONE(BYTES, I32S_IN, I32S))
 def decode_date(data: Any, offsets: Any, out: Any) -> None:
-    """Days; a date that no calendar has is the least number there is."""
+    """Write dates as days since 1970 into `out`; a date that no calendar has becomes the least number there is."""
     for i in range(out.size):
         at = np.int64(offsets[i])
         out[i] = 0
@@ -84,7 +84,7 @@ def decode_date(data: Any, offsets: Any, out: Any) -> None:
 
 @kernel(NONE(BYTES, I32S_IN, I64, I64, I64S))
 def decode_moment(data: Any, offsets: Any, form: int, width: int, out: Any) -> None:
-    """Microseconds of any form but DATE; `width` is that of the fraction in bytes."""
+    """Write times of any form but DATE in microseconds into `out`; `width` is that of the fraction in bytes."""
     if form == DATETIME:
         # Most values of a batch lie on few days: remember the last.
         known, known_days = np.int64(-1), np.int64(0)
@@ -191,7 +191,7 @@ def write_clock(seconds: Any, micros: Any, digits: Any, out: Any, at: Any) -> An
 
 @shared
 def civil_date(days: Any) -> Any:
-    """Year, month and day of a number of days since 1970."""
+    """Return year, month and day of a number of days since 1970."""
     days += 719468
     era = days // 146097
     of_era = days - era * 146097
@@ -207,8 +207,8 @@ LONGEST_TEXT = 28
 
 @kernel(I64(BYTES, I32S_IN, I64, I64, I32S, U8S))
 def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, out: Any) -> Any:
-    """Text of any form as the server prints it (TIMESTAMP in UTC), `digits` of a fraction; `out` has LONGEST_TEXT bytes
-    per value. Gives how many were used."""
+    """Write dates and times of any form as the server prints them (TIMESTAMP in UTC), with `digits` of a fraction;
+    `out` has LONGEST_TEXT bytes per value. Return how many were used."""
     width = (digits + 1) // 2
     place = np.int64(0)
     bounds[0] = 0

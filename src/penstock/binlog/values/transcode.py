@@ -69,8 +69,8 @@ def _write(code: Any, out: Any, to: Any) -> Any:
 
 @kernel(I64(BYTES, I32S_IN, I32S_IN, U32S_IN, I64, I32S, U8S))
 def decode_single(data: Any, offsets: Any, lengths: Any, table: Any, has_ascii: int, bounds: Any, out: Any) -> Any:
-    """One byte, one character. `table` has the UTF-8 of each byte: three bytes from the lowest on, then how many count.
-    With `has_ascii`, bytes below 0x80 stand for themselves."""
+    """Write texts of a charset with one byte per character as UTF-8. `table` has the UTF-8 of each byte: three bytes
+    from the lowest on, then how many count. With `has_ascii`, bytes below 0x80 stand for themselves."""
     to = np.int64(0)
     bounds[0] = 0
     for i in range(lengths.size):
@@ -103,7 +103,7 @@ def decode_single(data: Any, offsets: Any, lengths: Any, table: Any, has_ascii: 
 
 @shared
 def _number(first: Any, second: Any, third: Any, fourth: Any) -> Any:
-    """Of a four-byte sequence of gb18030; -1 when it is none."""
+    """Return the number of a four-byte sequence of gb18030; -1 when it is none."""
     a, b, c, d = first - 0x81, second - 0x30, third - 0x81, fourth - 0x30
     if a < 0 or a > 125 or b < 0 or b > 9 or c < 0 or c > 125 or d < 0 or d > 9:
         return np.int64(-1)
@@ -114,7 +114,7 @@ def _number(first: Any, second: Any, third: Any, fourth: Any) -> Any:
 def decode_sequences(
     data: Any, offsets: Any, lengths: Any, pairs: Any, triples: Any, fours: Any, bounds: Any, out: Any
 ) -> Any:
-    """One to four bytes, one character; bytes below 0x80 stand for themselves.
+    """Write texts of a charset with one to four bytes per character as UTF-8; bytes below 0x80 stand for themselves.
 
     A table has 0 for what is no sequence. `pairs` has a line per first byte, and single bytes in line 0; `triples`,
     when not empty, the sequences after 0x8F; `fours`, when not empty, gb18030's in the order of their numbers.
@@ -172,7 +172,8 @@ def _unit(data: Any, at: Any, width: int, is_little: int) -> Any:
 def decode_units(
     data: Any, offsets: Any, lengths: Any, width: int, is_little: int, has_pairs: int, bounds: Any, out: Any
 ) -> Any:
-    """Numbers of `width` bytes; with `has_pairs`, two surrogates are one character."""
+    """Write texts whose characters are numbers of `width` bytes as UTF-8; with `has_pairs`, two surrogates are one
+    character."""
     to = np.int64(0)
     bounds[0] = 0
     for i in range(lengths.size):

@@ -33,7 +33,8 @@ def _is_ascii(part: Any) -> Any:
 
 @shared
 def _is_wrong(before3: Any, before2: Any, before1: Any, byte: Any) -> Any:
-    """Whether a byte may not stand after the three before it; a character that ends too early shows one byte later."""
+    """Return whether a byte may not stand after the three before it; a character that ends too early shows one byte
+    later."""
     follows = (byte & np.uint8(0xC0)) == np.uint8(0x80)
     wrong = follows != ((before1 >= 0xC0) | (before2 >= 0xE0) | (before3 >= 0xF0))
     wrong |= (byte == 0xC0) | (byte == 0xC1) | (byte >= 0xF5)
@@ -62,7 +63,7 @@ def _is_utf8(part: Any) -> Any:
 
 @shared
 def _begin_whole(bounds: Any, out: Any) -> Any:
-    """Whether no value begins with a byte that continues a character."""
+    """Return whether no value begins with a byte that continues a character."""
     for i in range(bounds.size - 1):
         if bounds[i] < bounds[i + 1] and out[np.uint64(bounds[i])] & 0xC0 == 0x80:
             return False
@@ -71,7 +72,7 @@ def _begin_whole(bounds: Any, out: Any) -> Any:
 
 @kernel(I64(BYTES, I32S_IN, I32S_IN, I32S_IN, U8S))
 def copy_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> Any:
-    """Fill `out`; gives 1, or 0 when some value is not UTF-8. `bounds` are those of the lengths."""
+    """Copy the values into `out`; return 1, or 0 when some value is not UTF-8. `bounds` are those of the lengths."""
     for first in range(0, lengths.size, _BLOCK):
         stop = min(first + _BLOCK, lengths.size)
         ends = bounds[first : stop + 1]
@@ -84,7 +85,7 @@ def copy_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> A
 
 @shared
 def sequence_size(data: Any, at: Any, end: Any) -> Any:
-    """Bytes of the character at `at`; of one that is cut or wrong, how many fit, negative."""
+    """Return the bytes of the character at `at`; for one that is cut or wrong, how many fit, negative."""
     lead = np.int64(data[at])
     if lead < 0x80:
         return np.int64(1)
@@ -105,8 +106,8 @@ def sequence_size(data: Any, at: Any, end: Any) -> Any:
 
 @kernel(I64(BYTES, I32S_IN, I32S_IN, I32S, U8S))
 def mend_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> Any:
-    """As `copy_utf8`, with U+FFFD for what is not UTF-8. `out` has room for three bytes per byte; gives how many were
-    used, or -1 when they pass 2 GiB."""
+    """Copy the values into `out` with U+FFFD for what is not UTF-8. `out` has room for three bytes per byte; return how
+    many were used, or -1 when they pass 2 GiB."""
     to = np.int64(0)
     bounds[0] = 0
     for i in range(lengths.size):
