@@ -1,5 +1,6 @@
 """A driver, a master and two workers, as people run them: the mirror that a stream keeps is right whatever is lost."""
 
+import json
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,6 +120,9 @@ def finish(job: MirrorJob, ledger: Ledger) -> None:
     assert whole["rows"] == sum({batch["batch"]: batch["rows"] for batch in job.batches}.values())
     pages = spark_pages(job.ui)
     assert any("penstock" in page for page in pages.values())
+    settings = dict(json.loads(pages["environment"])["sparkProperties"])
+    assert {key: settings[key] for key in job.SETTINGS} == job.SETTINGS  # those of spark-submit win over ours
+    assert settings["spark.python.unix.domain.socket.enabled"] == "true"  # one of ours
     assert [name for name, page in pages.items() if TOKEN in page] == []
     (job.folder / "finish").touch()
     assert poll(job.driver.has_exited, WAIT_S)
@@ -129,7 +133,7 @@ def spark_pages(ui: str) -> dict[str, str]:
     (application,) = ask_json(f"{ui}/api/v1/applications", 60)
     rest = f"api/v1/applications/{application['id']}"
     queries = ask_json(f"{ui}/{rest}/sql?details=true&planDescription=true&length=1000", 60)
-    paths = [f"{rest}/environment", f"{rest}/sql?details=true&planDescription=true&length=1000", f"{rest}/jobs"]
+    paths = [f"{rest}/sql?details=true&planDescription=true&length=1000", f"{rest}/jobs"]
     paths += [
         "environment/",
         "SQL/",
@@ -137,8 +141,9 @@ def spark_pages(ui: str) -> dict[str, str]:
         "jobs/",
         *(f"SQL/execution/?id={one['id']}" for one in queries),
     ]
-    pages = dict[str, str]()
-    for path in paths:
-        with urllib.request.urlopen(f"{ui}/{path}", timeout=60) as answer:  # noqa: S310 - ours, on loopback
-            pages[path] = answer.read().decode()
-    return pages
+    return {path: read_page(f"{ui}/{path}") for path in paths} | {"environment": read_page(f"{ui}/{rest}/environment")}
+
+
+def read_page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - ours, on loopback
+        return answer.read().decode()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from penstock.testing import ServerProcess, free_port
 from tests.services.java import QUICK
@@ -43,6 +43,8 @@ class Attempt:
 class MirrorJob:
     """One driver after the other, on one folder: `start` starts the next one from the checkpoint of the last."""
 
+    SETTINGS: ClassVar = {**_SPECULATION, "spark.sql.session.timeZone": "Asia/Tokyo"}
+
     def __init__(self, folder: Path, cluster: SparkCluster, options: dict[str, str]) -> None:
         self.folder, self._cluster = folder, cluster
         self._runs, self._driver = 0, None
@@ -65,7 +67,7 @@ class MirrorJob:
     def start(self) -> None:
         self._runs += 1
         settings = {
-            **_SPECULATION,
+            **self.SETTINGS,
             "spark.ui.port": self.ui.rpartition(":")[2],
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": self.events.as_uri(),
