@@ -71,7 +71,7 @@ def tool_of(server: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         private = _service(server).server(Path(folder))
     if isinstance(private, MariaDB):
-        return private.installation.tool("mariadb-binlog")
+        return private.installation.tool_command("mariadb-binlog")
     if not isinstance(private, MySQL):
         raise TypeError(f"{server} has no reader of logs")
     return private.tool("mysqlbinlog")

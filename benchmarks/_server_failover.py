@@ -26,7 +26,7 @@ def failover(source: DatabaseServer, folder: Path) -> float:
 
 
 def _killed(source: DatabaseServer, several: list[Any], hosts: str) -> float:
-    cluster, over, seen = CanalCluster.of_zookeeper(hosts, "killed"), threading.Event(), list[float]()
+    cluster, over, seen = CanalCluster.from_zookeeper(hosts, "killed"), threading.Event(), list[float]()
 
     def write() -> None:
         with source.connect(autocommit=True) as connection, connection.cursor() as cursor:

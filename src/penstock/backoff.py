@@ -13,7 +13,8 @@ _MOST_DOUBLINGS = 60  # far beyond any limit, and still a float
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The delays between attempts: `first_s`, multiplied by `factor` each time, up to `longest_s`.
+    """The delays between attempts of something that failed: `first_s`, multiplied by `factor` each time, up to
+    `longest_s`.
 
         backoff = Backoff(1.0, 60.0, spread=0.5)
         time.sleep(backoff.delay_s(failures))
@@ -47,7 +48,7 @@ class RetryTimer:
     def __init__(
         self, backoff: Backoff, *, is_first_at_once: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """The time runs from now on. With `is_first_at_once` there is no delay after the first failure."""
+        """Start the time for retries now. With `is_first_at_once` there is no delay after the first failure."""
         self._backoff, self._clock, self._began = backoff, clock, clock()
         self._failures = -1 if is_first_at_once else 0
 

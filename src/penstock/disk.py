@@ -23,7 +23,7 @@ _TAKEN = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN}
 
 
 def replace_file(path: Path, raw: bytes) -> None:
-    """A crash leaves the old one or the new one."""
+    """Replace a file atomically: a crash leaves the old content or the new one."""
     make_private_folder(path.parent)
     new = path.with_name(f"{path.name}.new")
     write_private(new, raw)
@@ -42,7 +42,7 @@ def write_private(path: Path, raw: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """So that names are on the disk too."""
+    """Sync a folder, so that the names in it are on the disk too."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)
@@ -74,6 +74,7 @@ def make_tree_private(folder: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
+    """Take the rights of others away from one file or folder."""
     try:
         found = path.lstat().st_mode
         if found & _OTHERS and not stat.S_ISLNK(found):
@@ -100,7 +101,7 @@ class FileLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object holds the lock."""
+        """Tell whether this object holds the lock."""
         return self._file >= 0
 
     def acquire(self) -> None:
@@ -127,7 +128,7 @@ class FileLock:
             self._file = -1
 
     def is_taken(self) -> bool:
-        """Return whether some process holds the lock; nothing is created or taken."""
+        """Tell whether some process holds the lock; nothing is created or taken."""
         try:
             file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -141,7 +142,7 @@ class FileLock:
         return False
 
     def write_note(self, text: str) -> None:
-        """Replace what the file says to those that find it taken."""
+        """Write a text into the lock file, for processes that find it taken."""
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, text.encode(), 0)
 
@@ -155,6 +156,7 @@ os.register_at_fork(after_in_child=lambda: [lock.release() for lock in list(_hel
 
 
 def _lock_file(file: int, kind: int) -> None:
+    """Lock or unlock an open file without waiting."""
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)
     except OSError as error:
@@ -170,7 +172,7 @@ class WriteWarnings:
     hidden for longer than that.
 
         warnings = WriteWarnings(log, "cursors not kept destination=shop", "cursors kept again destination=shop")
-        warnings.failed(error)
+        warnings.report_failure(error)
     """
 
     def __init__(
@@ -181,7 +183,8 @@ class WriteWarnings:
         self._has_warned = False
         self._ended_s: float | None = None
 
-    def failed(self, reason: object) -> None:
+    def report_failure(self, reason: object) -> None:
+        """Log a warning if writes begin to fail, or still fail after a minute."""
         with self._lock:
             is_quiet = self._ended_s is not None and self._clock() - self._ended_s < _QUIET_S
             if self._has_warned or is_quiet:
@@ -189,7 +192,8 @@ class WriteWarnings:
             self._has_warned = True
         self._logger.warning("%s reason=%s", self._begins, reason)
 
-    def succeeded(self) -> None:
+    def report_success(self) -> None:
+        """Log that writes succeed again, if they had failed."""
         with self._lock:
             if not self._has_warned:
                 return

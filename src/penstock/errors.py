@@ -7,7 +7,7 @@ processes, so each one pickles: an error is its message and nothing else that ca
 
 
 class PenstockError(Exception):
-    """Root of all."""
+    """Root of all errors that Penstock raises on purpose."""
 
     transient = False
 
@@ -24,7 +24,8 @@ class MissingExtraError(ConfigurationError):
     """An optional dependency is not installed."""
 
     @classmethod
-    def of(cls, extra: str, needed_for: str) -> "MissingExtraError":
+    def for_extra(cls, extra: str, needed_for: str) -> "MissingExtraError":
+        """Build the error for a feature that needs an extra which is not installed."""
         return cls(f"{needed_for} needs the extra '{extra}': pip install 'penstock[{extra}]'")
 
 
@@ -57,7 +58,7 @@ class PositionLostError(PenstockError):
 
 
 class LogHoleError(PositionLostError):
-    """Files of a log are missing between two that are there."""
+    """Files of a log are missing between two that exist."""
 
 
 class ProtocolError(PenstockError):
@@ -89,7 +90,7 @@ class TableAlteredError(SchemaError):
 
 
 class StoreFullError(PenstockError):
-    """There is no room on the disk; it goes on when there is."""
+    """There is no room on the disk; writing resumes when there is."""
 
     transient = True
 
@@ -121,7 +122,7 @@ class StartingError(NotRunningError):
 
 
 class MetaError(PenstockError):
-    """A subscription, a batch or a cursor was used against its rules, or cannot be kept."""
+    """A subscription, a batch or a cursor was used against its rules, or cannot be persisted."""
 
 
 class MetaInUseError(MetaError):

@@ -20,19 +20,19 @@ class LocalProcess:
 
     @classmethod
     def current(cls) -> "LocalProcess":
-        """Return the process that asks."""
+        """Return the calling process."""
         return cls.find(os.getpid())
 
     @classmethod
     def find(cls, pid: int) -> "LocalProcess":
-        """Return the process that has an id now; OSError when there is none."""
+        """Return the process that has an id now; OSError if there is none."""
         return cls(pid, _read_stat(pid)[2])
 
     @classmethod
-    def java_above(cls) -> "LocalProcess | None":
-        """Return the nearest ancestor of this process that is a JVM, or None when there is none.
+    def find_parent_jvm(cls) -> "LocalProcess | None":
+        """Return the nearest ancestor of this process that is a JVM, or None if there is none.
 
-        Of a Python process that Spark has started it is the driver's or the executor's JVM.
+        For a Python process that Spark has started it is the driver's or the executor's JVM.
         """
         pid = os.getpid()
         while pid > 1:
@@ -47,7 +47,7 @@ class LocalProcess:
 
     @classmethod
     def parse(cls, text: str) -> "LocalProcess":
-        """Return the process of a text as `to_text` writes it; ValueError for any other text."""
+        """Parse a process from a text that `to_text` wrote; ValueError for any other text."""
         pid, began = map(int, text.split("-"))
         return cls(pid, began)
 
@@ -57,7 +57,7 @@ class LocalProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; one that has ended and was not collected by its parent does not."""
+        """Tell whether the process still runs; one that has ended and was not collected by its parent does not."""
         try:
             state, _, began = _read_stat(self.pid)
         except OSError:

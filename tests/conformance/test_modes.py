@@ -79,7 +79,7 @@ def replayed(rows: Sequence[dict[str, Any]]) -> list[Row]:
 def tool_of(server: DatabaseServer) -> list[str]:
     """How to run the program that prints the log; MySQL 9's reads those of 5.7 and 8.0, which have none here."""
     if isinstance(server, MariaDB):
-        return server.installation.tool("mariadb-binlog")
+        return server.installation.tool_command("mariadb-binlog")
     return MYSQL_9.server(Path()).tool("mysqlbinlog")
 
 

@@ -14,7 +14,7 @@ from penstock.binlog.values.column import DecodeOptions
 from penstock.binlog.values.decode import Fields, decode_column
 from penstock.model import Column, WireType
 from penstock.render import text
-from penstock.render.csv_lines import CsvValues
+from penstock.render.csv_lines import CsvValueWriter
 
 VECTORS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("vectors.json").read_text(encoding="utf-8"))
 _REALS = {WireType.FLOAT: np.float32, WireType.DOUBLE: np.float64}
@@ -28,8 +28,8 @@ def texts_of(column: Column, values: list[bytes]) -> list[str]:
     array = decode_column(column, DecodeOptions(dates="text"), fields)
     if column.type is WireType.JSON:
         return array.to_pylist()
-    written = CsvValues().write(column, array)
-    return text.plain(written.texts).to_pylist()
+    written = CsvValueWriter().write_column(column, array)
+    return text.write_plain(written.texts).to_pylist()
 
 
 def test_every_form_has_vectors() -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.demo.shop import SPEC, ShopSize, create_shop
-from penstock.document import DocumentBuilder, DocumentPlan, load_all
+from penstock.document import DocumentBuilder, DocumentPlan, load_all_documents
 from penstock.model import Position, Sequence
 from penstock.search.embedded import EmbeddedIndex
 from penstock.search.http import HttpIndex
@@ -86,7 +86,9 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
         server = Server(ServerSettings.of_flight(InstanceSettings(source=source, start=str(start))))
         started.callback(server.stop)
         server.start()
-        plan = DocumentPlan.of(SPEC, {table.name: table for table in server.instances["default"].describe(SPEC.tables)})
+        plan = DocumentPlan.from_spec(
+            SPEC, {table.name: table for table in server.instances["default"].describe(SPEC.tables)}
+        )
         indexes: dict[str, SearchIndex] = {
             "embedded": EmbeddedIndex.open(tmp_path / "index"),
             "opensearch": HttpIndex.open(opensearch.url, f"product-{request.param}-{time.time_ns()}"),
@@ -98,7 +100,7 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
             started.callback(reader.close)
             builders[name] = DocumentBuilder(plan, reader)
             index.prepare(plan.fields)
-            load_all(builders[name], index, int(Sequence.from_position(start)))
+            load_all_documents(builders[name], index, int(Sequence.from_position(start)))
         made = Shop(database, spark, tmp_path, plan, start, server.address, indexes, builders)
         started.callback(made.stop)
         yield made

@@ -114,7 +114,7 @@ def test_two_clients_at_once(java: Driver, python: Driver, mariadb: DatabaseServ
 
 
 def test_a_password_is_asked_for(java: Driver, other_java: Driver, mariadb: DatabaseServer, schema: str) -> None:
-    with listening(mariadb, CanalAccess("canal", scramble.stored_form("secret"))) as port:
+    with listening(mariadb, CanalAccess("canal", scramble.hash_for_storage("secret"))) as port:
         connect(java, port.port, f"{schema}\\..*", "canal", "secret")
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a')")
         got(java, 1)

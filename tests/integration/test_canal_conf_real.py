@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from penstock.cli.status_text import status_text
+from penstock.cli.status_text import format_status
 from penstock.client.canal import CanalConnector
 from penstock.config import ConfFolder
 from penstock.server import Server
@@ -114,7 +114,7 @@ def test_canals_cursors_are_found_by_a_relative_path(
         (one,) = status_of(server)["instances"]
         assert one["began"]["kind"] == "cursor"
         assert str(conf / "example" / "meta.dat") in one["began"]["reason"]
-        assert "began at the end" not in status_text(status_of(server))
+        assert "began at the end" not in format_status(status_of(server))
     assert not list((tmp_path / "bin").iterdir()), "nothing of ours belongs there"
 
 
@@ -126,7 +126,7 @@ def test_an_instance_that_finds_no_cursor_says_that_it_begins_at_the_end(
     file, offset = end_of_log(mariadb)
     with caplog.at_level(logging.WARNING), serving(conf) as server:
         (one,) = status_of(server)["instances"]
-        shown = status_text(status_of(server))
+        shown = format_status(status_of(server))
     wanted = f"no cursor was found in {conf / 'example' / 'meta.dat'}"
     assert (one["began"]["kind"], one["began"]["reason"]) == ("end", wanted)
     assert one["began"]["position"]["file"] == file

@@ -80,7 +80,7 @@ def good_frames() -> list[bytes]:
         (PacketType.UNSUBSCRIPTION, messages.Unsub(**names)),
         (PacketType.HEARTBEAT, messages.Ack()),
     ]
-    return [packet.frame(kind, body.SerializeToString()) for kind, body in several]
+    return [packet.build_frame(kind, body.SerializeToString()) for kind, body in several]
 
 
 def mutated(source: random.Random, frames: list[bytes]) -> bytes:
@@ -115,7 +115,7 @@ def test_random_and_mutated_frames(mariadb: DatabaseServer, schema: str) -> None
         while sent < FRAMES:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
                 if source.random() < 0.7:  # logged in
-                    one.sendall(packet.frame(PacketType.CLIENTAUTHENTICATION, b""))
+                    one.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b""))
                 for _ in range(PER_CONNECTION):
                     sent += 1
                     one.sendall(mutated(source, frames))
@@ -143,7 +143,7 @@ def test_idle_and_slow_connections(mariadb: DatabaseServer, schema: str) -> None
         try:
             for number, one in enumerate(several):
                 if number % 2:
-                    one.sendall(packet.frame(PacketType.CLIENTAUTHENTICATION, b""))
+                    one.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b""))
                 if number % 5 == 0:
                     one.sendall(b"\x00\x00\x10\x00half of")
             assert poll(lambda: port.open_connections == 501)
@@ -178,7 +178,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(mariadb: DatabaseServer, sc
         neighbour = Neighbour(port, mariadb, schema)
         names = {"destination": "default", "client_id": "8"}
         for _ in range(3):
-            lazy._send(PacketType.GET, messages.Get(fetch_size=20_000, timeout=5000, unit=2, **names))
+            lazy._send_packet(PacketType.GET, messages.Get(fetch_size=20_000, timeout=5000, unit=2, **names))
         assert lazy._socket is not None
         own_port = lazy._socket.getsockname()[1]
         assert wait_until_stalled(lambda: unsent_bytes(port.port, own_port) or None)
@@ -191,7 +191,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(mariadb: DatabaseServer, sc
 
 def test_wrong_passwords(mariadb: DatabaseServer) -> None:
     """Nobody is let in, a connection has three attempts, and who knows the password is not kept waiting."""
-    with listening(mariadb, CanalAccess("canal", scramble.stored_form("secret"))) as port:
+    with listening(mariadb, CanalAccess("canal", scramble.hash_for_storage("secret"))) as port:
 
         def guess() -> None:
             for number in range(50):
@@ -209,7 +209,7 @@ def test_wrong_passwords(mariadb: DatabaseServer) -> None:
         with socket.create_connection(("127.0.0.1", port.port), timeout=5) as one:
             for _ in range(4):
                 with contextlib.suppress(OSError):
-                    one.sendall(packet.frame(PacketType.CLIENTAUTHENTICATION, b"\x0a\x05canal"))
+                    one.sendall(packet.build_frame(PacketType.CLIENTAUTHENTICATION, b"\x0a\x05canal"))
             found = b""
             with contextlib.suppress(ConnectionResetError):
                 while piece := one.recv(1000):

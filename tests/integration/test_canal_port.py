@@ -11,7 +11,7 @@ import pytest
 
 from penstock.canal import packet, scramble
 from penstock.canal.types import EntryType, EventType
-from penstock.client.canal import CanalConnector, Message
+from penstock.client.canal import CanalConnector, CanalMessage
 from penstock.config import FilterSettings
 from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError
 from penstock.instance import Instance
@@ -65,7 +65,7 @@ def connected(port: CanalListener, table_filter: str | None = "", **settings: An
         yield connector
 
 
-def changes(message: Message) -> list[tuple[str, str, list[dict[str, str | None]]]]:
+def changes(message: CanalMessage) -> list[tuple[str, str, list[dict[str, str | None]]]]:
     """Table, kind, and the values after each change, or before a delete."""
     found = list[tuple[str, str, list[dict[str, str | None]]]]()
     for header, change in message.row_changes():
@@ -75,9 +75,9 @@ def changes(message: Message) -> list[tuple[str, str, list[dict[str, str | None]
     return found
 
 
-def rows_until(connector: CanalConnector, count: int) -> list[Message]:
+def rows_until(connector: CanalConnector, count: int) -> list[CanalMessage]:
     """Batches until they have so many rows; acked."""
-    found, rows, deadline = list[Message](), 0, time.monotonic() + 60
+    found, rows, deadline = list[CanalMessage](), 0, time.monotonic() + 60
     while rows < count and time.monotonic() < deadline:
         message = connector.get_without_ack(100, timeout_s=1)
         if not message.is_empty:
@@ -243,7 +243,7 @@ def test_a_get_with_a_timeout_waits_for_entries_or_for_a_batch(
     with listening(mariadb, canal={"waits_for": waits_for}) as port, connected(port, f"{schema}\\..*") as connector:
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1)")
         begin = time.monotonic()
-        message = Message(*_plain_get(connector, 1000, 6000))
+        message = CanalMessage(*_plain_get(connector, 1000, 6000))
         took = time.monotonic() - begin
         assert [values for _, _, values in changes(message)] == [[{"id": "1"}]]
         assert took > 5.5 if waits_for == "batch" else took < 5.5
@@ -260,7 +260,7 @@ def _plain_get(connector: Any, size: int, timeout_ms: int) -> tuple[int, tuple[b
 
 
 def test_a_password_is_proved(mariadb: DatabaseServer) -> None:
-    with listening(mariadb, CanalAccess("canal", scramble.stored_form("secret"))) as port:
+    with listening(mariadb, CanalAccess("canal", scramble.hash_for_storage("secret"))) as port:
         with connected(port, user="canal", password="secret") as connector:
             assert connector.get_without_ack(1) is not None
         for user, password in (("canal", "wrong"), ("canal", ""), ("other", "secret")):
@@ -273,19 +273,19 @@ def test_errors_are_one_line_with_canals_code(mariadb: DatabaseServer) -> None:
         with connected(port, None) as connector, pytest.raises(ProtocolError, match=r"has not subscribed.*\(400\)"):
             connector.get_without_ack(1)
         with connected(port) as connector:
-            connector._send(packet.PacketType.HEARTBEAT, _Raw(b""))
+            connector._send_packet(packet.PacketType.HEARTBEAT, _Raw(b""))
             with pytest.raises(ProtocolError, match="HEARTBEAT is NOT supported"):
                 connector.get_without_ack(1)
         with connected(port) as connector:
-            connector._send(packet.PacketType.CLIENTACK, _Raw(b"\x0a\x07default\x12\x041001"))
+            connector._send_packet(packet.PacketType.CLIENTACK, _Raw(b"\x0a\x07default\x12\x041001"))
             with pytest.raises(ProtocolError, match=r"\(402\)"):
                 connector.get_without_ack(1)
         with connected(port) as connector:
-            connector._send(packet.PacketType.GET, _Raw(b"\x18\x01"))
+            connector._send_packet(packet.PacketType.GET, _Raw(b"\x18\x01"))
             with pytest.raises(ProtocolError, match=r"\(401\)"):
                 connector._expect_ok()
         with connected(port, None) as connector:
-            connector._connected.sendall(b"\x7f\xff\xff\xff")
+            connector._require_connection.sendall(b"\x7f\xff\xff\xff")
             with pytest.raises(ProtocolError, match="larger than"):
                 connector._expect_ok()
 

@@ -158,10 +158,10 @@ def test_columns_that_are_left_out_are_not_described(
     server.start()
     client = FlightClient(server.address)
     try:
-        (fields,) = client.describe([TableName(name, "a")])
+        (fields,) = client.describe_tables([TableName(name, "a")])
         assert fields.names == ["id", "name"]
         with pytest.raises(ConfigurationError, match=rf"leaves out id of the key of {name}\.b"):
-            client.describe([TableName(name, "b")])
+            client.describe_tables([TableName(name, "b")])
     finally:
         client.close()
         server.stop()

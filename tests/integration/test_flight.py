@@ -18,8 +18,8 @@ import pytest
 
 import penstock
 from penstock.binlog.events.block import Block
-from penstock.client import Connection
-from penstock.client.changes import Changes, Subscription
+from penstock.client import ServerConnection
+from penstock.client.changes import ChangeStream, ClientSubscription
 from penstock.config import FilterSettings, InstanceSettings, ServerSettings
 from penstock.errors import (
     ConfigurationError,
@@ -71,11 +71,11 @@ def serving(source: DatabaseServer, flight: dict[str, Any] | None = None, **inst
         running.stop()
 
 
-def connection(running: Server, **options: Any) -> Connection:
+def connection(running: Server, **options: Any) -> ServerConnection:
     return penstock.connect(f"grpc://{running.address}", **options)
 
 
-def rows_of(changes: Changes, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+def rows_of(changes: ChangeStream, count: int, seconds: float = 60) -> list[dict[str, Any]]:
     """The next rows, so many of them and no more."""
     found, deadline = list[dict[str, Any]](), time.monotonic() + seconds
     for batch in changes:
@@ -259,12 +259,12 @@ def test_destinations_and_tables_are_listed(mariadb: DatabaseServer, schema: str
 def test_a_wrong_ticket_is_refused_in_one_line(
     mariadb: DatabaseServer, request_: dict[str, Any], error: type[PenstockError], text: str
 ) -> None:
-    from penstock.client.link import Address, Link
+    from penstock.client.link import ServerAddress, ServerLink
 
     with serving(mariadb, filter={"deny": "mysql\\..*"}) as running:
-        link = Link(Address(running.address))
+        link = ServerLink(ServerAddress(running.address))
         with pytest.raises(error, match=text) as caught:
-            link.get(json.dumps(request_).encode()).read_chunk()
+            link.open_stream(json.dumps(request_).encode()).read_chunk()
         assert "\n" not in str(caught.value)
         assert "Traceback" not in str(caught.value)
         link.close()
@@ -312,7 +312,7 @@ def test_what_a_client_has_not_acked_comes_again(mariadb: DatabaseServer, schema
             assert values(rows_of(second, 1), "id") == [("insert", 2)]
             second.ack()
             with pytest.raises(MetaError, match="no batch"):
-                there._link.action("ack", {"client": 7, "batch": 1})  # pyright: ignore[reportPrivateUsage]
+                there._link.call_action("ack", {"client": 7, "batch": 1})  # pyright: ignore[reportPrivateUsage]
             execute(mariadb, f"INSERT INTO {schema}.other VALUES (1, NULL, NULL)")
             execute(mariadb, f"INSERT INTO {schema}.t VALUES (3, 'a', 1)")
             assert values(rows_of(second, 1), "id") == [("insert", 3)]
@@ -330,7 +330,7 @@ def test_the_last_stream_of_a_client_counts(mariadb: DatabaseServer, schema: str
         old = there.subscribe(7, filter=f"{schema}\\..*")
         ended = list[PenstockError]()
 
-        def follow(subscription: Subscription) -> None:
+        def follow(subscription: ClientSubscription) -> None:
             try:
                 rows_of(subscription, 1)
             except PenstockError as error:

@@ -9,7 +9,7 @@ import pyarrow.flight as fl
 import pytest
 
 import penstock
-from penstock.client import Connection
+from penstock.client import ServerConnection
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.server import Server
 from penstock.testing import DatabaseServer
@@ -26,7 +26,7 @@ def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -
 
 
 @contextmanager
-def connected(source: DatabaseServer, **instance: Any) -> Iterator[tuple[Connection, Server]]:
+def connected(source: DatabaseServer, **instance: Any) -> Iterator[tuple[ServerConnection, Server]]:
     running = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(source), **instance)))
     running.start()
     try:

@@ -10,7 +10,7 @@ import pytest
 import penstock
 from penstock.binlog.events.block import Block
 from penstock.client import FlightClient
-from penstock.client.changes import Subscription
+from penstock.client.changes import ClientSubscription
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.errors import PenstockError
 from penstock.instance.tail_reader import open_tail
@@ -76,7 +76,7 @@ class Reader(threading.Thread):
         try:
             for batch in self.changes:
                 self.ids += batch.column("id").to_pylist()
-                if isinstance(self.changes, Subscription):
+                if isinstance(self.changes, ClientSubscription):
                     self.changes.ack()
                 if self.ids and self.ids[-1] == LAST:
                     return
@@ -145,9 +145,9 @@ def test_a_part_is_read_to_its_end_although_the_server_is_restarted(mariadb: Dat
         assert poll(lambda: store.latest.offset - start.offset > 60_000_000)
         name = TableName.parse(table)
         with closing(FlightClient(running.address, patience_s=60)) as client:
-            (ticket, *_) = client.parts([name], start, store.latest)
-            whole = [_positions(block) for block in client.read(ticket)]
-            blocks = client.read(ticket)
+            (ticket, *_) = client.plan_parts([name], start, store.latest)
+            whole = [_positions(block) for block in client.read_part(ticket)]
+            blocks = client.read_part(ticket)
             found = [_positions(next(blocks))]
             running.stop()
             running = Server(settings)

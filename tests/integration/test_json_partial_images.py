@@ -18,7 +18,7 @@ from penstock.cli import app
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.errors import PenstockError
 from penstock.model import TableName
-from penstock.render.canal import Entries, Rendering
+from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.schema.declared import declared_types
 from penstock.server import Server
 from penstock.spark.layout import TableLayout
@@ -202,12 +202,12 @@ def test_spark_fails_unless_it_asks_for_operations(small: tuple[Path, str]) -> N
 
 def test_canal_clients_get_the_expression_that_canal_gives(small: tuple[Path, str]) -> None:
     file, name = small
-    entries = Entries(
-        Rendering(lambda block: lambda number: declared_types(block.schema_of(number), block.server_version))
+    entries = EntryEncoder(
+        EntryOptions(lambda block: lambda number: declared_types(block.schema_of(number), block.server_version))
     )
     found: list[list[tuple[str, str, bool]]] = []
     for block in LogFile(file):
-        raw = entries.of(block).data.tobytes()
+        raw = entries.encode_block(block).data.tobytes()
         for entry in map(messages.Entry.FromString, messages.Messages.FromString(raw).messages):
             if entry.header.tableName == "pj" and entry.header.schemaName == name:
                 change = messages.RowChange.FromString(entry.storeValue)

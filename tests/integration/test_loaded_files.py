@@ -87,8 +87,8 @@ def test_the_command_shows_it(server: DatabaseServer, schema: str, load: Callabl
         cursor.execute("SHOW BINARY LOGS")
         file = server.data / cursor.fetchall()[-1][0]
 
-    def shown(kind: str) -> tuple[str, str]:
-        command = [PENSTOCK, "binlog", file, "--output", kind]
+    def shown(kind: str, *options: str) -> tuple[str, str]:
+        command = [PENSTOCK, "binlog", file, "--output", kind, *options]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout, done.stderr
@@ -101,3 +101,5 @@ def test_the_command_shows_it(server: DatabaseServer, schema: str, load: Callabl
     (line,) = [line for line in sql.splitlines() if "LOAD DATA" in line]
     assert line.startswith("-- LOAD DATA")
     assert "a LOAD DATA in statement format: its rows are not in this output" in warning
+    assert "LOAD DATA in statement format: 1, whose rows are not counted\n" in shown("text", "--stats")[0]
+    assert json.loads(shown("json", "--stats")[0])["load_data_statements"] == 1

@@ -15,8 +15,8 @@ from penstock.cli import app
 from penstock.config import FilterSettings
 from penstock.filter import ColumnRules
 from penstock.model import TableName
-from penstock.render.canal import Entries, Rendering
-from penstock.render.json_rows import JsonRows
+from penstock.render.canal import EntryEncoder, EntryOptions
+from penstock.render.json_rows import JsonRowReader
 from penstock.schema import read_live_schema
 from penstock.schema.declared import declared_types
 from penstock.testing import DatabaseServer
@@ -99,14 +99,14 @@ def test_no_consumer_gets_it(server: DatabaseServer, database: NewDatabase) -> N
             "c",
         ]
     types = lambda block: lambda number: declared_types(block.schema_of(number), block.server_version)  # noqa: E731
-    entries = Entries(Rendering(types))
+    entries = EntryEncoder(EntryOptions(types))
     everything = ColumnRules.from_settings(FilterSettings().columns)
     found = list[tuple[str, list[str]]]()
     for block in LogFile(file):
-        rows = JsonRows(everything.columns_to_show).of(block)
+        rows = JsonRowReader(everything.columns_to_show).read_block(block)
         for row in rows.to_pylist() if rows is not None else ():
             assert set(json.loads(row["row"])) <= {"id", "b", "c", "db_row_hash_1"}
-        raw = entries.of(block).data.tobytes()
+        raw = entries.encode_block(block).data.tobytes()
         for entry in map(messages.Entry.FromString, messages.Messages.FromString(raw).messages):
             if entry.header.schemaName == schema:
                 change = messages.RowChange.FromString(entry.storeValue)

@@ -13,8 +13,8 @@ from typing import Any, Self
 import pytest
 
 import penstock
-from penstock.client import Connection, FlightClient
-from penstock.client.changes import Changes
+from penstock.client import FlightClient, ServerConnection
+from penstock.client.changes import ChangeStream
 from penstock.coordinate import RunningLookup, SessionManager, ZooKeeperTree, canal, shared_lookup
 from penstock.coordinate.canal import MemberNode, RunningNode
 from penstock.errors import ConfigurationError, NotRunningError, ServerUnavailableError
@@ -54,7 +54,7 @@ def find_running(several: list[ServerProcess], zookeeper: ZooKeeper, destination
 class Reading:
     """Rows that one thread writes all the time, and that others read as changes, one by each connection."""
 
-    def __init__(self, source: DatabaseServer, table: str, connections: Sequence[Connection]) -> None:
+    def __init__(self, source: DatabaseServer, table: str, connections: Sequence[ServerConnection]) -> None:
         start = connections[0].positions()["latest"]
         self._source, self._table = source, table
         self._streams = [there.changes(table, columns=["id"], start=start) for there in connections]
@@ -74,7 +74,7 @@ class Reading:
                 connection.commit()
                 self.written += 1
 
-    def _read(self, changes: Changes, read: list[int]) -> None:
+    def _read(self, changes: ChangeStream, read: list[int]) -> None:
         try:
             for batch in changes:
                 read += batch.column("id").to_pylist()
@@ -134,21 +134,21 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
         ways = [f"zookeeper://{zookeeper.hosts}", ",".join(names)]
         clients = [stack.enter_context(closing(FlightClient(server, destination, patience_s=60))) for server in ways]
         connections = [stack.enter_context(penstock.connect(server, destination=destination)) for server in ways]
-        start = clients[0].bounds()["latest"]
+        start = clients[0].store_bounds()["latest"]
         write_blobs(mariadb, table)
         with Reading(mariadb, table, connections) as rows:
             rows.wait_for(50)
-            tickets = clients[0].parts([TableName.parse(table)], start, clients[0].bounds()["latest"])
+            tickets = clients[0].plan_parts([TableName.parse(table)], start, clients[0].store_bounds()["latest"])
             whole = {**json.loads(tickets[0]), "end": json.loads(tickets[-1])["end"]}
             ticket = json.dumps(whole).encode()
-            parts = [client.read(ticket) for client in clients]
+            parts = [client.read_part(ticket) for client in clients]
             events = [_places(next(part)) for part in parts]
             find_running(several, zookeeper, destination).kill()
             read = rows.least
             for part, found in zip(parts, events, strict=True):
                 found += [place for block in part for place in _places(block)]
             rows.wait_for(read + 50)
-        again = [place for block in clients[0].read(ticket) for place in _places(block)]
+        again = [place for block in clients[0].read_part(ticket) for place in _places(block)]
     assert again == sorted(set(again))
     assert events == [again, again]
     texts = [record.getMessage() for record in caplog.records]

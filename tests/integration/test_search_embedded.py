@@ -55,7 +55,7 @@ def write_half(folder: Path, told: Connection) -> None:
     assert writer is not None
     assert reader is not None
     writer.delete_documents_by_term("_id", "1")
-    writer.add_document(reader.layout.document("2", 3, json.dumps(LAMP)))
+    writer.add_document(reader.layout.build_document("2", 3, json.dumps(LAMP)))
     told.send("ready")
     signal.pause()
 

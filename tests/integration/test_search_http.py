@@ -11,7 +11,7 @@ from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
 from penstock.search import FieldKind, WriteReport
 from penstock.search.delivery import RetryPolicy
 from penstock.search.http import HttpIndex
-from penstock.search.transport import Transport
+from penstock.search.transport import PooledTransport
 from tests.unit.search.contract import CHAIR, FIELDS, LAMP, SearchIndexContract, contents, table, write
 
 
@@ -21,7 +21,7 @@ class Server:
     def __init__(self, url: str) -> None:
         self.url = url
         self.name = f"test-{secrets.token_hex(4)}"
-        self.transport = Transport(url)
+        self.transport = PooledTransport(url)
 
     def ask(self, method: str, path: str = "", body: Any = None) -> Any:
         answer = self.transport.request(method, f"/{self.name}{path}", body and json.dumps(body))

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from penstock.errors import SinkError, SinkUnavailableError
-from penstock.search.transport import Transport
+from penstock.search.transport import PooledTransport
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -84,7 +84,7 @@ def certificate(tmp_path: Path) -> Path:
 
 def test_a_certificate_nobody_vouches_for_is_refused(certificate: Path) -> None:
     with serving(certificate) as (port, asked):
-        transport = Transport(f"https://me:secret@127.0.0.1:{port}", timeout_s=10)
+        transport = PooledTransport(f"https://me:secret@127.0.0.1:{port}", timeout_s=10)
         with pytest.raises(SinkError, match="no trusted connection") as caught:
             transport.request("GET", "/")
         transport.close()
@@ -94,7 +94,7 @@ def test_a_certificate_nobody_vouches_for_is_refused(certificate: Path) -> None:
 
 def test_a_named_authority_is_trusted(certificate: Path) -> None:
     with serving(certificate) as (port, asked):
-        transport = Transport(f"https://me:secret@127.0.0.1:{port}", timeout_s=10, ca_certs=str(certificate))
+        transport = PooledTransport(f"https://me:secret@127.0.0.1:{port}", timeout_s=10, ca_certs=str(certificate))
         assert transport.request("GET", "/x").status == 200
         transport.close()
     assert asked == [("/x", "Basic bWU6c2VjcmV0")]
@@ -102,10 +102,10 @@ def test_a_named_authority_is_trusted(certificate: Path) -> None:
 
 def test_a_redirect_is_not_followed() -> None:
     with serving() as (port, asked):
-        transport = Transport(f"http://me:secret@127.0.0.1:{port}/base", timeout_s=10)
+        transport = PooledTransport(f"http://me:secret@127.0.0.1:{port}/base", timeout_s=10)
         assert transport.request("GET", "/y").status == 200
         transport.close()
-        other = Transport(f"http://127.0.0.1:{port}", timeout_s=10)
+        other = PooledTransport(f"http://127.0.0.1:{port}", timeout_s=10)
         assert other.request("GET", "/elsewhere").status == 302
         other.close()
     assert [path for path, _ in asked] == ["/base/y", "/elsewhere"]
@@ -113,6 +113,6 @@ def test_a_redirect_is_not_followed() -> None:
 
 def test_nobody_there_is_transient_and_keeps_the_secret(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG), pytest.raises(SinkUnavailableError) as caught:
-        Transport("http://me:secret@127.0.0.1:1", timeout_s=1).request("GET", "/")
+        PooledTransport("http://me:secret@127.0.0.1:1", timeout_s=1).request("GET", "/")
     assert "secret" not in str(caught.value) + repr(caught.value.__cause__) + caplog.text
     assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args  # noqa: S301 - our own

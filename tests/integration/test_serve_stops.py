@@ -110,7 +110,7 @@ def test_clients_that_do_not_read_do_not_keep_a_server_from_stopping(
             execute(mariadb, f"INSERT INTO {schema}.t VALUES ({row}, REPEAT('x', 1048576))")
         _ask_without_reading(silent)
         assert poll(lambda: _sent_to_canal(server) > 0)
-        own_port = silent._connected.getsockname()[1]
+        own_port = silent._require_connection.getsockname()[1]
         assert wait_until_stalled(lambda: unsent_bytes(server.canal, own_port) or None)
         code, seconds = server.stop()
         assert code == 0, server.output
@@ -152,7 +152,7 @@ def _ask_without_reading(connector: CanalConnector) -> None:
     """Ask for one batch of all rows, and leave the answer where it is."""
     asked = messages.Get(fetch_size=1 << 20, timeout=1, unit=3, destination="default", client_id=str(1001))
     connection: Any = connector._socket
-    connection.sendall(packet.frame(PacketType.GET, asked.SerializeToString()))
+    connection.sendall(packet.build_frame(PacketType.GET, asked.SerializeToString()))
 
 
 def _sent_to_canal(server: ServeProcess) -> int:

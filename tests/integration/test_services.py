@@ -172,7 +172,7 @@ def test_mariadb_has_the_ed25519_plugin_and_reads_its_own_log(mariadb: MariaDB) 
     query(mariadb, "UNINSTALL SONAME 'auth_ed25519'")
     log = next(mariadb.data.glob("binlog.0*"))
 
-    shown = subprocess.run([*mariadb.installation.tool("mariadb-binlog"), log], capture_output=True, check=True)
+    shown = subprocess.run([*mariadb.installation.tool_command("mariadb-binlog"), log], capture_output=True, check=True)
 
     assert b"server id 1" in shown.stdout
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ServerStartError
-from penstock.testing import Installation, MariaDB, Report, cache_folder, unpack_mariadb
+from penstock.testing import MariaDB, MariaDBInstallation, Report, cache_folder, unpack_mariadb
 from tests.services.service import CachedService, ServerService
 
 
@@ -17,14 +17,14 @@ class MariaDBService(ServerService):
     name = "mariadb"
 
     def find(self, cache: Path) -> Path | None:
-        installation = Installation.find(cache)
+        installation = MariaDBInstallation.find(cache)
         return Path(installation.program[-1]) if installation else None
 
     def fetch(self, cache: Path, report: Report) -> Path:
-        return Path(Installation.fetch(report, cache).program[-1])
+        return Path(MariaDBInstallation.fetch(report, cache).program[-1])
 
     def server(self, folder: Path, **settings: Any) -> MariaDB:
-        installation = Installation.find(cache_folder())
+        installation = MariaDBInstallation.find(cache_folder())
         if installation is None:
             raise ServerStartError(
                 f"no MariaDB on this machine or in {cache_folder()}: run `make services ONLY=mariadb`"
@@ -43,7 +43,7 @@ class NewestMariaDBService(CachedService):
 
     def server(self, folder: Path, **settings: Any) -> MariaDB:
         home = self.require()
-        installation = Installation.unpacked(home)
+        installation = MariaDBInstallation.find_unpacked(home)
         if installation is None:
             raise ServerStartError(f"{home} has no usable MariaDB: remove the folder to fetch it again")
         return MariaDB(installation, folder, **settings)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import ServerStartError
-from penstock.testing import Report, locked
+from penstock.testing import Report, lock_folder
 from tests.services.system import require_program
 
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -55,7 +55,7 @@ def fetch(
     artifacts = [Artifact.parse(each) for each in coordinates]
     repository = cache / "maven-repository"
     report(f"downloading {', '.join(artifact.file_name for artifact in artifacts)}")
-    with tempfile.TemporaryDirectory() as folder, locked(repository, report):
+    with tempfile.TemporaryDirectory() as folder, lock_folder(repository, report):
         project = Path(folder) / "pom.xml"
         project.write_text(_project(artifacts, with_dependencies=with_dependencies), encoding="utf-8")
         done = subprocess.run(

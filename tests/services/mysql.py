@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import ServerStartError
-from penstock.testing import DatabaseServer, OptionValue, PackageFolder, Report, unpack
-from penstock.testing.process import log_tail
+from penstock.testing import DatabaseServer, OptionValue, PackageFolder, Report, unpack_packages
+from penstock.testing.process import read_log_tail
 from tests.services import maven
 from tests.services.service import CachedService
 
@@ -64,11 +64,11 @@ class MySQL(DatabaseServer):
         share = self.home / self.release.share
         as_root = ["--user=root"] if os.geteuid() == 0 else []
         places = [f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"]
-        return [*PackageFolder(self.home).command(self.release.program), "--no-defaults", *places, *as_root]
+        return [*PackageFolder(self.home).command_for(self.release.program), "--no-defaults", *places, *as_root]
 
     def tool(self, name: str) -> list[str]:
         """How to run a client program such as mysqlbinlog; only Debian's packages have any."""
-        return PackageFolder(self.home).command(f"usr/bin/{name}")
+        return PackageFolder(self.home).command_for(f"usr/bin/{name}")
 
     def defaults(self) -> dict[str, OptionValue]:
         common: dict[str, OptionValue] = {
@@ -91,7 +91,9 @@ class MySQL(DatabaseServer):
                 check=False,
             )
         if done.returncode:
-            raise ServerStartError(f"{self.name} could not create {data}; the end of {self.log}:\n{log_tail(self.log)}")
+            raise ServerStartError(
+                f"{self.name} could not create {data}; the end of {self.log}:\n{read_log_tail(self.log)}"
+            )
 
 
 class MySQLService(CachedService):
@@ -104,9 +106,9 @@ class MySQLService(CachedService):
 
     def download(self, target: Path, cache: Path, report: Report) -> None:
         if self.release.packages:
-            unpack(target, self.release.packages, report, suite="sid")
+            unpack_packages(target, self.release.packages, report, suite="sid")
             return
-        unpack(target, _LIBRARIES, report)
+        unpack_packages(target, _LIBRARIES, report)
         _rename_libaio(target)
         (jar,) = maven.fetch([self.release.coordinates], target / "downloads", cache=cache, report=report)
         with (

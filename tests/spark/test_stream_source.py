@@ -234,7 +234,7 @@ def test_parts_of_a_range_are_whole_transactions(served: Server, mariadb: Databa
         return [
             [
                 tuple(row.values())
-                for block in client.read(ticket)
+                for block in client.read_part(ticket)
                 for batch in decode_changes(block, table, fields)
                 for row in batch.to_pylist()
             ]
@@ -242,7 +242,7 @@ def test_parts_of_a_range_are_whole_transactions(served: Server, mariadb: Databa
         ]
 
     with closing(FlightClient(served.address)) as client:
-        tickets = client.parts([table], start, store.latest)
+        tickets = client.plan_parts([table], start, store.latest)
         assert len(tickets) == 3
         from_store = read(tickets)
         client.ack(store.latest)
@@ -266,7 +266,9 @@ def test_transactions_that_came_one_by_one_are_read_in_few_blocks(
         caught_up(served, mariadb)
     assert len(store.read(start, store.latest) or ()) > 20
     with closing(FlightClient(served.address)) as client:
-        blocks = [block for ticket in client.parts([table], start, store.latest) for block in client.read(ticket)]
+        blocks = [
+            block for ticket in client.plan_parts([table], start, store.latest) for block in client.read_part(ticket)
+        ]
     assert len(blocks) == 1
     fields = pa.schema([("id", pa.int32()), ("name", pa.string())])
     found = [batch for block in blocks for batch in decode_changes(block, table, fields)]

@@ -6,11 +6,12 @@ from penstock.canal.schema import ENUMS, FIELDS, MESSAGES, PACKAGE, FieldSpec
 from penstock.errors import MissingExtraError
 
 
-def _classes() -> dict[str, Any]:
+def _build_classes() -> dict[str, Any]:
+    """Build a protobuf class for each message of schema.py."""
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # noqa: PLC0415 - an extra
     except ImportError:
-        raise MissingExtraError.of("canal", "a client of canal's protocol") from None
+        raise MissingExtraError.for_extra("canal", "a client of canal's protocol") from None
     kinds: Any = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="penstock/canal.proto", package=PACKAGE, syntax="proto3")
     for name, values in ENUMS.items():
@@ -18,7 +19,7 @@ def _classes() -> dict[str, Any]:
         for number, value in enumerate(values):
             # Values of all enums share one scope.
             enum.value.add(name=value if name in {"EntryType", "EventType"} else f"{name}_{value}", number=number)
-    _rename_clashes(file)
+    _rename_clashing_values(file)
     for name in MESSAGES:
         message = file.message_type.add(name=name)
         for spec in FIELDS[name].values():
@@ -28,7 +29,8 @@ def _classes() -> dict[str, Any]:
     return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in MESSAGES}
 
 
-def _rename_clashes(file: Any) -> None:
+def _rename_clashing_values(file: Any) -> None:
+    """Rename enum values whose names clash within the file."""
     seen = set[str]()
     for enum in file.enum_type:
         for value in enum.value:
@@ -38,6 +40,7 @@ def _rename_clashes(file: Any) -> None:
 
 
 def _add_field(message: Any, spec: FieldSpec, kinds: Any) -> None:
+    """Add a field to a message descriptor."""
     label = kinds.LABEL_REPEATED if spec.is_repeated else kinds.LABEL_OPTIONAL
     field = message.field.add(name=spec.name, number=spec.number, label=label)
     if spec.kind in MESSAGES or spec.kind in ENUMS:
@@ -51,7 +54,7 @@ def _add_field(message: Any, spec: FieldSpec, kinds: Any) -> None:
         message.oneof_decl.add(name=f"_{spec.name}")
 
 
-_by_name = _classes()
+_by_name = _build_classes()
 Entry: Any = _by_name["Entry"]
 Header: Any = _by_name["Header"]
 Pair: Any = _by_name["Pair"]

@@ -46,17 +46,17 @@ class PacketType(IntEnum):
     CLIENTROLLBACK = 12
 
 
-def fields_of(raw: T) -> Iterator[tuple[int, int | T]]:
+def iter_fields(raw: T) -> Iterator[tuple[int, int | T]]:
     """Yield the numbers and values of the fields of a message, in order; those of a memoryview are views."""
     at = 0
     while at < len(raw):
-        tag, at = _varint(raw, at)
+        tag, at = _read_varint(raw, at)
         number, form = tag >> 3, tag & 7
         if form == 0:
-            value, at = _varint(raw, at)
+            value, at = _read_varint(raw, at)
             yield number, value
         elif form == 2:
-            size, at = _varint(raw, at)
+            size, at = _read_varint(raw, at)
             if at + size > len(raw):
                 raise ProtocolError("the packet ends inside of a field")
             yield number, raw[at : at + size]
@@ -70,35 +70,40 @@ def fields_of(raw: T) -> Iterator[tuple[int, int | T]]:
 
 
 class ProtobufFields:
-    """The fields of a message, by number. Of a field that was sent twice the last one counts; one that was not sent
-    reads as 0 or empty."""
+    """The fields of a message, by number. If a field was sent twice the last one counts; one that was not sent reads as
+    0 or empty.
+    """
 
     def __init__(self, raw: bytes) -> None:
-        self._found: dict[int, int | bytes] = dict(fields_of(raw))
+        self._found: dict[int, int | bytes] = dict(iter_fields(raw))
 
     def __contains__(self, number: int) -> bool:
         return number in self._found
 
-    def number(self, field: int, default: int = 0) -> int:
+    def get_number(self, field: int, default: int = 0) -> int:
+        """Return a number field."""
         value = self._found.get(field, default)
         if isinstance(value, bytes):
             raise ProtocolError(f"field {field} of the packet is no number")
         return value - (1 << 64) if value >= 1 << 63 else value
 
-    def raw(self, field: int) -> bytes:
+    def get_bytes(self, field: int) -> bytes:
+        """Return the bytes of a field."""
         value = self._found.get(field, b"")
         if isinstance(value, int):
             raise ProtocolError(f"field {field} of the packet is no text")
         return value
 
-    def text(self, field: int) -> str:
+    def get_text(self, field: int) -> str:
+        """Return a text field."""
         try:
-            return self.raw(field).decode()
+            return self.get_bytes(field).decode()
         except UnicodeDecodeError:
             raise ProtocolError(f"field {field} of the packet is no UTF-8") from None
 
 
-def _varint(raw: bytes | memoryview, at: int) -> tuple[int, int]:
+def _read_varint(raw: bytes | memoryview, at: int) -> tuple[int, int]:
+    """Read a varint, and return it and where it ends."""
     value = shift = 0
     while at < len(raw):
         byte = raw[at]
@@ -123,27 +128,28 @@ class Packet:
     def parse(cls, raw: bytes, message: str = "Packet") -> "Packet":
         """Return the type and the body of a packet; `message` names it in schema.py."""
         sent, known = ProtobufFields(raw), FIELDS[message]
-        return cls(sent.number(known["type"].number), sent.raw(known["body"].number))
+        return cls(sent.get_number(known["type"].number), sent.get_bytes(known["body"].number))
 
 
-def frame(kind: PacketType | int, body: bytes, message: str = "Packet") -> bytes:
+def build_frame(kind: PacketType | int, body: bytes, message: str = "Packet") -> bytes:
     """Return a packet with its length before it."""
-    packet = _packet_head(kind, message) + protobuf.text(FIELDS[message]["body"].number, body)
+    packet = _build_packet_head(kind, message) + protobuf.encode_text(FIELDS[message]["body"].number, body)
     return _LENGTH.pack(len(packet)) + packet
 
 
-def messages_head(batch_id: int, entries_bytes: int) -> bytes:
-    """Return all of a MESSAGES frame before its entries."""
-    first = protobuf.number(FIELDS["Messages"]["batch_id"].number, batch_id)
+def build_messages_head(batch_id: int, entries_bytes: int) -> bytes:
+    """Return the part of a MESSAGES frame before its entries."""
+    first = protobuf.encode_number(FIELDS["Messages"]["batch_id"].number, batch_id)
     body = len(first) + entries_bytes
-    head = _packet_head(PacketType.MESSAGES, "Packet")
-    head += protobuf.varint(FIELDS["Packet"]["body"].number << 3 | 2) + protobuf.varint(body) + first
+    head = _build_packet_head(PacketType.MESSAGES, "Packet")
+    head += protobuf.encode_varint(FIELDS["Packet"]["body"].number << 3 | 2) + protobuf.encode_varint(body) + first
     return _LENGTH.pack(len(head) - len(first) + body) + head
 
 
-def _packet_head(kind: PacketType | int, message: str) -> bytes:
+def _build_packet_head(kind: PacketType | int, message: str) -> bytes:
+    """Return the fields of a packet before its body."""
     known = FIELDS[message]
-    return protobuf.number(known["version"].number, VERSION) + protobuf.number(known["type"].number, kind)
+    return protobuf.encode_number(known["version"].number, VERSION) + protobuf.encode_number(known["type"].number, kind)
 
 
 class FrameSocket:
@@ -164,7 +170,7 @@ class FrameSocket:
         head = bytearray()
         deadline = time.monotonic() + self.idle_s
         while len(head) < _LENGTH.size:
-            piece = self._read(_LENGTH.size - len(head), deadline)
+            piece = self._read_exactly(_LENGTH.size - len(head), deadline)
             if not piece:
                 return None
             if not head:
@@ -175,13 +181,14 @@ class FrameSocket:
             raise ProtocolError(f"a packet of {size & 0xFFFFFFFF} bytes is larger than {self._limit}")
         body = bytearray()
         while len(body) < size:
-            piece = self._read(min(size - len(body), _PIECE), deadline)
+            piece = self._read_exactly(min(size - len(body), _PIECE), deadline)
             if not piece:
                 return None
             body += piece
         return bytes(body)
 
-    def _read(self, size: int, deadline: float) -> bytes:
+    def _read_exactly(self, size: int, deadline: float) -> bytes:
+        """Read so many bytes before the deadline."""
         self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
         try:
             piece = self._socket.recv(size)
@@ -193,6 +200,7 @@ class FrameSocket:
         return piece
 
     def send(self, *parts: bytes | memoryview) -> None:
+        """Send the parts as one frame, within the time limit."""
         self._socket.settimeout(self.write_s)
         left = [memoryview(part).cast("B") for part in parts if len(part)]
         while left:
@@ -203,8 +211,8 @@ class FrameSocket:
                 left[0] = left[0][sent:]
 
     @property
-    def is_gone(self) -> bool:
-        """Whether the peer has closed, as far as can be told without reading what it said."""
+    def is_closed_by_peer(self) -> bool:
+        """Tell whether the peer has closed the connection, as far as that is visible without reading."""
         self._socket.settimeout(0)
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)

@@ -15,7 +15,7 @@ _SEVEN, _MORE, _LOW = np.uint64(7), np.uint64(0x80), np.uint64(0x7F)
 
 @inlined
 def varint_size(number: Any) -> Any:
-    """Bytes of a number; a negative one has ten."""
+    """Return the size of a number as varint; a negative one takes ten bytes."""
     size, rest = 1, np.uint64(number) >> _SEVEN
     while rest:
         size += 1
@@ -24,8 +24,8 @@ def varint_size(number: Any) -> Any:
 
 
 @inlined
-def put_varint(number: Any, out: Any, at: Any) -> Any:
-    """Gives the place after it."""
+def write_varint(number: Any, out: Any, at: Any) -> Any:
+    """Write a number as varint into `out`, and return the offset after it."""
     rest, place = np.uint64(number), np.uint64(at)
     while rest >= _MORE:
         out[place] = np.uint8(rest & _LOW | _MORE)
@@ -35,7 +35,8 @@ def put_varint(number: Any, out: Any, at: Any) -> Any:
     return np.int64(place) + 1
 
 
-def varint(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
+    """Encode a number as varint."""
     number &= (1 << 64) - 1
     raw = bytearray()
     while number >= 0x80:
@@ -44,23 +45,27 @@ def varint(number: int) -> bytes:
     return bytes(raw) + bytes([number])
 
 
-def flag(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
+def encode_number_always(field: int, value: int) -> bytes:
+    """Encode a number field, also if it is 0."""
+    return encode_varint(field << 3) + encode_varint(value)
 
 
-def number(field: int, value: int) -> bytes:
-    return flag(field, value) if value else b""
+def encode_number(field: int, value: int) -> bytes:
+    """Encode a number field; nothing for 0."""
+    return encode_number_always(field, value) if value else b""
 
 
-def message(field: int, raw: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(raw)) + raw
+def encode_message(field: int, raw: bytes) -> bytes:
+    """Encode a nested message field."""
+    return encode_varint(field << 3 | 2) + encode_varint(len(raw)) + raw
 
 
-def text(field: int, value: str | bytes) -> bytes:
+def encode_text(field: int, value: str | bytes) -> bytes:
+    """Encode a text field; nothing for an empty one."""
     raw = value.encode() if isinstance(value, str) else value
-    return message(field, raw) if raw else b""
+    return encode_message(field, raw) if raw else b""
 
 
-def pair(field: int, key: str, value: str) -> bytes:
-    """canal's Pair, as props are."""
-    return message(field, text(1, key) + text(2, value))
+def encode_pair(field: int, key: str, value: str) -> bytes:
+    """Encode a field of canal's type Pair, as props are."""
+    return encode_message(field, encode_text(1, key) + encode_text(2, value))

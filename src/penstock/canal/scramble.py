@@ -10,20 +10,21 @@ import hmac
 SEED_BYTES = 8
 
 
-def stored_form(password: str) -> str:
+def hash_for_storage(password: str) -> str:
+    """Return the form in which a password is stored: SHA1(SHA1(password)) as hex digits."""
     return _sha1(_sha1(password.encode())).hex()
 
 
-def token_of(password: str, seed: bytes) -> bytes:
-    """As it is sent: hex digits; nothing for no password."""
+def scramble_password(password: str, seed: bytes) -> bytes:
+    """Return the token that a client sends for a password, as hex digits; empty for no password."""
     if not password:
         return b""
     once = _sha1(password.encode())
     return _xor(once, _sha1(seed + _sha1(once))).hex().encode()
 
 
-def is_right(token: bytes, seed: bytes, stored: str) -> bool:
-    """Nothing stored: anybody may."""
+def is_valid_token(token: bytes, seed: bytes, stored: str) -> bool:
+    """Tell whether a token proves the stored password; without a stored password any token is valid."""
     if not stored:
         return True
     known = bytes.fromhex(stored)
@@ -37,8 +38,10 @@ def is_right(token: bytes, seed: bytes, stored: str) -> bool:
 
 
 def _sha1(raw: bytes) -> bytes:
+    """Return the SHA-1 digest."""
     return hashlib.sha1(raw, usedforsecurity=False).digest()
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, right: bytes) -> bytes:
+    """Return two byte strings of the same length combined by XOR."""
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))

@@ -10,13 +10,15 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 from penstock.canal import protobuf
-from penstock.canal.packet import PacketType, ProtobufFields, frame
+from penstock.canal.packet import PacketType, ProtobufFields, build_frame
 from penstock.canal.schema import FIELDS
 
 
-class Structure:
-    """A message whose fields are those of a dataclass. `message` is its name in schema.py. A field that was not sent
-    is 0 or empty, and one with such a value is not sent."""
+class ProtobufStructure:
+    """A message whose fields are those of a dataclass; `message` is its name in schema.py.
+
+    A field that was not sent is 0 or empty, and one with such a value is not sent.
+    """
 
     message: ClassVar[str]
     __slots__ = ()
@@ -25,35 +27,38 @@ class Structure:
     def decode(cls, raw: bytes) -> Self:
         """Return the structure of a message; ProtocolError when the bytes are not one."""
         sent, values = ProtobufFields(raw), dict[str, Any]()
-        for name, spec in cls._specs():
+        for name, spec in cls._field_specs():
             match spec.kind:
                 case "string":
-                    values[name] = sent.text(spec.number)
+                    values[name] = sent.get_text(spec.number)
                 case "bytes":
-                    values[name] = sent.raw(spec.number)
+                    values[name] = sent.get_bytes(spec.number)
                 case "bool":
-                    values[name] = bool(sent.number(spec.number))
+                    values[name] = bool(sent.get_number(spec.number))
                 case _:
-                    values[name] = sent.number(spec.number)
+                    values[name] = sent.get_number(spec.number)
         return cls(**values)
 
     def encode(self) -> bytes:
         """Return the message as protobuf."""
         parts: list[bytes] = []
-        for name, spec in self._specs():
+        for name, spec in self._field_specs():
             value = getattr(self, name)
             is_text = spec.kind in {"string", "bytes"}
-            parts.append(protobuf.text(spec.number, value) if is_text else protobuf.number(spec.number, int(value)))
+            parts.append(
+                protobuf.encode_text(spec.number, value) if is_text else protobuf.encode_number(spec.number, int(value))
+            )
         return b"".join(parts)
 
     @classmethod
-    def _specs(cls) -> Any:
+    def _field_specs(cls) -> Any:
+        """Return the declared fields of the message, by name."""
         known = FIELDS[cls.message]
         return [(one.name, known[one.name]) for one in fields(cls)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
-class HandshakeReply(Structure):
+class HandshakeReply(ProtobufStructure):
     """The first message of a server: the seed that a client's password is scrambled with."""
 
     message: ClassVar[str] = "Handshake"
@@ -61,7 +66,7 @@ class HandshakeReply(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class AckReply(Structure):
+class AckReply(ProtobufStructure):
     """The outcome of a request: code 0 is success."""
 
     message: ClassVar[str] = "Ack"
@@ -70,7 +75,7 @@ class AckReply(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientAuthRequest(Structure):
+class ClientAuthRequest(ProtobufStructure):
     """A login. It subscribes too, when it names a destination and a client."""
 
     message: ClassVar[str] = "ClientAuth"
@@ -84,7 +89,7 @@ class ClientAuthRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class SubRequest(Structure):
+class SubRequest(ProtobufStructure):
     """A subscription of a client, with its filter."""
 
     message: ClassVar[str] = "Sub"
@@ -94,7 +99,7 @@ class SubRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class UnsubRequest(Structure):
+class UnsubRequest(ProtobufStructure):
     """The end of a subscription."""
 
     message: ClassVar[str] = "Unsub"
@@ -103,7 +108,7 @@ class UnsubRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class GetRequest(Structure):
+class GetRequest(ProtobufStructure):
     """A request for a batch. `unit` is that of the timeout; `at_once` is our own: prefer a small batch now."""
 
     message: ClassVar[str] = "Get"
@@ -116,7 +121,7 @@ class GetRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientAckRequest(Structure):
+class ClientAckRequest(ProtobufStructure):
     """The ack of a batch."""
 
     message: ClassVar[str] = "ClientAck"
@@ -126,7 +131,7 @@ class ClientAckRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientRollbackRequest(Structure):
+class ClientRollbackRequest(ProtobufStructure):
     """The rollback of a batch, or of all batches when `batch_id` is 0."""
 
     message: ClassVar[str] = "ClientRollback"
@@ -136,7 +141,7 @@ class ClientRollbackRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerAdminRequest(Structure):
+class ServerAdminRequest(ProtobufStructure):
     """An action of the console on the whole server."""
 
     message: ClassVar[str] = "ServerAdmin"
@@ -144,7 +149,7 @@ class ServerAdminRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceAdminRequest(Structure):
+class InstanceAdminRequest(ProtobufStructure):
     """An action of the console on one destination."""
 
     message: ClassVar[str] = "InstanceAdmin"
@@ -153,7 +158,7 @@ class InstanceAdminRequest(Structure):
 
 
 @dataclass(frozen=True, slots=True)
-class LogAdminRequest(Structure):
+class LogAdminRequest(ProtobufStructure):
     """A request of the console for the names or the last lines of logs."""
 
     message: ClassVar[str] = "LogAdmin"
@@ -164,6 +169,6 @@ class LogAdminRequest(Structure):
     count: int = 0
 
 
-def ack_frame(code: int = 0, message: str = "") -> bytes:
-    """Return the frame that answers a request: success, or a code and why."""
-    return frame(PacketType.ACK, AckReply(code, message).encode())
+def build_ack_frame(code: int = 0, message: str = "") -> bytes:
+    """Return the frame that answers a request: success, or a code and the reason."""
+    return build_frame(PacketType.ACK, AckReply(code, message).encode())

@@ -4,6 +4,8 @@ from enum import IntEnum
 
 
 class EntryType(IntEnum):
+    """What an entry of canal is: the begin or end of a transaction, or row data."""
+
     TRANSACTIONBEGIN = 1
     ROWDATA = 2
     TRANSACTIONEND = 3
@@ -12,6 +14,8 @@ class EntryType(IntEnum):
 
 
 class EventType(IntEnum):
+    """What kind of change or statement an entry of canal carries."""
+
     NONE = 0
     INSERT = 1
     UPDATE = 2

@@ -28,24 +28,26 @@ def __getattr__(name: str) -> Any:
     return made
 
 
-def _stop(number: int, _: FrameType | None) -> None:
+def _exit_on_signal(number: int, _: FrameType | None) -> None:
+    """Exit as a process that a signal ended."""
     raise SystemExit(128 + number)
 
 
-def _complain(text: str) -> NoReturn:
+def _exit_with_error(text: str) -> NoReturn:
+    """Print an error as one line, and exit with 1."""
     print(f"penstock: {text}", file=sys.stderr)
     sys.exit(1)
 
 
-def _complain_of_settings(error: Any) -> None:
-    """Print the first of pydantic's complaints as one line; return when the error is not pydantic's."""
+def _exit_if_invalid_settings(error: Any) -> None:
+    """Print the first of pydantic's errors as one line and exit; return if the error is not pydantic's."""
     pydantic = sys.modules.get("pydantic")  # who has not loaded it cannot have got an error from it
     if pydantic is not None and isinstance(error, pydantic.ValidationError):
         first = error.errors(include_input=False, include_url=False)[0]
-        _complain(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+        _exit_with_error(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
 
 
-def _run(arguments: list[str]) -> None:
+def _run_command(arguments: list[str]) -> None:
     """Run the command that the arguments name, and import no other."""
     if arguments[:1] == ["binlog"]:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no linear algebra here: do not start its threads
@@ -63,13 +65,14 @@ def main() -> None:
     try:
         _run_guarded()
     except BaseException as end:
-        _leave_threads(end)
+        _exit_without_threads(end)
         raise
 
 
-def _leave_threads(end: BaseException) -> None:
+def _exit_without_threads(end: BaseException) -> None:
     """End the process here, as Python would, if a thread of the command would be cut off by the interpreter's own
-    end."""
+    shutdown.
+    """
     threads = sys.modules.get("penstock.cli.ordered_work")
     if threads is None or not threads.is_working(_PATIENCE_S):
         return
@@ -82,7 +85,7 @@ def _leave_threads(end: BaseException) -> None:
 
 
 def _exit_code(end: BaseException) -> int:
-    """Return the exit code of a process that ends by this, and print what Python prints then."""
+    """Return the exit code of a process that ends by this exception, and print what Python prints then."""
     if not isinstance(end, SystemExit):
         sys.excepthook(type(end), end, end.__traceback__)
         return 1
@@ -93,18 +96,19 @@ def _exit_code(end: BaseException) -> int:
 
 
 def _run_guarded() -> None:
-    signal.signal(signal.SIGTERM, _stop)
+    """Run the command, and turn known errors into one line and an exit code."""
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     keep_freed_memory()
     # Shells start background jobs with SIGINT ignored; a SIGINT that is sent all the same is meant.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        _run(sys.argv[1:])
+        _run_command(sys.argv[1:])
     except PenstockError as error:
-        _complain(str(error))
+        _exit_with_error(str(error))
     except OSError as error:
-        _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
+        _exit_with_error(f"{error.filename or 'the system'}: {error.strerror or error}")
     except KeyboardInterrupt:
         sys.exit(130)
     except ValueError as error:  # pydantic's are
-        _complain_of_settings(error)
+        _exit_if_invalid_settings(error)
         raise

@@ -18,11 +18,11 @@ _PORT_NAMES = {
 }
 
 
-class Announcement:
+class ServeAnnouncer:
     """Prints each destination once it is captured, and "serving" once, when the first of them can be read.
 
-    announcement = Announcement(server, Output("text"))
-    announcement.look()  # again and again, while the server runs
+    announcer = ServeAnnouncer(server, Output("text"))
+    announcer.print_news()  # again and again, while the server runs
     """
 
     def __init__(self, server: "Server", output: Output) -> None:
@@ -31,7 +31,7 @@ class Announcement:
         self._has_said_wait = False
         self.is_made = False
 
-    def look(self) -> bool:
+    def print_news(self) -> bool:
         """Print what is new; return True if it just said that there is something to serve."""
         for name, instance in self._server.instances.items():
             if name not in self._captured:
@@ -45,18 +45,18 @@ class Announcement:
             return False
         if self._server.is_serving:
             self.is_made = True
-            ports = self._ports
+            ports = self._list_ports
             self._output.print_event("serving", f"serving {_describe_ports(ports)}; Ctrl-C stops", ports=ports)
             return True
-        if not self._has_said_wait and (reason := self._reason_to_wait()):
+        if not self._has_said_wait and (reason := self._why_nothing_serves()):
             self._has_said_wait = True
-            ports = self._ports
+            ports = self._list_ports
             text = f"listening: {_describe_ports(ports)}; {reason}; Ctrl-C stops"
             self._output.print_event("listening", text, ports=ports, reason=reason)
         return False
 
     @property
-    def _ports(self) -> dict[str, str]:
+    def _list_ports(self) -> dict[str, str]:
         """Return where the server listens, by the name of the port in its settings."""
         server = self._server
         ports = {"flight": server.address}
@@ -68,7 +68,7 @@ class Announcement:
             ports["canal_admin"] = server.canal_admin.address
         return ports
 
-    def _reason_to_wait(self) -> str:
+    def _why_nothing_serves(self) -> str:
         """Return why there is nothing to serve; an empty text while destinations may still be starting."""
         server = self._server
         if server.has_started and server.has_no_destination:
@@ -83,4 +83,5 @@ class Announcement:
 
 
 def _describe_ports(ports: dict[str, str]) -> str:
+    """Return the ports as one line of text."""
     return ", ".join(f"{_PORT_NAMES[name]} on {address}" for name, address in ports.items())

@@ -38,6 +38,7 @@ class BinlogRequest:
 
     @property
     def is_terminal(self) -> bool:
+        """Tell whether the output goes to a terminal."""
         return self.target is None and sys.stdout.isatty()
 
 
@@ -67,15 +68,15 @@ def choose_format(request: BinlogRequest) -> str:
         raise ConfigurationError("--follow goes with --host and rows only")
     if request.mode == "verify" and not request.files:
         raise ConfigurationError("--verify reads files: name them")
-    if useless := _without_effect(request, chosen):
+    if useless := _ignored_options(request, chosen):
         where = what or f"--output {chosen} "
         raise ConfigurationError(f"{where}takes no {', '.join(useless)}: leave that out")
     _check_files(request)
     return chosen
 
 
-def _without_effect(request: BinlogRequest, chosen: str) -> list[str]:
-    """Return the options that would be ignored."""
+def _ignored_options(request: BinlogRequest, chosen: str) -> list[str]:
+    """Return the options that would have no effect with this format."""
     of_rows = {"--columns": request.columns, "--without": request.without, "--limit": request.limit is not None}
     of_log = {
         "--host": request.server is not None,

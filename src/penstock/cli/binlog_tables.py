@@ -16,9 +16,9 @@ from penstock.binlog.rows.changes import decode_changes_at
 from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table, choose_free_names
 from penstock.binlog.rows.table_changes import ColumnChoice, TableChanges, decode_table_changes
 from penstock.binlog.values.column import DecodeOptions
-from penstock.inspect.shapes import Shapes
+from penstock.inspect.shapes import SchemaLookup
 from penstock.model import ChangeKind, TableName
-from penstock.render.table_files import BatchFiles, CsvFiles, Kind, Targets
+from penstock.render.table_files import BatchFileWriter, CsvFileWriter, Kind, OutputFiles
 
 Batches = list[tuple[TableName, pa.RecordBatch]]
 _FAR = (1 << 63) - 1
@@ -30,47 +30,55 @@ _CHANGE_TYPE, _SEQ, _ROW = (
 _DECODING = DecodeOptions(partial_json="operations")
 
 
-def table_files(kind: Kind, targets: Targets) -> CsvFiles | BatchFiles:
-    return CsvFiles(targets) if kind == "csv" else BatchFiles(targets, kind)
+def open_table_writer(kind: Kind, targets: OutputFiles) -> CsvFileWriter | BatchFileWriter:
+    """Return the writer of CSV files, or of Arrow or Parquet files."""
+    return CsvFileWriter(targets) if kind == "csv" else BatchFileWriter(targets, kind)
 
 
-class TableOutput:
-    def __init__(self, files: CsvFiles | BatchFiles, choice: ColumnChoice, shapes: Shapes, limit: int | None) -> None:
+class TableWriter:
+    """Writes picked blocks table by table, up to a limit of changes."""
+
+    def __init__(
+        self, files: CsvFileWriter | BatchFileWriter, choice: ColumnChoice, shapes: SchemaLookup, limit: int | None
+    ) -> None:
         self._files, self._choice, self._shapes = files, choice, shapes
         self.left = limit  # changes that may still come
 
-    def write(self, block: Block) -> None:
-        if isinstance(self._files, CsvFiles):
+    def write_block(self, block: Block) -> None:
+        """Write the changes of a block."""
+        if isinstance(self._files, CsvFileWriter):
             self._write_csv(self._files, block)
         else:
-            for table, batch in self._first_of(self._batches(block)):
+            for table, batch in self._limit_batches(self._read_batches(block)):
                 self._files.write(table, batch)
 
-    def _write_csv(self, files: CsvFiles, block: Block) -> None:
+    def _write_csv(self, files: CsvFileWriter, block: Block) -> None:
+        """Write the changes of a block as CSV."""
         found: Iterable[TableChanges] = decode_table_changes(block, self._choice, self._shapes)
         last = _FAR
         if self.left is not None:
             found = list(found)
             orders = [changes.order for changes in found]
-            last = self._last_of(np.sort(np.concatenate(orders))) if orders else _FAR
+            last = self._find_limit(np.sort(np.concatenate(orders))) if orders else _FAR
         for _, group in groupby(found, key=lambda changes: changes.table.name):
-            for changes in _versions(group):
+            for changes in _group_by_columns(group):
                 if count := sum(int(np.count_nonzero(some.order <= last)) for some in changes):
                     files.write(block, changes, count)
 
-    def _last_of(self, ordered: NDArray[np.int64]) -> int:
-        """Where the limit is reached, in the sorted numbers of a block's changes."""
-        count = self._take(ordered.size)
+    def _find_limit(self, ordered: NDArray[np.int64]) -> int:
+        """Return where the limit is reached in the sorted numbers of a block's changes."""
+        count = self._count_allowed(ordered.size)
         return int(ordered[count - 1])
 
-    def _take(self, count: int) -> int:
-        """So many of these changes may still come."""
+    def _count_allowed(self, count: int) -> int:
+        """Return how many of these changes the limit still allows, and count them."""
         count = count if self.left is None else min(self.left, count)
         self.left = None if self.left is None else self.left - count
         return count
 
-    def _batches(self, block: Block) -> Iterator[tuple[TableName, pa.RecordBatch]]:
-        for events in _runs(block):
+    def _read_batches(self, block: Block) -> Iterator[tuple[TableName, pa.RecordBatch]]:
+        """Yield the changes of a block as record batches with their tables."""
+        for events in _group_by_table(block):
             number = int(block.column("table_id")[events[0]])
             shape = self._shapes(block, number)
             fields = arrow_fields_of_table(shape, self._choice.names(shape))
@@ -78,11 +86,14 @@ class TableOutput:
             for batch in decode_changes_at(block, events, shape, fields, _DECODING):
                 yield shape.name, batch.rename_columns(names)
 
-    def _first_of(
+    def _limit_batches(
         self, batches: Iterator[tuple[TableName, pa.RecordBatch]]
     ) -> Iterable[tuple[TableName, pa.RecordBatch]]:
-        """Up to the limit. A preimage comes before the postimage that it belongs to. What was compressed shares places
-        in the file: there the number of the row in its transaction tells."""
+        """Yield batches up to the limit.
+
+        A preimage comes before the postimage that it belongs to. Changes that were compressed share file offsets: there
+        the number of the row in its transaction decides.
+        """
         if self.left is None:
             return batches
         found = list(batches)
@@ -98,24 +109,25 @@ class TableOutput:
         order = np.lexsort((rows, places))
         ends = order[is_end[order]]
         keep = np.zeros(order.size, np.bool_)
-        last = ends[self._take(ends.size) - 1]
+        last = ends[self._count_allowed(ends.size) - 1]
         keep[order[: int(np.flatnonzero(order == last)[0]) + 1]] = True
         bounds = np.cumsum([batch.num_rows for _, batch in found])[:-1]
         parts = zip(found, np.split(keep, bounds), strict=True)
         return [(table, batch.filter(to_arrow_booleans(mask))) for (table, batch), mask in parts if mask.any()]
 
 
-def _versions(changes: Iterable[TableChanges]) -> list[list[TableChanges]]:
-    """Of one table, together what has the same columns to show; the version that the log has first comes first."""
+def _group_by_columns(changes: Iterable[TableChanges]) -> list[list[TableChanges]]:
+    """Group the changes of one table by the columns to show; the version that the log has first comes first."""
     found: dict[tuple[str, ...], list[TableChanges]] = {}
     for some in changes:
         found.setdefault(some.shown, []).append(some)
     return sorted(found.values(), key=lambda version: min(int(some.event[0]) for some in version))
 
 
-def _runs(block: Block) -> Iterable[NDArray[np.int64]]:
-    """Rows events of one table id, table by table, and in each table in the order of the log: a table that was altered
-    or flushed goes on with another id."""
+def _group_by_table(block: Block) -> Iterable[NDArray[np.int64]]:
+    """Yield the rows events of each table id, table by table, and in each table in the order of the log: an altered or
+    flushed table continues with another id.
+    """
     rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
     if not rows.size:
         return ()

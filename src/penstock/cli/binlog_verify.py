@@ -7,13 +7,13 @@ from pathlib import Path
 
 from penstock.binlog.events.file_log import printable
 from penstock.cli.binlog_request import INCIDENT_CODE
-from penstock.cli.progress import Progress
-from penstock.inspect.verify import FileCheck, verify_file
-from penstock.render.bars import size_text
+from penstock.cli.progress import ProgressLine
+from penstock.inspect.verify import FileVerdict, verify_file
+from penstock.render.bars import format_size
 
 
 def verify_files(
-    paths: Sequence[Path], progress: Progress, warn: Callable[[str], None], *, is_json: bool = False
+    paths: Sequence[Path], progress: ProgressLine, warn: Callable[[str], None], *, is_json: bool = False
 ) -> int:
     """Print a line per file, warn of each incident; return 0 if all files are sound, 1 if not, 3 for an incident."""
     is_sound, has_incidents = True, False
@@ -23,7 +23,7 @@ def verify_files(
         verdict = verify_file(path, lambda done, total=total: progress.show(done, total))
         took = time.perf_counter() - begun
         progress.clear()
-        print(_verdict_json(path, verdict) if is_json else _verdict_text(path, verdict, took), flush=True)
+        print(_verdict_to_json(path, verdict) if is_json else _format_verdict(path, verdict, took), flush=True)
         for incident in verdict.incidents:
             warn(str(incident))
         is_sound &= not verdict.problem
@@ -33,13 +33,15 @@ def verify_files(
     return INCIDENT_CODE if has_incidents else 0
 
 
-def _verdict_text(path: Path, verdict: FileCheck, took_s: float) -> str:
+def _format_verdict(path: Path, verdict: FileVerdict, took_s: float) -> str:
+    """Return the verdict on a file as a line of text."""
     sums = "checksums match" if verdict.has_checksums else "no checksums in this file"
-    amount = f"{verdict.events:,} events, {size_text(verdict.bytes)}, {size_text(verdict.bytes / took_s)}/s"
+    amount = f"{verdict.events:,} events, {format_size(verdict.bytes)}, {format_size(verdict.bytes / took_s)}/s"
     return f"{printable(path)}: {amount}: {verdict.problem or f'whole, {sums}'}"
 
 
-def _verdict_json(path: Path, verdict: FileCheck) -> str:
+def _verdict_to_json(path: Path, verdict: FileVerdict) -> str:
+    """Return the verdict on a file as a JSON object."""
     data = {
         "file": printable(path),
         "is_sound": not verdict.problem,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.output import Output, OutputFormat
-from penstock.cli.source_options import Host, Password, Port, User, source_settings
+from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
 from penstock.config import DirectorySettings, InstanceSettings, load_server_settings
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def check(
     if config is not None:
         instances = load_server_settings(config).captured
     else:
-        source = source_settings(host, port, user, password) if path is None else DirectorySettings(path=path)
+        source = build_source_settings(host, port, user, password) if path is None else DirectorySettings(path=path)
         instances = (InstanceSettings(source=source, start=start),)
     findings = examine_instances(instances)
     Output(output).print_result(findings, lambda: _finding_lines(findings))

@@ -43,6 +43,7 @@ def find_command(arguments: Iterable[str]) -> str | None:
 
 
 def _show_version(wanted: bool) -> None:
+    """Print the version and exit."""
     if wanted:
         typer.echo(f"penstock {__version__}")
         raise typer.Exit

@@ -10,32 +10,33 @@ from penstock.config.snapshot import SERVER, FoundInstance
 from penstock.config.time_zone import LOCAL, zone_name
 
 
-def check_lines(found: Snapshot) -> Iterator[str]:
+def check_lines(snapshot: Snapshot) -> Iterator[str]:
     """Yield a line for the server and for each destination, each with what belongs to it, indented, below it."""
-    width = max(map(len, [SERVER, *found.instances]))
+    width = max(map(len, [SERVER, *snapshot.instances]))
     indent = " " * (width + 2)
     yield f"{SERVER:{width}}  ok"
-    yield from (f"{indent}WARNING: {text}" for text in describe_open_ports(found.server))
-    yield from (f"{indent}{line}" for line in _ignored_lines(found.ignored))
-    for name, one in found.instances.items():
-        yield f"{name:{width}}  {one.error or _verdict(one)}"
+    yield from (f"{indent}WARNING: {text}" for text in describe_open_ports(snapshot.server))
+    yield from (f"{indent}{line}" for line in _ignored_lines(snapshot.ignored))
+    for name, one in snapshot.instances.items():
+        yield f"{name:{width}}  {one.error or _describe_verdict(one)}"
         yield from (f"{indent}{line}" for line in _ignored_lines(one.ignored))
 
 
-def describe_check(found: Snapshot) -> dict[str, object]:
-    """Return the same as plain data."""
-    about = _ignored_json(found.ignored)
-    about["warnings"] = [*describe_open_ports(found.server), *describe_misspellings(found.ignored)]
-    return {"server": about, "instances": {name: _instance_json(one) for name, one in found.instances.items()}}
+def describe_check(snapshot: Snapshot) -> dict[str, object]:
+    """Return what is wrong, open or ignored in a configuration as plain data."""
+    about = _ignored_to_json(snapshot.ignored)
+    about["warnings"] = [*describe_open_ports(snapshot.server), *describe_misspellings(snapshot.ignored)]
+    return {"server": about, "instances": {name: _instance_to_json(one) for name, one in snapshot.instances.items()}}
 
 
-def _verdict(one: FoundInstance) -> str:
-    zone = None if one.settings is None else _zone(one.settings)
+def _describe_verdict(instance: FoundInstance) -> str:
+    """Return `ok` or what is wrong with a destination."""
+    zone = None if instance.settings is None else _describe_time_zone(instance.settings)
     return f"ok, canal's clients see TIMESTAMP in {zone}" if zone else "ok"
 
 
-def _zone(settings: InstanceSettings) -> str:
-    """Return the zone that counts; where that is this machine's, with a word about it."""
+def _describe_time_zone(settings: InstanceSettings) -> str:
+    """Return the time zone that counts; if that is this machine's, with a remark about it."""
     text = settings.canal.time_zone
     return f"{zone_name(text)}, the time zone of this machine" if text == LOCAL else text
 
@@ -43,11 +44,12 @@ def _zone(settings: InstanceSettings) -> str:
 def _ignored_lines(ignored: Sequence[IgnoredKey]) -> Iterator[str]:
     """Yield misspelled keys first, then the ignored ones by reason."""
     yield from (f"WARNING: {text}" for text in describe_misspellings(ignored))
-    for reason, keys in _by_reason(ignored).items():
+    for reason, keys in _group_by_reason(ignored).items():
         yield f"ignored ({reason}): {', '.join(keys)}"
 
 
-def _by_reason(ignored: Sequence[IgnoredKey]) -> Mapping[str, list[str]]:
+def _group_by_reason(ignored: Sequence[IgnoredKey]) -> Mapping[str, list[str]]:
+    """Group ignored keys by the reason why they are ignored."""
     found: dict[str, list[str]] = {}
     for key, reason in ignored:
         if reason != UNKNOWN.reason or suggest_key(key) is None:
@@ -55,17 +57,19 @@ def _by_reason(ignored: Sequence[IgnoredKey]) -> Mapping[str, list[str]]:
     return found
 
 
-def _ignored_json(ignored: Sequence[IgnoredKey]) -> dict[str, object]:
+def _ignored_to_json(ignored: Sequence[IgnoredKey]) -> dict[str, object]:
+    """Return ignored keys as plain data."""
     meant = {key: suggest_key(key) for key, reason in ignored if reason == UNKNOWN.reason}
     return {"ignored": dict(ignored), "did_you_mean": {key: name for key, name in meant.items() if name is not None}}
 
 
-def _instance_json(one: FoundInstance) -> dict[str, object]:
-    settings = one.settings
+def _instance_to_json(instance: FoundInstance) -> dict[str, object]:
+    """Return what is wrong with a destination as plain data."""
+    settings = instance.settings
     return {
-        "error": one.error,
-        **_ignored_json(one.ignored),
-        "warnings": describe_misspellings(one.ignored),
-        "files": [str(path) for path in one.paths],
+        "error": instance.error,
+        **_ignored_to_json(instance.ignored),
+        "warnings": describe_misspellings(instance.ignored),
+        "files": [str(path) for path in instance.paths],
         "time_zone": None if settings is None else zone_name(settings.canal.time_zone),
     }

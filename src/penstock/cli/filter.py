@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.instance_options import instance_of
+from penstock.cli.instance_options import load_instance
 from penstock.cli.output import Output, OutputFormat
 from penstock.config import FilterSettings
 from penstock.config.filter_settings import KINDS
@@ -20,8 +20,8 @@ app = typer.Typer(help="Look at the filter of an instance.", no_args_is_help=Tru
 
 
 @app.callback()
-def options() -> None:
-    """With one command, typer would take its name for an argument."""
+def keep_subcommand() -> None:
+    """Do nothing: with a single command, typer would take its name for an argument."""
 
 
 @app.command()
@@ -63,12 +63,15 @@ def explain(
 
     columns = {"keep": keep, "drop": drop} if keep or drop else None
     given = {"allow": allow, "deny": deny, "columns": columns, "kinds": kind}
-    settings = _settings(config, destination, {name: value for name, value in given.items() if value is not None})
+    settings = _load_filter_settings(
+        config, destination, {name: value for name, value in given.items() if value is not None}
+    )
     explanations = [explain_table(settings, TableName.parse(table)) for table in tables]
-    Output(output).print_result(explanations, lambda: _explanation_lines(explanations))
+    Output(output).print_result(explanations, lambda: _format_explanations(explanations))
 
 
-def _explanation_lines(explanations: "Sequence[FilterExplanation]") -> Iterator[str]:
+def _format_explanations(explanations: "Sequence[FilterExplanation]") -> Iterator[str]:
+    """Yield a line for each table: whether it passes, and which rule decides."""
     for explanation in explanations:
         colour = typer.colors.GREEN if explanation.passes else typer.colors.RED
         verdict = typer.style("passes" if explanation.passes else "is dropped", fg=colour)
@@ -78,11 +81,12 @@ def _explanation_lines(explanations: "Sequence[FilterExplanation]") -> Iterator[
             yield f"  kinds: {', '.join(explanation.kinds)}"
 
 
-def _settings(config: Path | None, destination: str | None, given: dict[str, Any]) -> FilterSettings:
+def _load_filter_settings(config: Path | None, destination: str | None, given: dict[str, Any]) -> FilterSettings:
+    """Return the filter from the options, or from an instance of a configuration."""
     if config is not None:
         if given:
             raise ConfigurationError("--config has a filter already: leave the rules away, or --config")
-        return instance_of(config, destination).filter
+        return load_instance(config, destination).filter
     if destination is not None:
         raise ConfigurationError("--destination goes with --config")
     return FilterSettings.model_validate(given)

@@ -7,8 +7,8 @@ from penstock.config.folder_look import look_at
 from penstock.errors import ConfigurationError
 
 
-def admin_url(config: Path) -> tuple[str, str | None]:
-    """Return where the server that runs with this configuration answers, and with which token."""
+def find_admin_url(config: Path) -> tuple[str, str | None]:
+    """Return the admin URL and the token of the server that runs with this configuration."""
     admin = (look_at(config).server if config.is_dir() else load_server_settings(config)).admin
     if not admin.port:
         raise ConfigurationError(f"{config} gives the server no admin port that is known before it runs: say --url")
@@ -17,9 +17,10 @@ def admin_url(config: Path) -> tuple[str, str | None]:
     return f"http://{host}:{admin.port}", None if admin.token is None else admin.token.get_secret_value()
 
 
-def instance_of(config: Path, destination: str | None) -> InstanceSettings:
+def load_instance(config: Path, destination: str | None) -> InstanceSettings:
+    """Return the settings of an instance of a YAML file or conf folder; without a name, of the only one."""
     if destination is not None and config.is_dir():
-        return _of_folder(config, destination)
+        return _load_from_folder(config, destination)
     instances = {one.destination: one for one in load_server_settings(config).captured}
     known = ", ".join(sorted(instances)) or "none"
     if destination is None and len(instances) == 1:
@@ -33,8 +34,8 @@ def instance_of(config: Path, destination: str | None) -> InstanceSettings:
     return instances[destination]
 
 
-def _of_folder(folder: Path, destination: str) -> InstanceSettings:
-    """What is wrong with others does not matter."""
+def _load_from_folder(folder: Path, destination: str) -> InstanceSettings:
+    """Return the settings of an instance of a conf folder; errors of other instances do not matter."""
     instances = look_at(folder).instances
     found = instances.get(destination)
     if found is None:

@@ -19,12 +19,16 @@ _NAME = "penstock-ordered-work"
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready(Generic[R]):
+class _Item(Generic[R]):
+    """An item, or the result of one."""
+
     value: R
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _EndOfItems:
+    """The end of the items, with the error that caused it, if one did."""
+
     error: BaseException | None
 
 
@@ -46,7 +50,7 @@ def work_in_order(
     try:
         for worker in cycle(workers):
             result = worker.results.get()
-            if isinstance(result, _End):
+            if isinstance(result, _EndOfItems):
                 if result.error is not None:
                     raise result.error
                 return
@@ -74,7 +78,7 @@ def is_working(patience_s: float) -> bool:
 
 
 class _SharedItems(Generic[T]):
-    """An iterator of which threads take items by turns. `is_closed` says that no more are wanted."""
+    """An iterator from which threads take items in turns; `is_closed` says that no more are wanted."""
 
     def __init__(self, items: Generator[T, None, None], threads: int) -> None:
         self._items = items
@@ -83,20 +87,21 @@ class _SharedItems(Generic[T]):
         self._is_over = False  # only the thread whose turn it is looks at it or sets it
         self.is_closed = threading.Event()
 
-    def take(self, thread: int) -> _Ready[T] | _End:
-        """Wait for the turn of a thread and return the next item, or the end. A thread that got an item must take again
-        when it is done with that: the others wait for their turns."""
+    def take_next(self, thread: int) -> _Item[T] | _EndOfItems:
+        """Wait for the turn of a thread, and return the next item or the end. A thread that got an item must take again
+        when it is done with it, since the others wait for their turns.
+        """
         self._turns[thread].acquire()
         try:
             if self._is_over or self.is_closed.is_set():
                 self._items.close()
-                return _End(None)
+                return _EndOfItems(None)
             try:
-                return _Ready(next(self._items))
+                return _Item(next(self._items))
             except StopIteration:
-                end = _End(None)
+                end = _EndOfItems(None)
             except BaseException as error:  # noqa: BLE001 - raised again by the thread that reads the results
-                end = _End(error)
+                end = _EndOfItems(error)
             self._is_over = True
             return end
         finally:
@@ -104,25 +109,27 @@ class _SharedItems(Generic[T]):
 
 
 class _Worker(Generic[T, R]):
-    """What one thread does: one item after the other, each when the result of the one before was used."""
+    """One thread: it works on one item after the other, each when the result of the one before was used."""
 
     def __init__(self, items: _SharedItems[T], number: int, work: Callable[[T], R]) -> None:
         self._items, self._number, self._work = items, number, work
-        self.results: queue.SimpleQueue[_Ready[R] | _End] = queue.SimpleQueue()
+        self.results: queue.SimpleQueue[_Item[R] | _EndOfItems] = queue.SimpleQueue()
         self.may_continue = threading.Semaphore(0)
 
     def run(self) -> None:
-        while self._work_on(self._items.take(self._number)):
+        """Work on items until they end."""
+        while self._process_item(self._items.take_next(self._number)):
             self.may_continue.acquire()
 
-    def _work_on(self, item: _Ready[T] | _End) -> bool:
-        """Put the result of an item, or the end; tell whether there may be another item. It is a function, so that
-        nothing refers to the item and its result while the thread waits."""
-        if isinstance(item, _End):
+    def _process_item(self, item: _Item[T] | _EndOfItems) -> bool:
+        """Put the result of an item, or the end; return whether there may be another item. It is a function so that
+        nothing refers to the item and its result while the thread waits.
+        """
+        if isinstance(item, _EndOfItems):
             self.results.put(item)
             return False
         try:
-            self.results.put(_Ready(self._work(item.value)))
+            self.results.put(_Item(self._work(item.value)))
         except BaseException as error:  # noqa: BLE001 - raised again by the thread that reads the results
-            self.results.put(_End(error))
+            self.results.put(_EndOfItems(error))
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.instance_options import instance_of
+from penstock.cli.instance_options import load_instance
 from penstock.cli.output import Output, OutputFormat, format_size, table_lines
 from penstock.config import InstanceSettings, SourceSettings
 from penstock.errors import ConfigurationError, PenstockError
@@ -53,7 +53,7 @@ def show(config: Config, destination: Destination = None, output: OutputFormat =
     """
     from penstock.instance.cursors import look  # noqa: PLC0415 - numba takes a second to load
 
-    settings = instance_of(config, destination)
+    settings = load_instance(config, destination)
     records = look(settings)
     extent, problem = _find_extent(settings)
     clients = [_describe_client(record, extent) for record in records]
@@ -94,7 +94,7 @@ def set_(
     from penstock.cli.running_server import find_running_server  # noqa: PLC0415
     from penstock.instance.cursors import cursor_at, find, look, open_for_change  # noqa: PLC0415
 
-    settings, printer = instance_of(config, destination), Output(output)
+    settings, printer = load_instance(config, destination), Output(output)
     record = _find_record(look(settings), client)
     after = cursor_at(settings, find(settings, position, datetime.now(UTC)))
     if record is None:
@@ -103,8 +103,8 @@ def set_(
     before = record.cursor if record else None
     if server is not None and client in server.cursors:
         before = cursor_at(settings, server.cursors[client])  # what is persisted may be older
-    change = _CursorChange.of(settings, client, before, after)
-    if not change.is_confirmed(printer, dry_run=dry_run, yes=yes):
+    change = _CursorChange.between(settings, client, before, after)
+    if not change.confirm(printer, dry_run=dry_run, yes=yes):
         return
     if server is not None:
         server.seek_client(client, after.position)
@@ -141,15 +141,15 @@ def reset(
     from penstock.cli.running_server import find_running_server  # noqa: PLC0415
     from penstock.instance.cursors import look, open_for_change  # noqa: PLC0415
 
-    settings, printer = instance_of(config, destination), Output(output)
+    settings, printer = load_instance(config, destination), Output(output)
     records = look(settings)
     record = _find_record(records, client)
     if record is None:
         known = ", ".join(str(record.client_id) for record in records) or "none"
         raise ConfigurationError(f"there is no client {client} of '{settings.destination}'; there is {known}")
     server = find_running_server(settings, config, url, token)
-    change = _CursorChange.of(settings, client, record.cursor, None)
-    if not change.is_confirmed(printer, dry_run=dry_run, yes=yes):
+    change = _CursorChange.between(settings, client, record.cursor, None)
+    if not change.confirm(printer, dry_run=dry_run, yes=yes):
         return
     if server is not None:
         server.forget_client(client)
@@ -160,6 +160,7 @@ def reset(
 
 
 def _find_record(records: "list[ClientRecord]", client: int) -> "ClientRecord | None":
+    """Return the record of a client; None if it has none."""
     return next((record for record in records if record.client_id == client), None)
 
 
@@ -177,14 +178,15 @@ def _find_extent(settings: InstanceSettings) -> "tuple[LogExtent | None, str]":
 
 
 def _describe_client(record: "ClientRecord", extent: "LogExtent | None") -> dict[str, Any]:
+    """Return a client's position and lag as plain data."""
     cursor = record.cursor
     return {
         "client": record.client_id,
         "subscribed": record.is_subscribed,
         "filter": record.filter,
-        "position": _position_text(cursor),
+        "position": _format_position(cursor),
         "epoch": cursor.position.epoch if cursor else None,
-        "acked_at": _time(cursor) or None,
+        "acked_at": _format_time(cursor) or None,
         "behind_bytes": extent.bytes_between(cursor.position, extent.end) if extent and cursor else None,
         "is_in_log": cursor.position >= extent.first if extent and cursor else None,
     }
@@ -199,7 +201,7 @@ def _client_lines(
         behind = _describe_client(record, extent)["behind_bytes"]
         size = "" if behind is None else format_size(behind, unit="bytes")
         state = record.filter if record.is_subscribed else "(not subscribed)"
-        rows.append([str(record.client_id), str(record.cursor or "none"), _time(record.cursor), size, state])
+        rows.append([str(record.client_id), str(record.cursor or "none"), _format_time(record.cursor), size, state])
     if records:
         yield from table_lines(rows)
     else:
@@ -209,7 +211,7 @@ def _client_lines(
 
 @dataclass(frozen=True, slots=True)
 class _CursorChange:
-    """What `set` and `reset` do to the cursor of a client. Text is printed while it happens, JSON when it is over."""
+    """A change of a client's cursor by `set` or `reset`: text is printed while it happens, JSON when it is over."""
 
     destination: str
     client: int
@@ -219,9 +221,10 @@ class _CursorChange:
     """How much of the log lies between the two; None if that is not known."""
 
     @classmethod
-    def of(
+    def between(
         cls, settings: InstanceSettings, client: int, before: "Cursor | None", after: "Cursor | None"
     ) -> "_CursorChange":
+        """Build the change from the cursors before and after."""
         log_bytes = None
         if before is not None and after is not None:
             low, high = sorted((before.position, after.position))
@@ -231,7 +234,7 @@ class _CursorChange:
 
     @property
     def effect(self) -> str:
-        """Return what it means for the client: one of the words that are documented for JSON."""
+        """Return what the change means for the client, in one of the words that are documented for JSON."""
         if self.after is None:
             return "forget"
         if self.before is None:
@@ -242,10 +245,10 @@ class _CursorChange:
             return "other_log"
         return "back" if self.after.position < self.before.position else "forward"
 
-    def is_confirmed(self, output: Output, *, dry_run: bool, yes: bool) -> bool:
+    def confirm(self, output: Output, *, dry_run: bool, yes: bool) -> bool:
         """Show the change and ask whether it is wanted; if it is not, or changes nothing, say so and return False."""
         if not output.is_json:
-            output.print_note("\n".join(self._lines()))
+            output.print_note("\n".join(self._format_lines()))
         if self.effect == "none":
             self.print_outcome(output, "", is_changed=False)
             return False
@@ -258,21 +261,23 @@ class _CursorChange:
         return False
 
     def print_outcome(self, output: Output, text: str, *, is_changed: bool) -> None:
+        """Print what was done."""
         data = {
             "destination": self.destination,
             "client": self.client,
-            "before": _position_text(self.before),
-            "after": _position_text(self.after),
+            "before": _format_position(self.before),
+            "after": _format_position(self.after),
             "effect": self.effect,
             "log_bytes": self.log_bytes,
             "changed": is_changed,
         }
         output.print_result(data, lambda: [text] if text else [])
 
-    def _lines(self) -> Iterator[str]:
+    def _format_lines(self) -> Iterator[str]:
+        """Yield the change as lines of text."""
         yield f"client {self.client} of '{self.destination}'"
-        yield f"- {self.before or 'no cursor'}{_ago(self.before)}"
-        yield f"+ {self.after or 'no cursor'}{_ago(self.after)}"
+        yield f"- {self.before or 'no cursor'}{_format_age(self.before)}"
+        yield f"+ {self.after or 'no cursor'}{_format_age(self.after)}"
         size = f", {format_size(self.log_bytes, unit='bytes')} of the log" if self.log_bytes is not None else ""
         if self.effect == "none":
             yield "it is there already"
@@ -284,15 +289,18 @@ class _CursorChange:
             yield f"forward: what lies between the two is never delivered{size}"
 
 
-def _position_text(cursor: "Cursor | None") -> str | None:
+def _format_position(cursor: "Cursor | None") -> str | None:
+    """Return a cursor's position as text."""
     return f"{cursor.position.file}:{cursor.position.offset}" if cursor else None
 
 
-def _time(cursor: "Cursor | None") -> str:
+def _format_time(cursor: "Cursor | None") -> str:
+    """Return the time of a cursor as text."""
     seconds = cursor.position.timestamp if cursor else 0
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}" if seconds else ""
 
 
-def _ago(cursor: "Cursor | None") -> str:
-    time = _time(cursor)
+def _format_age(cursor: "Cursor | None") -> str:
+    """Return how long ago a cursor's time is."""
+    time = _format_time(cursor)
     return f"  {time}" if time else ""

@@ -8,8 +8,10 @@ _AFTER_S = 1.0
 _EVERY_S = 0.2
 
 
-class Progress:
-    """One line on stderr that is overwritten, and gone at the end. Silent where output and progress share a screen."""
+class ProgressLine:
+    """A progress line on stderr that is overwritten, and cleared at the end; silent where output and progress share a
+    screen.
+    """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -18,6 +20,7 @@ class Progress:
         self._is_dirty = False
 
     def show(self, done: int, total: int) -> None:
+        """Show how many of the bytes are done."""
         if not self._is_shown or self._clock() < self._next:
             return
         self._next = self._clock() + _EVERY_S
@@ -27,6 +30,7 @@ class Progress:
         self._is_dirty = True
 
     def clear(self) -> None:
+        """Remove the line."""
         if self._is_dirty:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -13,8 +13,8 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of the function, as the command line shows it."""
+class CommandParameter:
+    """One parameter of a command's function, as the command line shows it."""
 
     name: str
     words: tuple[str, ...]
@@ -31,11 +31,11 @@ class Parameter:
     """Of the environment, which gives the value where no argument does."""
 
 
-def parse_quickly(parameters: Sequence[Parameter], arguments: Sequence[str]) -> dict[str, Any] | None:
+def parse_quickly(parameters: Sequence[CommandParameter], arguments: Sequence[str]) -> dict[str, Any] | None:
     """Return the keywords with which typer would call the function; None when typer must decide."""
     by_word = {word: parameter for parameter in parameters for word in parameter.words}
     unnamed = next((parameter for parameter in parameters if not parameter.words), None)
-    values, is_option_over = _defaults(parameters), False
+    values, is_option_over = _default_values(parameters), False
     given: set[str] = set()
     words = iter(arguments)
     for word in words:
@@ -58,13 +58,13 @@ def parse_quickly(parameters: Sequence[Parameter], arguments: Sequence[str]) -> 
                 return None
         else:
             parameter = unnamed
-        if parameter is None or not _keep(values, given, parameter, text):
+        if parameter is None or not _add_value(values, given, parameter, text):
             return None
     return values
 
 
-def _keep(values: dict[str, Any], given: set[str], parameter: Parameter, text: str) -> bool:
-    """Add the value of the text; False when it is not one of the parameter's."""
+def _add_value(values: dict[str, Any], given: set[str], parameter: CommandParameter, text: str) -> bool:
+    """Add the value that a text stands for; return False if the parameter does not accept it."""
     try:
         value: Any = parameter.kind(text)
     except ValueError:
@@ -79,7 +79,8 @@ def _keep(values: dict[str, Any], given: set[str], parameter: Parameter, text: s
     return True
 
 
-def _defaults(parameters: Sequence[Parameter]) -> dict[str, Any]:
+def _default_values(parameters: Sequence[CommandParameter]) -> dict[str, Any]:
+    """Return the default of each parameter."""
     return {
         parameter.name: (os.environ.get(parameter.variable) if parameter.variable else None) or parameter.default
         for parameter in parameters

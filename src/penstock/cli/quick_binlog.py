@@ -8,33 +8,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.cli.logs import set_up_logging
-from penstock.cli.quick_arguments import Parameter, parse_quickly
+from penstock.cli.quick_arguments import CommandParameter, parse_quickly
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from penstock.config import SourceSettings
 
 PARAMETERS = (
-    Parameter("files", (), Path, is_list=True),
-    Parameter("host", ("--host",)),
-    Parameter("port", ("--port",), int, default=3306, low=1, high=65535),
-    Parameter("user", ("--user",), default="root"),
-    Parameter("password", ("--password",), default="", variable="PENSTOCK_PASSWORD"),
-    Parameter("since", ("--since", "--from")),
-    Parameter("until", ("--until",)),
-    Parameter("follow", ("--follow",), bool, default=False),
-    Parameter("table", ("--table",), is_list=True),
-    Parameter("columns", ("--columns",)),
-    Parameter("without", ("--without",)),
-    Parameter("limit", ("--limit",), int, low=1),
-    Parameter("output", ("--output", "--format")),
-    Parameter("to", ("--to",), Path),
-    Parameter("statements", ("--statements",), bool, default=False),
-    Parameter("passwords", ("--passwords",), bool, default=False),
-    Parameter("stats", ("--stats",), bool, default=False),
-    Parameter("flashback", ("--flashback",), bool, default=False),
-    Parameter("verify", ("--verify",), bool, default=False),
-    Parameter("no_verify", ("--no-verify",), bool, default=False),
+    CommandParameter("files", (), Path, is_list=True),
+    CommandParameter("host", ("--host",)),
+    CommandParameter("port", ("--port",), int, default=3306, low=1, high=65535),
+    CommandParameter("user", ("--user",), default="root"),
+    CommandParameter("password", ("--password",), default="", variable="PENSTOCK_PASSWORD"),
+    CommandParameter("since", ("--since", "--from")),
+    CommandParameter("until", ("--until",)),
+    CommandParameter("follow", ("--follow",), bool, default=False),
+    CommandParameter("table", ("--table",), is_list=True),
+    CommandParameter("columns", ("--columns",)),
+    CommandParameter("without", ("--without",)),
+    CommandParameter("limit", ("--limit",), int, low=1),
+    CommandParameter("output", ("--output", "--format")),
+    CommandParameter("to", ("--to",), Path),
+    CommandParameter("statements", ("--statements",), bool, default=False),
+    CommandParameter("passwords", ("--passwords",), bool, default=False),
+    CommandParameter("stats", ("--stats",), bool, default=False),
+    CommandParameter("flashback", ("--flashback",), bool, default=False),
+    CommandParameter("verify", ("--verify",), bool, default=False),
+    CommandParameter("no_verify", ("--no-verify",), bool, default=False),
 )
 
 
@@ -72,7 +72,7 @@ def run_binlog(
 ) -> int:
     """Do what the options say; return the exit code."""
     from penstock.cli.binlog_request import BinlogRequest  # noqa: PLC0415
-    from penstock.cli.binlog_work import run  # noqa: PLC0415 - for --help nobody needs it
+    from penstock.cli.binlog_work import run_request  # noqa: PLC0415 - for --help nobody needs it
 
     if stats + flashback + verify > 1:
         raise ConfigurationError("--stats, --flashback and --verify exclude each other")
@@ -80,16 +80,16 @@ def run_binlog(
         raise ConfigurationError("name log files, or a server with --host; see penstock binlog --help")
     if host is not None and not host.strip():
         raise ConfigurationError("--host is empty: name a server")
-    return run(
+    return run_request(
         BinlogRequest(
             files=tuple(files or ()),
-            server=_settings(host, port, user, password) if host is not None else None,
+            server=_build_source_settings(host, port, user, password) if host is not None else None,
             since=since,
             until=until,
             follow=follow,
             tables=tuple(table or ()),
-            columns=_names(columns),
-            without=_names(without),
+            columns=_split_names(columns),
+            without=_split_names(without),
             limit=limit,
             format=output,
             target=to,
@@ -101,11 +101,13 @@ def run_binlog(
     )
 
 
-def _settings(host: str, port: int, user: str, password: str) -> "SourceSettings":
-    from penstock.cli.source_options import source_settings  # noqa: PLC0415 - it needs typer, and files do not need it
+def _build_source_settings(host: str, port: int, user: str, password: str) -> "SourceSettings":
+    """Return the settings of the source that the options name."""
+    from penstock.cli.source_options import build_source_settings  # noqa: PLC0415 - it needs typer, and files do not need it
 
-    return source_settings(host, port, user, password)
+    return build_source_settings(host, port, user, password)
 
 
-def _names(text: str | None) -> tuple[str, ...]:
+def _split_names(text: str | None) -> tuple[str, ...]:
+    """Return the names in a list with commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.instance_options import admin_url
+from penstock.cli.instance_options import find_admin_url
 from penstock.client.admin import AdminClient
 from penstock.config import InstanceSettings
 from penstock.errors import ConfigurationError, MetaInUseError, NotRunningError, PenstockError
@@ -31,12 +31,15 @@ class CursorOwner:
     problem: str = ""
 
     def forget_client(self, client_id: int) -> None:
-        self._asked().forget_client(self.destination, client_id)
+        """Remove a client with its cursor."""
+        self._require_admin().forget_client(self.destination, client_id)
 
     def seek_client(self, client_id: int, position: Position) -> None:
-        self._asked().seek_client(self.destination, client_id, position)
+        """Let a client resume at a position."""
+        self._require_admin().seek_client(self.destination, client_id, position)
 
-    def _asked(self) -> AdminClient:
+    def _require_admin(self) -> AdminClient:
+        """Return the admin client, or raise why the server cannot be asked."""
         if self.client is None:
             raise MetaInUseError(f"{self.why}, or let it do this itself: {self.problem}")
         return self.client
@@ -50,7 +53,7 @@ def find_running_server(
         check_free(settings)
     except MetaInUseError as error:
         try:
-            client, about = _ask(settings, config, url, token)
+            client, about = _ask_status(settings, config, url, token)
         except PenstockError as problem:
             return CursorOwner(settings.destination, error, None, {}, str(problem))
         clients = [one for one in about["clients"] if one["client"].isdecimal()]
@@ -59,11 +62,13 @@ def find_running_server(
     return None
 
 
-def _ask(
+def _ask_status(
     settings: InstanceSettings, config: Path, url: str | None, token: str | None
 ) -> tuple[AdminClient, Mapping[str, Any]]:
-    """One that answers where the configuration says may be another server: it must be the one with the lock."""
-    found, secret = (url, None) if url is not None else admin_url(config)
+    """Return the admin client and the status of the server that holds the instance's lock; a server that merely answers
+    at the configured address may be another one.
+    """
+    found, secret = (url, None) if url is not None else find_admin_url(config)
     client = AdminClient(found, token or secret)
     status, about = _await_start(client, settings.destination)
     if about is None or about["role"] != "runs":
@@ -87,7 +92,7 @@ def _await_start(client: AdminClient, destination: str) -> tuple[Mapping[str, An
 
 
 def _pid_of_lock(settings: InstanceSettings) -> int | None:
-    """Of the server that has the folder, as it has written it there."""
+    """Return the process id that the server holding the data folder has written into its lock."""
     if settings.data_dir is None:
         return None
     try:

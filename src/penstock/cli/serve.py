@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.announcement import Announcement
+from penstock.cli.announcement import ServeAnnouncer
 from penstock.cli.output import Output, OutputFormat
-from penstock.cli.signals import leave_at_once, on_stop
-from penstock.cli.source_options import Host, Password, Port, User, source_settings
+from penstock.cli.signals import exit_without_threads, handle_stop_signals
+from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
 from penstock.config import AdminSettings, CanalSettings, InstanceSettings, ServerSettings, load_server_settings
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def serve(
     raise_descriptor_limit()
     instances: Sequence[InstanceSettings] = ()
     if config is None:
-        source = source_settings(host, port, user, password)
+        source = build_source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
         settings = ServerSettings.of_flight(instance, port=flight)
         ports = {"canal": CanalSettings(port=canal), "admin": AdminSettings(port=admin)}
@@ -85,34 +85,36 @@ def serve(
     printer = Output(output)
     if budget.is_enough:
         printer.print_event("descriptors", str(budget), **budget.to_json())
-    _run(server, printer)
+    _run_server(server, printer)
 
 
-def _run(server: "Server", output: Output) -> None:
+def _run_server(server: "Server", output: Output) -> None:
     """Run the server until a signal stops it, or no destination is left that could run."""
     sys.setswitchinterval(_TURN_S)
     stopped = threading.Event()
-    on_stop(stopped.set)
-    starting, announcement, failure = _Starting(server), Announcement(server, output), None
+    handle_stop_signals(stopped.set)
+    starting, announcement, failure = _ServerStart(server), ServeAnnouncer(server, output), None
     try:
         starting.start()
         while not stopped.wait(_LOOK_S if announcement.is_made else _START_LOOK_S):
             if starting.failure is not None or (server.is_over and not starting.is_alive()):
                 break
-            if announcement.look():
+            if announcement.print_news():
                 gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is sent
     except Exception as error:  # noqa: BLE001 - raised below, when all that can be written is written
         failure = error
     has_ended = server.stop(_STOP_S) and not starting.is_alive()
     failure = failure or starting.failure or server.failure
     if not has_ended:
-        leave_at_once(failure)
+        exit_without_threads(failure)
     if failure is not None:
         raise failure
 
 
-class _Starting(threading.Thread):
-    """The start of a server, in a thread of its own: a source that does not answer is waited for, a signal is not."""
+class _ServerStart(threading.Thread):
+    """The start of a server in a thread of its own, so that a signal need not wait for a source that does not
+    answer.
+    """
 
     def __init__(self, server: "Server") -> None:
         super().__init__(name="penstock-start", daemon=True)
@@ -120,6 +122,7 @@ class _Starting(threading.Thread):
         self.failure: Exception | None = None
 
     def run(self) -> None:
+        """Start the server, and remember an error."""
         try:
             self._server.start()
         except Exception as error:  # noqa: BLE001 - the main thread raises it

@@ -9,8 +9,8 @@ from types import FrameType
 from typing import NoReturn
 
 
-def leave_at_once(failure: Exception | None) -> NoReturn:
-    """Without waiting for threads that nobody can end."""
+def exit_without_threads(failure: Exception | None) -> NoReturn:
+    """End the process without waiting for threads that cannot be stopped."""
     if failure is not None:
         print(f"penstock: {failure}", file=sys.stderr)
     sys.stdout.flush()
@@ -18,11 +18,12 @@ def leave_at_once(failure: Exception | None) -> NoReturn:
     os._exit(0 if failure is None else 1)
 
 
-def on_stop(stop: Callable[[], None]) -> None:
-    """What they do once; a second time the process ends at once."""
+def handle_stop_signals(stop: Callable[[], None]) -> None:
+    """Call `stop` at the first Ctrl-C or SIGTERM; a second one ends the process at once."""
     count = itertools.count()
 
     def handle(number: int, _: FrameType | None) -> None:
+        """Stop, or end the process at the second signal."""
         if next(count):
             os._exit(128 + number)
         stop()

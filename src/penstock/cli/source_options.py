@@ -15,7 +15,8 @@ Password = Annotated[
 ]
 
 
-def source_settings(host: str, port: int, user: str, password: str) -> "SourceSettings":
+def build_source_settings(host: str, port: int, user: str, password: str) -> "SourceSettings":
+    """Return the settings of the source that the options name."""
     from penstock.config import SourceSettings  # noqa: PLC0415 - files need no settings
 
     return SourceSettings.model_validate({"host": host, "port": port, "user": user, "password": password})

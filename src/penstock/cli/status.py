@@ -37,14 +37,14 @@ def status(
 
         PENSTOCK_ADMIN_TOKEN=… penstock status --url http://db1:11112
     """
-    from penstock.cli.status_text import status_text  # noqa: PLC0415 - help is quick without it
+    from penstock.cli.status_text import format_status  # noqa: PLC0415 - help is quick without it
     from penstock.client.admin import AdminClient  # noqa: PLC0415
 
     client, printer = AdminClient(url, token), Output(output)
     clear = _CLEAR if watch and sys.stdout.isatty() else ""
     while True:
         answer = client.status()
-        printer.print_result(answer, lambda answer=answer: [clear + status_text(answer)], is_line=watch)
+        printer.print_result(answer, lambda answer=answer: [clear + format_status(answer)], is_line=watch)
         if not watch:
             break
         time.sleep(interval)

@@ -8,70 +8,77 @@ from penstock.cli.output import format_size, table_lines
 _NONE = "-"
 
 
-def status_text(status: Mapping[str, Any]) -> str:
+def format_status(status: Mapping[str, Any]) -> str:
+    """Format a server's status: what is wrong first, then a line for each instance and client."""
     server = status["server"]
     ports = ", ".join(f"{name} {about['address']}" for name, about in server["ports"].items())
-    lines = [f"penstock {server['version']}, up {_span(server['uptime_s'])}, {ports}"]
+    lines = [f"penstock {server['version']}, up {_format_span(server['uptime_s'])}, {ports}"]
     lines.append("ready" if status["ready"] else "NOT READY")
     lines += [f"  {name}: {reason}" for name, reason in status["reasons"].items()]
     problems = {name: text for name, text in status["problems"].items() if name not in status["reasons"]}
     lines += [f"  {name}: {text}" for name, text in problems.items()]
-    lines += ["", *table_lines([_INSTANCE_HEAD, *(_instance(one, status["time"]) for one in status["instances"])])]
-    lines += [f"{one['destination']} {_began(one)}" for one in status["instances"] if _began(one)]
+    lines += [
+        "",
+        *table_lines([_INSTANCE_HEAD, *(_instance_cells(one, status["time"]) for one in status["instances"])]),
+    ]
+    lines += [f"{one['destination']} {_describe_start(one)}" for one in status["instances"] if _describe_start(one)]
     clients = [(one["destination"], client) for one in status["instances"] for client in one.get("clients", ())]
     if clients:
-        lines += ["", *table_lines([_CLIENT_HEAD, *(_client(name, client) for name, client in clients)])]
-    lines += [f"{name} waits for {who}" for name, who in _blocked(status)]
-    lines += [line for one in status["instances"] for line in _prepared(one, status["time"])]
-    return "\n".join(map(_plain, lines))
+        lines += ["", *table_lines([_CLIENT_HEAD, *(_client_cells(name, client) for name, client in clients)])]
+    lines += [f"{name} waits for {who}" for name, who in _list_blocked(status)]
+    lines += [line for one in status["instances"] for line in _list_prepared(one, status["time"])]
+    return "\n".join(map(_strip_control, lines))
 
 
 _INSTANCE_HEAD = ["instance", "state", "for", "position", "lag", "store", "role"]
 
 
-def _instance(one: Mapping[str, Any], now: float) -> list[str]:
+def _instance_cells(instance: Mapping[str, Any], now: float) -> list[str]:
+    """Return the cells of an instance's line."""
     return [
-        one["destination"],
-        one["state"],
-        _span(max(0.0, now - one["since"])) if "since" in one else _NONE,
-        _place(one.get("latest")),
-        _lag(one.get("lag")),
-        _fill(one.get("store")),
-        _role(one),
+        instance["destination"],
+        instance["state"],
+        _format_span(max(0.0, now - instance["since"])) if "since" in instance else _NONE,
+        _format_position(instance.get("latest")),
+        _format_lag(instance.get("lag")),
+        _format_fill(instance.get("store")),
+        _describe_role(instance),
     ]
 
 
 _CLIENT_HEAD = ["client", "of", "state", "connected", "cursor", "lag", "waiting", "batches", ""]
 
 
-def _client(destination: str, client: Mapping[str, Any]) -> list[str]:
+def _client_cells(destination: str, client: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a client's line."""
     return [
         client["client"],
         destination,
         client["state"],
-        _connected(client),
-        _place(client["cursor"]),
-        _lag(client["lag"]),
+        _describe_connections(client),
+        _format_position(client["cursor"]),
+        _format_lag(client["lag"]),
         f"{client['waiting_entries']} entries, {format_size(client['waiting_bytes'])}",
         str(client["outstanding"]),
-        _remark(client),
+        _describe_client_state(client),
     ]
 
 
-def _began(one: Mapping[str, Any]) -> str:
-    """Return a line about an instance that began at the end of the log, because it found no cursor."""
-    began: Mapping[str, Any] = one.get("began") or {}
+def _describe_start(instance: Mapping[str, Any]) -> str:
+    """Return a line about an instance that started at the end of the log because it found no cursor."""
+    began: Mapping[str, Any] = instance.get("began") or {}
     if began.get("kind") != "end":
         return ""
-    return f"began at the end of the log, {_place(began['position'])}: {began['reason']}"
+    return f"began at the end of the log, {_format_position(began['position'])}: {began['reason']}"
 
 
-def _connected(client: Mapping[str, Any]) -> str:
-    """From where; a client may have several connections."""
+def _describe_connections(client: Mapping[str, Any]) -> str:
+    """Return the addresses a client is connected from."""
     return ", ".join(client.get("addresses", ())) or ("yes" if client.get("connected") else "no")
 
 
-def _remark(client: Mapping[str, Any]) -> str:
+def _describe_client_state(client: Mapping[str, Any]) -> str:
+    """Return what is special about a client: that it is lost, evicted or catching up."""
     if client["lost"]:
         return client["lost"]
     if client.get("from_log"):
@@ -79,7 +86,8 @@ def _remark(client: Mapping[str, Any]) -> str:
     return "holds the oldest entries" if client["holds_oldest"] else ""
 
 
-def _blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the destinations that wait for a client, with the client."""
     found: list[tuple[str, str]] = []
     for one in status["instances"]:
         store: dict[str, Any] = one.get("store") or {}
@@ -88,56 +96,67 @@ def _blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _prepared(one: Mapping[str, Any], now: float) -> list[str]:
-    """XA transactions whose rows wait for their XA COMMIT."""
-    prepared: dict[str, Any] = one.get("prepared") or {}
+def _list_prepared(instance: Mapping[str, Any], now: float) -> list[str]:
+    """Return lines about XA transactions whose rows wait for their XA COMMIT."""
+    prepared: dict[str, Any] = instance.get("prepared") or {}
     if not prepared.get("count"):
         return []
     oldest = prepared["transactions"][0]
     rows = "" if oldest["rows"] is None else f" with {oldest['rows']} rows"
     several = "XA transaction is" if prepared["count"] == 1 else "XA transactions are"
-    what = f"{one['destination']}: {prepared['count']} {several} prepared, the oldest for"
-    since = _span(max(0.0, now - prepared["since"]))
-    return [f"{what} {since}: {oldest['xid']}{rows}, at {_place(oldest['position'])}"]
+    what = f"{instance['destination']}: {prepared['count']} {several} prepared, the oldest for"
+    since = _format_span(max(0.0, now - prepared["since"]))
+    return [f"{what} {since}: {oldest['xid']}{rows}, at {_format_position(oldest['position'])}"]
 
 
-def _role(one: Mapping[str, Any]) -> str:
-    election = one.get("election")
+def _describe_role(instance: Mapping[str, Any]) -> str:
+    """Return what an instance does: running, standby, paused, or why it stopped."""
+    election = instance.get("election")
     if not election:
-        return one["role"]
+        return instance["role"]
     if election["is_held"]:
-        return f"{one['role']}, epoch {election['epoch']}"
-    return f"{one['role']}: {election['owner'] or 'nobody'} runs it" if one["role"] == "stands by" else one["role"]
+        return f"{instance['role']}, epoch {election['epoch']}"
+    return (
+        f"{instance['role']}: {election['owner'] or 'nobody'} runs it"
+        if instance["role"] == "stands by"
+        else instance["role"]
+    )
 
 
-def _place(place: Mapping[str, Any] | None) -> str:
-    if not place:
+def _format_position(position: Mapping[str, Any] | None) -> str:
+    """Format a position."""
+    if not position:
         return _NONE
-    return f"{place['file']}:{place['offset']}" + (f" (epoch {place['epoch']})" if place.get("epoch") else "")
+    return f"{position['file']}:{position['offset']}" + (
+        f" (epoch {position['epoch']})" if position.get("epoch") else ""
+    )
 
 
-def _lag(lag: Mapping[str, Any] | None) -> str:
+def _format_lag(lag: Mapping[str, Any] | None) -> str:
+    """Format how far something is behind."""
     if not lag:
         return _NONE
-    parts = [_span(lag["seconds"])] if lag["seconds"] is not None else []
+    parts = [_format_span(lag["seconds"])] if lag["seconds"] is not None else []
     parts += [format_size(lag["bytes"])] if lag["bytes"] is not None else []
     return ", ".join(parts) or "not known"
 
 
-def _fill(store: Mapping[str, Any] | None) -> str:
+def _format_fill(store: Mapping[str, Any] | None) -> str:
+    """Format how full a store is."""
     if not store:
         return _NONE
     share = f" of {format_size(store['limit_bytes'])}" if store["limit_bytes"] else ""
     return format_size(store["bytes"]) + share + (f", {store['fill']:.0%} full" if store["fill"] is not None else "")
 
 
-def _span(seconds: float) -> str:
+def _format_span(seconds: float) -> str:
+    """Format a number of seconds."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s" if seconds >= 10 or seconds == int(seconds) else f"{seconds:.1f} s"
 
 
-def _plain(line: str) -> str:
-    """What a server says is not for the terminal to obey."""
+def _strip_control(line: str) -> str:
+    """Remove control characters: what a server says must not steer the terminal."""
     return "".join(one if one.isprintable() else "?" for one in line)

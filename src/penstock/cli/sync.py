@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import Output, OutputFormat
-from penstock.cli.signals import on_stop
-from penstock.cli.source_options import Host, Password, Port, User, source_settings
+from penstock.cli.signals import handle_stop_signals
+from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
 
 
 def sync(
@@ -51,14 +51,14 @@ def sync(
 
         penstock sync product.yml --index ./product-index --checkpoint ./product-checkpoint
     """
-    from penstock.client import Address  # noqa: PLC0415 - so does Arrow
+    from penstock.client import ServerAddress  # noqa: PLC0415 - so does Arrow
     from penstock.spark.sync_job import SyncJob, open_index  # noqa: PLC0415 - Spark takes seconds to load
 
     printer = Output(output)
-    source = source_settings(host, port, user, password)
+    source = build_source_settings(host, port, user, password)
     stopped = threading.Event()
-    on_stop(stopped.set)
-    job = SyncJob.prepare(spec, source, Address(server, token, tls_ca), destination)
+    handle_stop_signals(stopped.set)
+    job = SyncJob.prepare(spec, source, ServerAddress(server, token, tls_ca), destination)
     with open_index(index, job.plan.spec.index) as target:
         job.run(
             target,

@@ -4,16 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.client.address import Address
-    from penstock.client.connection import Connection, connect
+    from penstock.client.address import ServerAddress
+    from penstock.client.connection import ServerConnection, connect
     from penstock.client.embedded import EmbeddedSource
     from penstock.client.flight import FlightClient
 
-__all__ = ["Address", "Connection", "EmbeddedSource", "FlightClient", "connect"]
+__all__ = ["EmbeddedSource", "FlightClient", "ServerAddress", "ServerConnection", "connect"]
 
 _HOMES = {
-    "Address": "address",
-    "Connection": "connection",
+    "ServerAddress": "address",
+    "ServerConnection": "connection",
     "EmbeddedSource": "embedded",
     "FlightClient": "flight",
     "connect": "connection",

@@ -35,11 +35,11 @@ _CHANNEL = [
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """One server, a list of servers, or the ZooKeeper that knows the running one; the token is kept out of its repr.
 
-    Address("cdc1:11115,cdc2:11115", token)
-    Address("zookeeper://zk1:2181,zk2:2181", token)
+    ServerAddress("cdc1:11115,cdc2:11115", token)
+    ServerAddress("zookeeper://zk1:2181,zk2:2181", token)
     """
 
     server: str
@@ -47,7 +47,7 @@ class Address:
     tls_ca: str = ""  # a file with the certificates to trust; those of the system when it is not given
 
     @classmethod
-    def of_zookeeper(cls, hosts: str, token: str = "", tls_ca: str = "") -> "Address":
+    def from_zookeeper(cls, hosts: str, token: str = "", tls_ca: str = "") -> "ServerAddress":
         """Return the address of whatever server runs the destination; `hosts` as in the setting `zookeeper`."""
         return cls(hosts if hosts.startswith(_ZOOKEEPER) else f"{_ZOOKEEPER}{hosts}", token, tls_ca)
 
@@ -102,7 +102,7 @@ class Address:
             )
         return url
 
-    def open(self, url: str) -> fl.FlightClient:
+    def open_client(self, url: str) -> fl.FlightClient:
         """Return a client of one server, which connects with its first call."""
         options: dict[str, Any] = {"generic_options": _CHANNEL}
         if url.startswith(_TLS) and self.tls_ca:
@@ -113,7 +113,7 @@ class Address:
         return fl.FlightClient(url, **options)
 
     @property
-    def options(self) -> fl.FlightCallOptions:
+    def call_options(self) -> fl.FlightCallOptions:
         """Return what goes with every call: the token, if there is one."""
         headers = [(b"authorization", f"Bearer {self.token}".encode())] if self.token else []
         return fl.FlightCallOptions(headers=headers)

@@ -20,7 +20,10 @@ _MOST_BYTES = 64 << 20
 
 
 class AdminClient:
-    """`url` as `http://127.0.0.1:11112`."""
+    """Calls a server's admin port over HTTP.
+
+    AdminClient("http://127.0.0.1:11112").status()
+    """
 
     def __init__(self, url: str, token: str | None = None, *, timeout_s: float = 10) -> None:
         parts = urlsplit(url)
@@ -30,44 +33,48 @@ class AdminClient:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout_s = timeout_s
         # No proxy, and no way elsewhere: the token is for this server alone.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _StayHere())
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _RedirectBlocker())
 
     def status(self) -> dict[str, Any]:
-        return self._json("/status")
+        """Return the status of the server and its instances."""
+        return self._get_json("/status")
 
     def readiness(self) -> dict[str, Any]:
-        """Also when it is not ready."""
-        return self._json("/readyz")
+        """Return whether the server is ready, and why not."""
+        return self._get_json("/readyz")
 
     def forget_client(self, destination: str, client_id: int) -> None:
         """Forget a client, its subscription and its cursor, on the server that runs the destination."""
-        self._get(_client_path(destination, client_id), "DELETE")
+        self._request(_client_path(destination, client_id), "DELETE")
 
     def seek_client(self, destination: str, client_id: int, position: Position) -> None:
         """Let a client resume at a position of the source's log, on the server that runs the destination."""
         where = urlencode({"position": f"{position.file}:{position.offset}", "epoch": position.epoch})
-        self._get(f"{_client_path(destination, client_id)}?{where}", "PUT")
+        self._request(f"{_client_path(destination, client_id)}?{where}", "PUT")
 
     def metrics(self) -> str:
-        return self._get("/metrics").decode()
+        """Return the metrics in Prometheus' text format."""
+        return self._request("/metrics").decode()
 
-    def _json(self, path: str) -> dict[str, Any]:
+    def _get_json(self, path: str) -> dict[str, Any]:
+        """Request a path, and return the JSON object that it answers with."""
         try:
-            found = json.loads(self._get(path))
+            found = json.loads(self._request(path))
         except ValueError:
             found = None
         if not isinstance(found, dict):
             raise ProtocolError(f"{self.url} does not answer as a Penstock server does: is it another one?")
         return cast("dict[str, Any]", found)
 
-    def _get(self, path: str, method: str = "GET") -> bytes:
+    def _request(self, path: str, method: str = "GET") -> bytes:
+        """Request a path, and return the body of the answer."""
         request = urllib.request.Request(self.url + path, headers=self._headers, method=method)  # noqa: S310 - http(s)
         try:
             with self._opener.open(request, timeout=self._timeout_s) as answer:
                 return answer.read(_MOST_BYTES)
         except urllib.error.HTTPError as error:
             with error:
-                return self._refused(path, error.code, error.read(_MOST_BYTES))
+                return self._check_refusal(path, error.code, error.read(_MOST_BYTES))
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise ServerUnavailableError(
@@ -75,7 +82,8 @@ class AdminClient:
                 " admin port?"
             ) from None
 
-    def _refused(self, path: str, code: int, body: bytes) -> bytes:
+    def _check_refusal(self, path: str, code: int, body: bytes) -> bytes:
+        """Return the body of a refused request if it is an answer, else raise the error that it means."""
         if code == http.HTTPStatus.SERVICE_UNAVAILABLE and path == "/readyz":
             return body
         text = body[:200].decode("utf-8", "replace").strip()
@@ -87,9 +95,12 @@ class AdminClient:
 
 
 def _client_path(destination: str, client_id: int) -> str:
+    """Return the path of a client of a destination."""
     return f"/instances/{quote(destination, safe='')}/clients/{client_id}"
 
 
-class _StayHere(urllib.request.HTTPRedirectHandler):
+class _RedirectBlocker(urllib.request.HTTPRedirectHandler):
+    """Returns redirects as they are, so that no token goes to another address."""
+
     def redirect_request(self, req: object, fp: object, code: int, msg: str, headers: object, newurl: str) -> None:
-        """None: the answer counts as it is."""
+        """Follow no redirect."""

@@ -1,4 +1,4 @@
-"""Changes as they come: an iterator of record batches that goes on after a broken connection, and after ALTER TABLE."""
+"""Changes as they come: an iterator of record batches that resumes after a broken connection and after ALTER TABLE."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.backoff import Backoff, RetryTimer
 from penstock.binlog.arrays import to_numpy
 from penstock.binlog.rows.fields import CHANGE_FIELDS
-from penstock.client.link import Link, Stream
+from penstock.client.link import ServerLink, ServerStream
 from penstock.errors import MetaError, PenstockError, TableAlteredError
 from penstock.model.start_point import is_fixed
 
@@ -22,18 +22,21 @@ _ORDER = [CHANGE_FIELDS.names.index(name) - len(CHANGE_FIELDS) for name in ("_se
 _BACKOFF = Backoff(0.05, 2.0)
 
 
-class Changes:
-    """Each row comes once, as long as this object lives: after a reconnect what came already is left out. Who begins
-    again at a `position` that he has kept may get a part of one transaction twice."""
+class ChangeStream:
+    """A stream of changes as record batches that survives broken connections and ALTER TABLE.
 
-    def __init__(self, link: Link, request: Mapping[str, Any], patience_s: float) -> None:
+    Each row is delivered once as long as this object lives: rows that came before a reconnect are left out. A new
+    stream from a stored `position` may repeat a part of one transaction.
+    """
+
+    def __init__(self, link: ServerLink, request: Mapping[str, Any], patience_s: float) -> None:
         self._link, self._request, self._patience_s = link, dict(request), patience_s
         self.position: Mapping[str, Any] | None = None  # where to go on; None until the server has said it
         self.schema: pa.Schema | None = None  # of the batches, once the stream is open
         self._last: tuple[int, int] | None = None  # the last row that was given
-        self._stream: Stream | None = None
+        self._stream: ServerStream | None = None
         self._is_closed = False
-        self._open()
+        self._open_stream()
 
     def __enter__(self) -> Self:
         return self
@@ -42,42 +45,47 @@ class Changes:
         self.close()
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield record batches as they come."""
         while True:
             try:
-                chunk = self._read()
+                chunk = self._read_chunk()
             except StopIteration:
                 return
-            batch = self._news(chunk.data)
-            self._note(json.loads(chunk.app_metadata.to_pybytes()), batch.num_rows)
+            batch = self._drop_repeated(chunk.data)
+            self._record_position(json.loads(chunk.app_metadata.to_pybytes()), batch.num_rows)
             if batch.num_rows:
-                self._last = _order_of(batch, batch.num_rows - 1)
+                self._last = _order_key(batch, batch.num_rows - 1)
                 yield batch
 
     def close(self) -> None:
-        """Also from another thread, while it waits."""
+        """End the stream, also from another thread while it waits."""
         self._is_closed = True
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.cancel()
 
-    def _note(self, about: Mapping[str, Any], rows: int) -> None:  # noqa: ARG002 - others count
+    def _record_position(self, about: Mapping[str, Any], rows: int) -> None:  # noqa: ARG002 - others count
+        """Record the position after a batch."""
         self.position = about.get("position") or self.position
 
     # -- the stream
 
-    def _open(self, *, waits_for_start: bool = True) -> Stream:
-        stream = self._link.get(json.dumps(self._request).encode(), waits_for_start=waits_for_start)
+    def _open_stream(self, *, waits_for_start: bool = True) -> ServerStream:
+        """Open the stream at the server."""
+        stream = self._link.open_stream(json.dumps(self._request).encode(), waits_for_start=waits_for_start)
         self._stream, self.schema = stream, stream.schema
         return stream
 
-    def _read(self) -> Any:
-        """A break is over when something has come again: a server may take the call, and have nothing to give."""
+    def _read_chunk(self) -> Any:
+        """Return the next chunk, reconnecting if the stream breaks. A break is over only when a chunk has come, since a
+        server may accept the call and have nothing to give.
+        """
         timer: RetryTimer | None = None  # from the first failure on
         while True:
             if self._is_closed:
                 raise StopIteration
             try:
-                stream = self._stream or self._open(waits_for_start=False)  # this loop waits, and can be closed
+                stream = self._stream or self._open_stream(waits_for_start=False)  # this loop waits, and can be closed
                 if self._is_closed:  # while it was being opened
                     stream.cancel()
                 return stream.read_chunk()
@@ -87,7 +95,7 @@ class Changes:
                 is_altered = isinstance(error, TableAlteredError) and timer is None
                 timer = timer or RetryTimer(_BACKOFF, is_first_at_once=True)
                 delay_s = timer.next_delay_s(self._patience_s)
-                if not self._can_go_on(error) or delay_s is None:
+                if not self._can_resume(error) or delay_s is None:
                     raise
                 if not is_altered:
                     log.warning(
@@ -96,21 +104,22 @@ class Changes:
                     )
                 time.sleep(delay_s)
                 self._stream = None
-                self._again()
+                self._prepare_resume()
 
-    def _can_go_on(self, error: PenstockError) -> bool:
-        """Words and relative times mean another position each time they are asked for."""
+    def _can_resume(self, error: PenstockError) -> bool:
+        """Tell whether the stream can be resumed: words and relative times mean another position each time, so not
+        before the first position is known.
+        """
         bounds = (self.position or self._request["start"], self._request.get("end"))
         return error.transient and all(not isinstance(bound, str) or is_fixed(bound) for bound in bounds)
 
-    def _again(self) -> None:
-        """What is asked for after a break."""
+    def _prepare_resume(self) -> None:
+        """Let the next request resume at the last position."""
         self._request["start"] = self.position or self._request["start"]
 
-    def _news(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Without rows that came already: after a break, here or between server and source, a part of a transaction
-        comes again."""
-        if not batch.num_rows or self._last is None or _order_of(batch, 0) > self._last:
+    def _drop_repeated(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch without rows that came before: after a break, part of a transaction is repeated."""
+        if not batch.num_rows or self._last is None or _order_key(batch, 0) > self._last:
             return batch
         seq, row = (to_numpy(batch.column(batch.num_columns + at)) for at in _ORDER)
         last_seq, last_row = self._last
@@ -118,30 +127,32 @@ class Changes:
         return batch.slice(int(np.argmax(is_new))) if is_new.any() else batch.slice(0, 0)
 
 
-class Subscription(Changes):
-    """Of a client that the server keeps a cursor for: what was not acked comes again."""
+class ClientSubscription(ChangeStream):
+    """A stream of a client whose cursor the server persists: what was not acked is redelivered."""
 
-    def __init__(self, link: Link, request: Mapping[str, Any], patience_s: float) -> None:
+    def __init__(self, link: ServerLink, request: Mapping[str, Any], patience_s: float) -> None:
         self._about = {key: request[key] for key in ("destination", "client")}
         self._got: int | None = None  # the last batch of which all was read
         self._unacked = 0  # rows
         super().__init__(link, request, patience_s)
 
-    def _note(self, about: Mapping[str, Any], rows: int) -> None:
-        super()._note(about, rows)
+    def _record_position(self, about: Mapping[str, Any], rows: int) -> None:
+        """Record the position and the batch to ack."""
+        super()._record_position(about, rows)
         self._unacked += rows
         self._got = about.get("batch", self._got)
         if not self._unacked:
             self.ack()  # nothing that anybody would do anything with
 
     def ack(self) -> None:
-        """Everything that was given, but for a batch of which pieces are still to come. What cannot be acked, because
-        the server went away in the meantime, comes again."""
+        """Ack everything that was delivered, except a batch of which pieces are still to come. If the server is gone in
+        the meantime, it is redelivered.
+        """
         if self._got is None:
             return
         try:
             # An instance that is still starting has forgotten the batch: there is nothing to wait for.
-            self._link.action("ack", {**self._about, "batch": self._got}, waits_for_start=False)
+            self._link.call_action("ack", {**self._about, "batch": self._got}, waits_for_start=False)
         except PenstockError as error:
             if not error.transient and not isinstance(error, MetaError):
                 raise
@@ -152,19 +163,21 @@ class Subscription(Changes):
         self._got, self._unacked = None, 0
 
     def rollback(self) -> None:
-        """What was not acked comes again."""
+        """Give back what was not acked, to be redelivered."""
         self.close()
         self._got, self._unacked, self._last, self._is_closed = None, 0, None, False
-        self._open()
+        self._open_stream()
 
-    def _can_go_on(self, error: PenstockError) -> bool:
+    def _can_resume(self, error: PenstockError) -> bool:
+        """Return True: the server has the cursor."""
         return error.transient
 
-    def _again(self) -> None:
-        """From the last ack on: what was given and not acked comes again, as it would to another process."""
+    def _prepare_resume(self) -> None:
+        """Let the next request resume at the last ack, so that what was not acked is redelivered."""
         self._got, self._unacked, self._last = None, 0, None
 
 
-def _order_of(batch: pa.RecordBatch, row: int) -> tuple[int, int]:
+def _order_key(batch: pa.RecordBatch, row: int) -> tuple[int, int]:
+    """Return `_seq` and `_row` of a row, by which changes are ordered."""
     first, second = (batch.column(batch.num_columns + at)[row].as_py() for at in _ORDER)
     return first, second

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from penstock import errors
-from penstock.client.address import Address
+from penstock.client.address import ServerAddress
 from penstock.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -23,24 +23,25 @@ _BROKEN = ("RST_STREAM", "GOAWAY", "Stream removed")  # what gRPC says of a conn
 _ADVICE = ": is `penstock serve` running there, and is it TLS at both ends or at none?"
 
 
-class Channel:
-    """A Flight client of one server; it connects with its first call, and again by itself."""
+class ServerChannel:
+    """A Flight client of one server; it connects with its first call, and reconnects by itself."""
 
-    def __init__(self, address: Address, url: str, *, name: str = "", advice: str = _ADVICE) -> None:
+    def __init__(self, address: ServerAddress, url: str, *, name: str = "", advice: str = _ADVICE) -> None:
         """`name` is what errors call the server; `advice` ends the message of one that does not answer."""
         self.url, self.name, self._advice = url, name or url, advice
-        self.client, self.options = address.open(url), address.options
+        self.client, self.options = address.open_client(url), address.call_options
 
     def call(self, call: Callable[[], T]) -> T:
         """Make a call once, and raise what Flight raises as an error of ours."""
         try:
             return call()
         except fl.FlightError as error:
-            raise self._ours(error) from error
+            raise self._translate_error(error) from error
         except pa.ArrowException as error:
             raise ProtocolError(f"the answer of {self.name} is not understood: {error}") from error
 
-    def _ours(self, error: Any) -> PenstockError:
+    def _translate_error(self, error: Any) -> PenstockError:
+        """Return an error of Flight as one of Penstock's."""
         try:
             refusal = json.loads(error.extra_info)
             return getattr(errors, refusal["error"])(refusal["message"])
@@ -57,10 +58,10 @@ class Channel:
             return ProtocolError(f"{self.name}: {text}")
 
 
-class Stream:
-    """What a server sends after a `get`. `on_failure` is told an error that ends it."""
+class ServerStream:
+    """What a server sends after a `get`; `on_failure` is called with an error that ends it."""
 
-    def __init__(self, channel: Channel, reader: Any, on_failure: Callable[[PenstockError], None]) -> None:
+    def __init__(self, channel: ServerChannel, reader: Any, on_failure: Callable[[PenstockError], None]) -> None:
         self._channel, self._reader, self._on_failure = channel, reader, on_failure
         # A refusal comes with the first thing that is asked of a stream.
         self.schema: pa.Schema = channel.call(lambda: reader.schema)

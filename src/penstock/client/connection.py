@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from penstock.client.address import Address
-from penstock.client.changes import Changes, Subscription
-from penstock.client.link import Link
+from penstock.client.address import ServerAddress
+from penstock.client.changes import ChangeStream, ClientSubscription
+from penstock.client.link import ServerLink
 from penstock.model import Position
 
 _PATIENCE_S = 60.0
@@ -16,7 +16,7 @@ _PATIENCE_S = 60.0
 
 def connect(
     url: str, *, token: str = "", tls_ca: str = "", destination: str = "default", patience_s: float = _PATIENCE_S
-) -> "Connection":
+) -> "ServerConnection":
     """Return a connection to the server that runs a destination.
 
         with penstock.connect("zookeeper://zk1:2181,zk2:2181", destination="shop") as server: ...
@@ -27,12 +27,14 @@ def connect(
     A server that does not listen yet or goes away is waited for, `patience_s` at most, and so is a destination that it
     is still starting. With a `patience_s` of 0 the first failure is raised.
     """
-    link = Link(Address(url, token, tls_ca), start_patience_s=patience_s, destination=destination)
-    return Connection(link, destination, patience_s)
+    link = ServerLink(ServerAddress(url, token, tls_ca), start_patience_s=patience_s, destination=destination)
+    return ServerConnection(link, destination, patience_s)
 
 
-class Connection:
-    def __init__(self, link: Link, destination: str, patience_s: float) -> None:
+class ServerConnection:
+    """A connection to one destination, as `penstock.connect` returns it."""
+
+    def __init__(self, link: ServerLink, destination: str, patience_s: float) -> None:
         self._link, self._destination, self._patience_s = link, destination, patience_s
 
     def __enter__(self) -> Self:
@@ -42,6 +44,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
+        """Close the connection."""
         self._link.close()
 
     def changes(
@@ -51,16 +54,19 @@ class Connection:
         columns: Sequence[str] = (),
         start: str | Mapping[str, Any] | Position = "latest",
         end: str | Mapping[str, Any] | Position | None = None,
-    ) -> Changes:
-        """Of one table with its columns; of several, or of all, each row as JSON beside its table.
+    ) -> ChangeStream:
+        """Return a stream of changes: of one table with its columns; of several, or of all, each row as JSON beside its
+        table.
 
         `start` and `end` are `latest`, `stored` (what the server's store still has), `earliest` (where the source's log
         begins), FILE:OFFSET, `gtid:…`, `time:2026-01-31T12:00:00Z`, `time:-10m`, or the `position` of earlier changes;
         docs/positions.md has them all. Without an end the stream never ends.
         """
-        request = {"destination": self._destination, "tables": list(tables), "start": _place(start)}
-        more = {"filter": filter, "columns": list(columns), "end": None if end is None else _place(end)}
-        return Changes(self._link, request | {key: value for key, value in more.items() if value}, self._patience_s)
+        request = {"destination": self._destination, "tables": list(tables), "start": _position_to_request(start)}
+        more = {"filter": filter, "columns": list(columns), "end": None if end is None else _position_to_request(end)}
+        return ChangeStream(
+            self._link, request | {key: value for key, value in more.items() if value}, self._patience_s
+        )
 
     def subscribe(
         self,
@@ -69,7 +75,7 @@ class Connection:
         tables: Sequence[str] = (),
         filter: str = "",  # noqa: A002
         start: str | Mapping[str, Any] | Position | None = None,
-    ) -> Subscription:
+    ) -> ClientSubscription:
         """Open a stream with a cursor on the server, which `ack()` moves.
 
             with there.subscribe(7, tables=["shop.product"]) as changes: ...
@@ -78,30 +84,33 @@ class Connection:
         client that the server does not know yet begins at `start`.
         """
         about: dict[str, Any] = {"destination": self._destination, "client": client}
-        more: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _place(start)})
-        self._link.action("subscribe", about | more)
-        return Subscription(self._link, about | {"tables": list(tables)}, self._patience_s)
+        more: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _position_to_request(start)})
+        self._link.call_action("subscribe", about | more)
+        return ClientSubscription(self._link, about | {"tables": list(tables)}, self._patience_s)
 
     def unsubscribe(self, client: int) -> None:
-        """Nothing is kept for it, but its cursor."""
-        self._link.action("unsubscribe", {"destination": self._destination, "client": client})
+        """Remove a client: the server stores nothing for it except its cursor."""
+        self._link.call_action("unsubscribe", {"destination": self._destination, "client": client})
 
     def tables(self) -> dict[str, pa.Schema]:
-        """All tables that can be read, and their columns."""
-        flights = self._link.flights(self._destination)
+        """Return all tables that can be read, and their columns."""
+        flights = self._link.list_flights(self._destination)
         found = [(one.descriptor.path, one.schema) for one in flights]
         return {path[1].decode(): schema for path, schema in found if len(path) > 1}
 
     def positions(self) -> dict[str, Any]:
-        """Where the store begins and ends, and the cursors of its clients."""
-        return self._asked("positions")
+        """Return where the store begins and ends, and the cursors of its clients."""
+        return self._ask("positions")
 
     def status(self) -> dict[str, Any]:
-        return self._asked("status")
+        """Return the status of the destination."""
+        return self._ask("status")
 
-    def _asked(self, name: str) -> dict[str, Any]:
-        return json.loads(self._link.action(name, {"destination": self._destination})[0])
+    def _ask(self, name: str) -> dict[str, Any]:
+        """Call an action, and return its answer."""
+        return json.loads(self._link.call_action(name, {"destination": self._destination})[0])
 
 
-def _place(given: str | Mapping[str, Any] | Position) -> str | Mapping[str, Any]:
-    return given.to_json() if isinstance(given, Position) else given
+def _position_to_request(position: str | Mapping[str, Any] | Position) -> str | Mapping[str, Any]:
+    """Return a start or end as it goes into a request."""
+    return position.to_json() if isinstance(position, Position) else position

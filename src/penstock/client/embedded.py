@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from penstock import errors
-from penstock.client.address import Address
-from penstock.client.channel import Channel, Stream
+from penstock.client.address import ServerAddress
+from penstock.client.channel import ServerChannel, ServerStream
 from penstock.disk import FileLock, make_private_folder
 from penstock.errors import ConfigurationError, PenstockError, ServerUnavailableError
 from penstock.local_process import LocalProcess
@@ -63,12 +63,12 @@ class EmbeddedSource:
 
     @property
     def server(self) -> str:
-        """What log lines and errors call it."""
+        """Return the name of the source in log lines and errors."""
         return f"the embedded capture of {self.path or f'{self.host}:{self.port}'}"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The source as an instance's settings have it."""
+        """Return the source as an instance's settings have it."""
         if self.path:
             return {"path": self.path}
         settings = {"host": self.host, "port": self.port, "user": self.user, "password": self.password, "tls": self.tls}
@@ -76,45 +76,45 @@ class EmbeddedSource:
 
     @property
     def folder(self) -> Path:
-        """The folder of everything that is kept of this source."""
+        """Return the folder of everything that is stored for this source."""
         base = Path(self.state_dir) if self.state_dir else _state_folder()
         return base / _digest(self.path or [self.host, self.port, self.user])
 
     @property
     def run_folder(self) -> Path:
-        """The folder of the server that runs: another password or way to connect is never served by it."""
+        """Return the folder of the running server; another password or way to connect has another one."""
         return self.folder / f"run-{_digest(self.settings)}"
 
 
 class EmbeddedServers:
-    """The server process of an embedded source, as `Link` asks for it; it is started where it does not run."""
+    """The server process of an embedded source, for a `ServerLink`; it is started if it does not run."""
 
     is_single = True
 
     def __init__(self, source: EmbeddedSource) -> None:
         self._source = source
         self._lock = threading.Lock()  # of these:
-        self._channel: Channel | None = None
+        self._channel: ServerChannel | None = None
         self._is_left = False
 
-    def candidates(self) -> Sequence[Channel]:
+    def candidates(self) -> Sequence[ServerChannel]:
         """Return the connection to the server that runs, after starting it where it does not."""
         with self._lock:
             if self._channel is None or self._is_left:
-                self._channel, self._is_left = self._find(), False
+                self._channel, self._is_left = self._find_or_start(), False
             return [self._channel]
 
-    def leave(self, channel: Channel) -> None:
-        """Look again whether the server runs before it is asked the next time."""
+    def demote(self, channel: ServerChannel) -> None:
+        """Check whether the server runs before it is asked the next time."""
         with self._lock:
             self._is_left = self._is_left or channel is self._channel
 
-    def run(self, channel: Channel, call: Callable[[], T]) -> T:
+    def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
         """Make a call once."""
         return channel.call(call)
 
-    def follow(self, channel: Channel, stream: Stream) -> None:
-        """Streams of a server that ends break by themselves."""
+    def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
+        """Do nothing: streams of a server that ends break by themselves."""
 
     def close(self) -> None:
         """Close the connection; the server ends by itself when nobody uses it."""
@@ -123,20 +123,21 @@ class EmbeddedServers:
         if channel is not None:
             channel.client.close()
 
-    def _find(self) -> Channel:
+    def _find_or_start(self) -> ServerChannel:
+        """Return a channel to the running server, after starting it if needed."""
         address = find_or_start(self._source)
         if self._channel is not None and self._channel.url == address.server:
             return self._channel
-        return Channel(address, address.server, name=self._source.server, advice="")
+        return ServerChannel(address, address.server, name=self._source.server, advice="")
 
 
-def find_or_start(source: EmbeddedSource) -> Address:
+def find_or_start(source: EmbeddedSource) -> ServerAddress:
     """Return the address of the server process of a source; start it where it does not run.
 
     Raises what keeps it from starting: a source that does not answer, a password that is refused, a missing grant.
     """
     folder = source.run_folder
-    user = LocalProcess.java_above() if source.ends_with_jvm else None
+    user = LocalProcess.find_parent_jvm() if source.ends_with_jvm else None
     try:
         make_private_folder(folder / "users")
         (folder / "users" / (user or LocalProcess.current()).to_text()).touch(mode=0o600)
@@ -145,28 +146,30 @@ def find_or_start(source: EmbeddedSource) -> Address:
             f"{source.server} cannot write to {folder} ({error.strerror}): name another folder (in Spark with the"
             " option stateDir)"
         ) from None
-    if (address := _running(folder)) is not None:
+    if (address := _find_running(folder)) is not None:
         return address
-    with _start_lock(folder / "lock", source):
-        if (address := _running(folder)) is not None:
+    with _hold_start_lock(folder / "lock", source):
+        if (address := _find_running(folder)) is not None:
             return address
-        _start(source, folder)
-    if (address := _running(folder)) is None:
-        raise ServerUnavailableError(f"{source.server} has ended right after its start:{_log_end(folder)}")
+        _start_server(source, folder)
+    if (address := _find_running(folder)) is None:
+        raise ServerUnavailableError(f"{source.server} has ended right after its start:{_read_log_tail(folder)}")
     return address
 
 
-def _running(folder: Path) -> Address | None:
+def _find_running(folder: Path) -> ServerAddress | None:
+    """Return the address of the running server; None if there is none."""
     try:
         found = json.loads((folder / "server.json").read_bytes())
         is_alive = LocalProcess.parse(found["process"]).is_alive
-        return Address(found["url"], found["token"]) if is_alive else None
+        return ServerAddress(found["url"], found["token"]) if is_alive else None
     except (OSError, ValueError, KeyError):
         return None
 
 
 @contextmanager
-def _start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
+def _hold_start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
+    """Hold the lock that lets one process at a time start the server."""
     lock, deadline = FileLock(path), time.monotonic() + _START_S
     while True:
         try:
@@ -182,8 +185,8 @@ def _start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
         lock.release()
 
 
-def _start(source: EmbeddedSource, folder: Path) -> None:
-    """Start the server process, and return when it serves; raise what it says of its failure."""
+def _start_server(source: EmbeddedSource, folder: Path) -> None:
+    """Start the server process, and return when it serves; raise the reason if it fails."""
     request = {"source": source.settings, "data_dir": str(source.folder / "data")}
     with (folder / "log").open("wb") as log_file:
         process = subprocess.Popen(  # noqa: S603 - our own module
@@ -205,22 +208,25 @@ def _start(source: EmbeddedSource, folder: Path) -> None:
         answer = json.loads(line)
     except ValueError:
         process.kill()
-        raise ServerUnavailableError(f"{source.server} did not start:{_log_end(folder)}") from None
+        raise ServerUnavailableError(f"{source.server} did not start:{_read_log_tail(folder)}") from None
     if "error" in answer:
-        raise _error_of(answer)
+        raise _parse_error(answer)
 
 
-def _error_of(answer: dict[str, str]) -> PenstockError:
+def _parse_error(answer: dict[str, str]) -> PenstockError:
+    """Return the error that a failed start reported."""
     found = getattr(errors, answer["error"], PenstockError)
     return found(answer["message"])
 
 
-def _log_end(folder: Path) -> str:
+def _read_log_tail(folder: Path) -> str:
+    """Return the last lines of the server's log."""
     lines = (folder / "log").read_text("utf-8", "replace").splitlines()[-_LOG_LINES:]
     return "".join(f"\n  {line}" for line in lines) or " it has logged nothing"
 
 
 def _state_folder() -> Path:
+    """Return the folder for state of this user."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
     if base.is_dir() or os.access(next(parent for parent in base.parents if parent.exists()), os.W_OK):
         return base / "penstock" / "embedded"
@@ -228,4 +234,5 @@ def _state_folder() -> Path:
 
 
 def _digest(value: object) -> str:
+    """Return a short digest of a value."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

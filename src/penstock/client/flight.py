@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from penstock.client.address import Address
+from penstock.client.address import ServerAddress
 from penstock.client.embedded import EmbeddedSource
-from penstock.client.link import Link
-from penstock.client.repeated_read import RepeatedRead
+from penstock.client.link import ServerLink
+from penstock.client.repeated_read import ResumedRead
 from penstock.model import Position, TableName
 
 if TYPE_CHECKING:
@@ -17,71 +17,74 @@ if TYPE_CHECKING:
 
 
 class FlightClient:
-    """A destination, on one server or on whichever of several runs it (see client/address.py).
+    """Reads ranges of a destination's log, from one server or from whichever of several runs it (see
+    client/address.py).
 
-        FlightClient("cdc1:11115,cdc2:11115", "shop", patience_s=60).bounds()
+        FlightClient("cdc1:11115,cdc2:11115", "shop", patience_s=60).store_bounds()
 
-    Safe to keep for long, and to share by threads. What is transient is tried again for `patience_s`.
+    It can be used for long, and by several threads. Transient errors are retried for `patience_s`.
     """
 
     def __init__(
-        self, server: str | Address | EmbeddedSource, destination: str = "default", *, patience_s: float = 0
+        self, server: str | ServerAddress | EmbeddedSource, destination: str = "default", *, patience_s: float = 0
     ) -> None:
-        address = Address(server) if isinstance(server, str) else server
-        self._link = Link(address, patience_s, destination=destination)
+        address = ServerAddress(server) if isinstance(server, str) else server
+        self._link = ServerLink(address, patience_s, destination=destination)
         self._destination = destination
 
     def close(self) -> None:
+        """Close all connections."""
         self._link.close()
 
-    def describe(self, tables: Sequence[TableName]) -> list[pa.Schema]:
-        """Columns of each table, its key in the metadata under `key`."""
-        answers = self._action("describe", tables=[str(table) for table in tables])
+    def describe_tables(self, tables: Sequence[TableName]) -> list[pa.Schema]:
+        """Return the columns of each table, its key in the metadata under `key`."""
+        answers = self._call_action("describe", tables=[str(table) for table in tables])
         return [pa.ipc.read_schema(pa.py_buffer(answer)) for answer in answers]
 
     def column_settings(self) -> list[dict[str, Any]]:
         """Return which columns of which tables the instance shows, as its settings have it."""
-        return json.loads(self._action("columns")[0])["columns"]
+        return json.loads(self._call_action("columns")[0])["columns"]
 
-    def bounds(self) -> dict[str, Position]:
-        """`first` and `latest` positions of the store."""
-        answer = json.loads(self._action("positions")[0])
+    def store_bounds(self) -> dict[str, Position]:
+        """Return the `first` and `latest` position of the store."""
+        answer = json.loads(self._call_action("positions")[0])
         return {key: Position.from_json(answer[key]) for key in ("first", "latest")}
 
-    def oldest(self) -> Position:
-        """Where the source's log begins."""
-        return Position.from_json(json.loads(self._action("oldest")[0])["oldest"])
+    def source_start(self) -> Position:
+        """Return where the source's log begins."""
+        return Position.from_json(json.loads(self._call_action("oldest")[0])["oldest"])
 
-    def resolve(self, start: str) -> Position:
+    def resolve_position(self, start: str) -> Position:
         """Return the position that a text such as `earliest`, `gtid:0-1-8` or `time:-10m` means now."""
-        return Position.from_json(json.loads(self._action("resolve", start=start)[0])["position"])
+        return Position.from_json(json.loads(self._call_action("resolve", start=start)[0])["position"])
 
     def source_end(self) -> Position:
         """Return where the source's log ends now, captured or not."""
-        return Position.from_json(json.loads(self._action("end")[0])["end"])
+        return Position.from_json(json.loads(self._call_action("end")[0])["end"])
 
     def file_identity(self, position: Position) -> str:
         """Return what tells the log file of a position from others of its name; "" when it is not there now."""
-        return json.loads(self._action("identity", position=position.to_json())[0])["identity"]
+        return json.loads(self._call_action("identity", position=position.to_json())[0])["identity"]
 
     def last_statement(self, table: TableName, position: Position) -> tuple[Position, str] | None:
         """Return the last statement at or before a position that changed a table, and where it ends, if it is known."""
-        answer = json.loads(self._action("statement", table=str(table), position=position.to_json())[0])
+        answer = json.loads(self._call_action("statement", table=str(table), position=position.to_json())[0])
         return (Position.from_json(answer["position"]), answer["statement"]) if answer else None
 
-    def latest(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:
-        """Return where a batch from `start` should end; `start` itself when nothing came within `wait_ms`.
+    def find_batch_end(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:
+        """Return where a batch from `start` should end; `start` itself if nothing came within `wait_ms`.
 
         It also tells the server that everything before `start` is done. `limit` may have `max_rows` with `tables` or a
         `filter` of what is counted, and `rows_per_update`.
         """
-        answer = self._action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
+        answer = self._call_action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
         return Position.from_json(json.loads(answer[0])["end"])
 
     def ack(self, end: Position) -> None:
-        self._action("ack", end=end.to_json())
+        """Tell the server that everything before `end` is done."""
+        self._call_action("ack", end=end.to_json())
 
-    def parts(
+    def plan_parts(
         self,
         tables: Sequence[TableName],
         start: Position,
@@ -91,18 +94,19 @@ class FlightClient:
         """Return tickets for the parts of a range; each can be read alone, in any order, any number of times."""
         chosen: dict[str, Any] = {"tables": [str(table) for table in tables]} if tables else {"filter": filter}
         bounds = {"start": start.to_json(), "end": end.to_json()}
-        info = self._link.info({"destination": self._destination, "form": "raw", **chosen, **bounds})
+        info = self._link.get_info({"destination": self._destination, "form": "raw", **chosen, **bounds})
         return [endpoint.ticket.ticket for endpoint in info.endpoints]
 
-    def read(self, ticket: bytes) -> "Iterator[Block]":
-        """The events of a part, each once, also when the server is restarted meanwhile."""
+    def read_part(self, ticket: bytes) -> "Iterator[Block]":
+        """Yield the blocks of a part, each event once, also if the server is restarted meanwhile."""
         from penstock.binlog.events.block import Block  # noqa: PLC0415 - brings numba, which planning does without
 
-        reading = RepeatedRead(self._link, ticket)
+        reading = ResumedRead(self._link, ticket)
         while (chunk := reading.next_chunk()) is not None:
             block = Block.from_arrow(chunk.data, chunk.app_metadata.to_pybytes())
-            if len(block := reading.without_known(block)):
+            if len(block := reading.drop_repeated(block)):
                 yield block
 
-    def _action(self, name: str, **request: Any) -> list[bytes]:
-        return self._link.action(name, {"destination": self._destination, **request})
+    def _call_action(self, name: str, **request: Any) -> list[bytes]:
+        """Call an action of the destination."""
+        return self._link.call_action(name, {"destination": self._destination, **request})

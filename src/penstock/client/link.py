@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pyarrow.flight as fl
 
 from penstock.backoff import Backoff, RetryTimer
-from penstock.client.address import Address
-from penstock.client.channel import Channel, Stream
+from penstock.client.address import ServerAddress
+from penstock.client.channel import ServerChannel, ServerStream
 from penstock.client.embedded import EmbeddedSource
 from penstock.client.servers import open_servers
 from penstock.errors import (
@@ -25,7 +25,7 @@ from penstock.errors import (
     UnknownDestinationError,
 )
 
-__all__ = ["Address", "Link", "Stream"]
+__all__ = ["ServerAddress", "ServerLink", "ServerStream"]
 
 T = TypeVar("T")
 
@@ -36,11 +36,11 @@ _BACKOFF = Backoff(0.1, 2.0)
 _ELSEWHERE = (ServerUnavailableError, NotRunningError, CoordinationError, FencedError, UnknownDestinationError)
 
 
-class Link:
+class ServerLink:
     """A connection to the server that runs a destination, safe to keep for long and to share by threads.
 
-        link = Link(Address("cdc1:11115,cdc2:11115"), patience_s=60, destination="shop")
-        link.action("status", {"destination": "shop"})
+        link = ServerLink(ServerAddress("cdc1:11115,cdc2:11115"), patience_s=60, destination="shop")
+        link.call_action("status", {"destination": "shop"})
 
     It is opened with the first call. Of several servers each is asked in turn, and when the destination has moved, the
     next call goes to its new server; a stream that was open breaks, and is opened again by whoever reads it.
@@ -51,7 +51,7 @@ class Link:
 
     def __init__(
         self,
-        address: Address | EmbeddedSource,
+        address: ServerAddress | EmbeddedSource,
         patience_s: float = 0,
         *,
         start_patience_s: float = 0,
@@ -63,38 +63,42 @@ class Link:
         self._servers = open_servers(address, destination)
 
     def close(self) -> None:
+        """Close all connections."""
         self._servers.close()
 
-    def action(self, name: str, request: Mapping[str, Any], *, waits_for_start: bool = True) -> list[bytes]:
-        """Return the answers to an action."""
+    def call_action(self, name: str, request: Mapping[str, Any], *, waits_for_start: bool = True) -> list[bytes]:
+        """Call an action, and return its answers."""
         action = fl.Action(name, json.dumps(request).encode())
-        answers = self._call(
+        answers = self._call_with_retry(
             lambda channel: list(channel.client.do_action(action, channel.options)), waits_for_start=waits_for_start
         )
         return [answer.body.to_pybytes() for answer in answers]
 
-    def info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
+    def get_info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
         """Return the parts of a range, and its schema."""
         descriptor = fl.FlightDescriptor.for_command(json.dumps(request).encode())
-        return self._call(lambda channel: channel.client.get_flight_info(descriptor, channel.options))
+        return self._call_with_retry(lambda channel: channel.client.get_flight_info(descriptor, channel.options))
 
-    def flights(self, destination: str = "") -> list[fl.FlightInfo]:
+    def list_flights(self, destination: str = "") -> list[fl.FlightInfo]:
         """Return what can be read, of one destination or of all."""
-        return self._call(lambda channel: list(channel.client.list_flights(destination.encode(), channel.options)))
+        return self._call_with_retry(
+            lambda channel: list(channel.client.list_flights(destination.encode(), channel.options))
+        )
 
-    def get(self, ticket: bytes, *, waits_for_start: bool = True) -> Stream:
-        """Open a stream, on a server that has accepted it. What breaks later is not repeated here."""
+    def open_stream(self, ticket: bytes, *, waits_for_start: bool = True) -> ServerStream:
+        """Open a stream on a server that accepts it; breaks later on are not retried here."""
 
-        def opened(channel: Channel) -> Stream:
+        def open_on(channel: ServerChannel) -> ServerStream:
+            """Open the stream on one server."""
             reader: Any = channel.client.do_get(fl.Ticket(ticket), channel.options)
-            stream = Stream(channel, reader, lambda error: self._leave(channel, error))
-            self._servers.follow(channel, stream)
+            stream = ServerStream(channel, reader, lambda error: self._leave_server(channel, error))
+            self._servers.watch_stream(channel, stream)
             return stream
 
-        return self._call(opened, waits_for_start=waits_for_start)
+        return self._call_with_retry(open_on, waits_for_start=waits_for_start)
 
-    def _call(self, call: Callable[[Channel], T], *, waits_for_start: bool = True) -> T:
-        """Make a call that may be repeated, until it succeeds or the time for retries is over."""
+    def _call_with_retry(self, call: Callable[[ServerChannel], T], *, waits_for_start: bool = True) -> T:
+        """Make a call, and repeat it until it succeeds or the time for retries is over."""
         timer = RetryTimer(_BACKOFF)
         while True:
             try:
@@ -110,19 +114,19 @@ class Link:
                 log.warning("call retried server=%s delay_s=%.1f reason=%s", self._address.server, delay_s, error)
                 time.sleep(delay_s)
 
-    def _ask_servers(self, call: Callable[[Channel], T]) -> T:
+    def _ask_servers(self, call: Callable[[ServerChannel], T]) -> T:
         """Make a call once on each server, until one of them accepts it."""
         refusals: list[PenstockError] = []
         reasons: list[str] = []
         try:
             channels = self._servers.candidates()
         except (NotRunningError, CoordinationError) as error:
-            raise self._nobody([str(error)]) from error
+            raise self._no_server_error([str(error)]) from error
         for channel in channels:
             try:
-                return self._servers.run(channel, partial(call, channel))
+                return self._servers.run_call(channel, partial(call, channel))
             except _ELSEWHERE as error:
-                self._leave(channel, error)
+                self._leave_server(channel, error)
                 if self._servers.is_single:
                     raise
                 refusals.append(error)
@@ -130,11 +134,13 @@ class Link:
                 reasons.append(text if channel.name in text else f"{channel.name}: {text}")
         if all(isinstance(error, UnknownDestinationError) for error in refusals):
             raise UnknownDestinationError("; ".join(reasons))
-        raise self._nobody(reasons) from refusals[-1]
+        raise self._no_server_error(reasons) from refusals[-1]
 
-    def _nobody(self, reasons: list[str]) -> ServerUnavailableError:
+    def _no_server_error(self, reasons: list[str]) -> ServerUnavailableError:
+        """Return the error for a destination that no server runs."""
         return ServerUnavailableError(f"no server runs '{self._destination}': {'; '.join(reasons)}")
 
-    def _leave(self, channel: Channel, error: PenstockError) -> None:
+    def _leave_server(self, channel: ServerChannel, error: PenstockError) -> None:
+        """Do not ask this server first any more."""
         if isinstance(error, _ELSEWHERE):
-            self._servers.leave(channel)
+            self._servers.demote(channel)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from penstock.backoff import Backoff, RetryTimer
-from penstock.client.link import Link, Stream
+from penstock.client.link import ServerLink, ServerStream
 from penstock.errors import PenstockError, ProtocolError
 from penstock.model.position import file_number
 
@@ -24,12 +24,15 @@ log = logging.getLogger(__name__)
 _BACKOFF = Backoff(0.05, 2.0)
 
 
-class RepeatedRead:
-    """For one thread. What is transient is tried again for the patience of the link, counted from the last chunk."""
+class ResumedRead:
+    """Reads a part of the log to its end, and reads it again after a break, without the events that came before.
 
-    def __init__(self, link: Link, ticket: bytes) -> None:
+    It is for one thread. Transient errors are retried for the patience of the link, counted from the last chunk.
+    """
+
+    def __init__(self, link: ServerLink, ticket: bytes) -> None:
         self._link, self._ticket = link, ticket
-        self._stream: Stream | None = None
+        self._stream: ServerStream | None = None
         self._given = 0  # events, of all reads together
         self._last: tuple[int, int, int] | None = None  # epoch, file number and position of the last event given
         self._equal = 0  # how many events were given at that position: those of an XA transaction may share one
@@ -42,7 +45,7 @@ class RepeatedRead:
         while True:
             try:
                 if self._stream is None:
-                    self._stream = self._link.get(self._ticket)
+                    self._stream = self._link.open_stream(self._ticket)
                     self._is_behind, self._skipped = self._last is not None, 0
                 return self._stream.read_chunk()
             except StopIteration:
@@ -55,17 +58,18 @@ class RepeatedRead:
                 self._stream = None
                 time.sleep(delay_s)
 
-    def without_known(self, block: "Block") -> "Block":
+    def drop_repeated(self, block: "Block") -> "Block":
         """Return the events of a block that did not come before a break."""
-        known = self._count_known(block) if self._is_behind else 0
+        known = self._count_repeated(block) if self._is_behind else 0
         new = block.slice(known, len(block))
         if len(new):
             self._is_behind = False
             self._given += len(new)
-            self._note_last(new)
+            self._record_last(new)
         return new
 
-    def _count_known(self, block: "Block") -> int:
+    def _count_repeated(self, block: "Block") -> int:
+        """Return how many events of the block came before a break."""
         if self._last is None or not len(block):
             return 0
         epoch, file, last = self._last
@@ -79,7 +83,8 @@ class RepeatedRead:
         self._skipped += equal
         return before + equal
 
-    def _note_last(self, block: "Block") -> None:
+    def _record_last(self, block: "Block") -> None:
+        """Record the last event that was delivered."""
         last = int(block.column("position")[-1])
         equal = len(block) - int(np.searchsorted(block.column("position"), last, "left"))
         identity = block.epoch, file_number(block.file), last

@@ -57,7 +57,7 @@ class ZooKeeperTree:
             from kazoo.client import KazooClient  # noqa: PLC0415
             from kazoo.handlers.threading import KazooTimeoutError  # noqa: PLC0415
         except ImportError:
-            raise MissingExtraError.of("zookeeper", "a tree in ZooKeeper") from None
+            raise MissingExtraError.for_extra("zookeeper", "a tree in ZooKeeper") from None
         self._errors: Any = exceptions
         self._timeouts: Any = KazooTimeoutError
         self._hosts, self._timeout_s = hosts, timeout_s

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from penstock.demo.pipeline import Pipeline
+from penstock.demo.pipeline import DemoPipeline
 from penstock.source import connect
 
 _DEADLINE_S = 30.0
@@ -24,13 +24,14 @@ class TimedChange:
     seen_by: str
 
 
-def make_four_changes(pipeline: Pipeline) -> list[TimedChange]:
+def make_four_changes(pipeline: DemoPipeline) -> list[TimedChange]:
     """Make the four changes, one after the other, and time each until it is searchable."""
     index = pipeline.index
     results: list[TimedChange] = []
     with closing(connect(pipeline.source)) as connection, connection.cursor() as cursor:
 
-        def change(what: str, seen: str, sql: str, parameters: tuple[Any, ...], is_so: Any) -> None:
+        def time_change(what: str, seen: str, sql: str, parameters: tuple[Any, ...], is_so: Any) -> None:
+            """Make one change, and time it until a search shows it."""
             cursor.execute(sql, parameters)  # in autocommit mode: it returns when it is committed
             results.append(TimedChange(what, pipeline.wait_until(is_so, _DEADLINE_S), seen))
 
@@ -39,26 +40,28 @@ def make_four_changes(pipeline: Pipeline) -> list[TimedChange]:
             "INSERT INTO shop.product (name, description, price, store_id, category_id)"
             " VALUES (%s, 'a bird of copper', 12.50, 1, 1)"
         )
-        change("insert", f"search finds '{word}'", insert, (f"copper {word}",), lambda: len(index.search(word)) == 1)
+        time_change(
+            "insert", f"search finds '{word}'", insert, (f"copper {word}",), lambda: len(index.search(word)) == 1
+        )
         key = str(cursor.lastrowid)
-        change(
+        time_change(
             "update",
             "its price is 99.99",
             "UPDATE shop.product SET price = 99.99 WHERE id = %s",
             (key,),
-            lambda: _one(index.search(word)).get("price") == 99.99,
+            lambda: _single_hit(index.search(word)).get("price") == 99.99,
         )
         city = f"Nova{word}"
         cursor.execute("SELECT COUNT(*) FROM shop.product WHERE store_id = 1 AND state <> 'hidden'")
         (products,) = cursor.fetchone() or (0,)
-        change(
+        time_change(
             "joined table",
             f"{products} products are in {city}",
             "UPDATE shop.store SET city = %s WHERE id = 1",
             (city,),
             lambda: len(index.search(city, limit=products + 1)) == products,
         )
-        change(
+        time_change(
             "delete",
             f"search finds no '{word}'",
             "DELETE FROM shop.product WHERE id = %s",
@@ -80,5 +83,6 @@ def print_changes(changes: Sequence[TimedChange], console: Console) -> None:
         console.print(f"[red]not seen within {_DEADLINE_S:g} s:[/red] {', '.join(missed)}")
 
 
-def _one(hits: list[Any]) -> dict[str, Any]:
+def _single_hit(hits: list[Any]) -> dict[str, Any]:
+    """Return the document of the only hit; empty if there is none."""
     return hits[0].document if len(hits) == 1 else {}

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from penstock.demo.pipeline import Pipeline
+from penstock.demo.pipeline import DemoPipeline
 from penstock.demo.shop import STATES
 from penstock.errors import ConfigurationError, MissingExtraError
 from penstock.source import connect
@@ -19,15 +19,15 @@ try:
     from starlette.responses import FileResponse, JSONResponse
     from starlette.routing import Route
 except ImportError as error:
-    raise MissingExtraError.of("console", "the demo's page") from error
+    raise MissingExtraError.for_extra("console", "the demo's page") from error
 
 _HTML = Path(__file__).with_name("page.html")
 _HITS = 20
 _DEADLINE_S = 30.0
 
 
-def listen(port: int) -> socket.socket:
-    """Taken before anything is started, so that a busy port costs no time."""
+def open_listener(port: int) -> socket.socket:
+    """Bind the port before anything is started, so that a busy port costs no time."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -41,17 +41,20 @@ def listen(port: int) -> socket.socket:
     return listener
 
 
-def serve_page(pipeline: Pipeline, listener: socket.socket) -> None:
-    """Until Ctrl-C."""
-    config = uvicorn.Config(application(pipeline), log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+def serve_page(pipeline: DemoPipeline, listener: socket.socket) -> None:
+    """Serve the page until Ctrl-C."""
+    config = uvicorn.Config(
+        build_application(pipeline), log_level="warning", lifespan="off", timeout_graceful_shutdown=2
+    )
     try:
         uvicorn.Server(config).run(sockets=[listener])
     except KeyboardInterrupt:
         return
 
 
-def application(pipeline: Pipeline) -> Starlette:
-    shop = _Shop(pipeline)
+def build_application(pipeline: DemoPipeline) -> Starlette:
+    """Return the web application of the page."""
+    shop = _ShopQueries(pipeline)
 
     async def page(_: Request) -> FileResponse:
         return FileResponse(_HTML, media_type="text/html")
@@ -60,19 +63,23 @@ def application(pipeline: Pipeline) -> Starlette:
         return JSONResponse(await run_in_threadpool(shop.search, request.query_params.get("q", "")))
 
     async def product(request: Request) -> JSONResponse:
-        found = await run_in_threadpool(shop.product, request.path_params["id"])
-        return JSONResponse(found) if found else _refusal(f"there is no product {request.path_params['id']}", 404)
+        found = await run_in_threadpool(shop.load_product, request.path_params["id"])
+        return (
+            JSONResponse(found) if found else _error_response(f"there is no product {request.path_params['id']}", 404)
+        )
 
     async def change(request: Request) -> JSONResponse:
         # A page of another site can post forms here, but not JSON.
         if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-            return _refusal("send JSON", 415)
+            return _error_response("send JSON", 415)
         try:
-            wanted = _checked(await request.json())
+            wanted = _check_form(await request.json())
         except ValueError as error:
-            return _refusal(str(error), 400)
-        answer = await run_in_threadpool(shop.change, request.path_params["id"], wanted)
-        return JSONResponse(answer) if answer else _refusal(f"there is no product {request.path_params['id']}", 404)
+            return _error_response(str(error), 400)
+        answer = await run_in_threadpool(shop.change_product, request.path_params["id"], wanted)
+        return (
+            JSONResponse(answer) if answer else _error_response(f"there is no product {request.path_params['id']}", 404)
+        )
 
     return Starlette(
         routes=[
@@ -84,12 +91,13 @@ def application(pipeline: Pipeline) -> Starlette:
     )
 
 
-def _refusal(message: str, status: int) -> JSONResponse:
+def _error_response(message: str, status: int) -> JSONResponse:
+    """Return a JSON response with an error."""
     return JSONResponse({"error": message}, status)
 
 
-def _checked(body: Any) -> dict[str, Any]:
-    """What a form sent, or a ValueError with the sentence to show."""
+def _check_form(body: Any) -> dict[str, Any]:
+    """Return what a form sent, or raise a ValueError with the sentence to show."""
     if not isinstance(body, dict):
         raise ValueError("send an object with name, price and state")  # noqa: TRY004 - shown as a bad request
     given: dict[str, Any] = body  # pyright: ignore[reportUnknownVariableType]
@@ -108,26 +116,27 @@ def _checked(body: Any) -> dict[str, Any]:
     return {"name": name, "price": price, "state": state}
 
 
-class _Shop:
-    """What the page asks for."""
+class _ShopQueries:
+    """The searches, reads and changes that the page asks for."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: DemoPipeline) -> None:
         self._pipeline = pipeline
 
     def search(self, text: str) -> dict[str, Any]:
+        """Search the index."""
         index = self._pipeline.index
         hits = [{"id": hit.id, **hit.document} for hit in index.search(text, _HITS)]
         return {"documents": index.count(), "hits": hits}
 
-    def product(self, key: int) -> dict[str, Any] | None:
-        """From the database, not from the index."""
+    def load_product(self, key: int) -> dict[str, Any] | None:
+        """Return a product from the database, not from the index."""
         with closing(connect(self._pipeline.source)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT name, price, state FROM shop.product WHERE id = %s", (key,))
             row = cursor.fetchone()
         return {"id": key, "name": row[0], "price": str(row[1]), "state": row[2]} if row else None
 
-    def change(self, key: int, wanted: dict[str, Any]) -> dict[str, Any] | None:
-        """Commit, then wait until a search sees it; gives the milliseconds between."""
+    def change_product(self, key: int, wanted: dict[str, Any]) -> dict[str, Any] | None:
+        """Commit a change, wait until a search shows it, and return the milliseconds between."""
         with closing(connect(self._pipeline.source)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM shop.product WHERE id = %s", (key,))
             if not cursor.fetchone():
@@ -136,10 +145,11 @@ class _Shop:
                 "UPDATE shop.product SET name = %(name)s, price = %(price)s, state = %(state)s WHERE id = %(key)s",
                 {**wanted, "key": key},
             )
-            took_ms = self._pipeline.wait_until(lambda: self._is_seen(key, wanted), _DEADLINE_S)
+            took_ms = self._pipeline.wait_until(lambda: self._is_searchable(key, wanted), _DEADLINE_S)
         return {"ms": took_ms, "changed": bool(changed), "searchable": wanted["state"] != "hidden"}
 
-    def _is_seen(self, key: int, wanted: dict[str, Any]) -> bool:
+    def _is_searchable(self, key: int, wanted: dict[str, Any]) -> bool:
+        """Tell whether a search shows these values."""
         document = self._pipeline.index.get(str(key))
         if wanted["state"] == "hidden":
             return document is None

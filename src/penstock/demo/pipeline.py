@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from penstock.config import InstanceSettings, ServerSettings, SourceSettings
 from penstock.demo.shop import SPEC, ShopSize, create_shop
-from penstock.demo.steps import Steps
-from penstock.document import DocumentBuilder, DocumentPlan, load_all
+from penstock.demo.steps import StepDisplay
+from penstock.document import DocumentBuilder, DocumentPlan, load_all_documents
 from penstock.errors import PenstockError
 from penstock.model import Sequence
 from penstock.search.embedded import EmbeddedIndex
@@ -25,22 +25,24 @@ from penstock.source import RowQuery, connect, current_position
 from penstock.spark.failure import cause_of
 from penstock.spark.index_sync import IndexSync
 from penstock.spark.sessions import check_java, local_session, stop_session
-from penstock.testing import Installation, MariaDB
+from penstock.testing import MariaDB, MariaDBInstallation
 
 DEADLINE_S = 60.0
 _POLL_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
-    """The running parts that a page or a check needs."""
+class DemoPipeline:
+    """The running parts that the demo's page or check needs."""
 
     source: SourceSettings
     index: EmbeddedIndex
     query: Any  # Spark's StreamingQuery
 
     def wait_until(self, is_so: Callable[[], bool], deadline_s: float = DEADLINE_S) -> float | None:
-        """Milliseconds until it is so; None when the deadline passed. An error of the stream comes out."""
+        """Return the milliseconds until a condition holds, or None if the deadline passed; an error of the stream is
+        raised.
+        """
         began = time.perf_counter()
         while not is_so():
             if time.perf_counter() - began > deadline_s:
@@ -53,12 +55,13 @@ class Pipeline:
 
 
 @contextmanager
-def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
+def run_pipeline(steps: StepDisplay, size: ShopSize) -> Generator[DemoPipeline, None, None]:
+    """Start MariaDB, capture, Flight, Spark and the index, and stop all of them at the end."""
     check_java()
     with ExitStack() as started:
         folder = Path(started.enter_context(tempfile.TemporaryDirectory(prefix="penstock-demo-")))
         with steps.step("MariaDB, a private one") as detail:
-            installation = Installation.fetch(detail)
+            installation = MariaDBInstallation.fetch(detail)
             database = started.enter_context(MariaDB(installation, folder / "mariadb"))
         source = SourceSettings(
             host=database.host,
@@ -67,7 +70,7 @@ def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
             password=SecretStr(database.password),
             tls="disabled",
         )
-        with steps.counted("a shop, products", size.products) as progress, closing(connect(source)) as connection:
+        with steps.counted_step("a shop, products", size.products) as progress, closing(connect(source)) as connection:
             create_shop(connection, size, progress)
             start = current_position(connection, source)
         with steps.step("capture: the server follows the log from here on"):
@@ -76,14 +79,14 @@ def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
             started.callback(server.stop)
             server.start()
             tables = {table.name: table for table in server.instances["shop"].describe(SPEC.tables)}
-            plan = DocumentPlan.of(SPEC, tables)
+            plan = DocumentPlan.from_spec(SPEC, tables)
         reader = RowQuery(source)
         started.callback(reader.close)
         builder = DocumentBuilder(plan, reader)
         index = started.enter_context(EmbeddedIndex.open(folder / "index"))
         index.prepare(plan.fields)
-        with steps.counted("first load of the index, documents", _searchable(source)) as progress:
-            load_all(builder, index, int(Sequence.from_position(start)), progress)
+        with steps.counted_step("first load of the index, documents", _count_searchable(source)) as progress:
+            load_all_documents(builder, index, int(Sequence.from_position(start)), progress)
         with steps.step("Spark: session and stream") as detail:
             spark = local_session("penstock demo", log_file=folder / "spark.log")
             started.callback(stop_session, spark)
@@ -91,20 +94,21 @@ def running(steps: Steps, size: ShopSize) -> Generator[Pipeline, None, None]:
             sync = IndexSync(plan, builder, index, server=server.address, destination="shop")
             query = sync.start(spark, folder / "checkpoint", start)
             started.callback(query.stop)
-            pipeline = Pipeline(source, index, query)
+            pipeline = DemoPipeline(source, index, query)
             _warm_up(pipeline)
         yield pipeline
 
 
-def _searchable(source: SourceSettings) -> int:
+def _count_searchable(source: SourceSettings) -> int:
+    """Return how many products should be searchable."""
     with closing(connect(source)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*) FROM shop.product WHERE state IN ('on_sale', 'sold_out')")
         (count,) = cursor.fetchone() or (0,)
         return int(count)
 
 
-def _warm_up(pipeline: Pipeline) -> None:
-    """One change through everything, so that the first one a person makes is not the slow one."""
+def _warm_up(pipeline: DemoPipeline) -> None:
+    """Send one change through everything, so that the first one a person makes is not the slow one."""
     with closing(connect(pipeline.source)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT id, name FROM shop.product WHERE state = 'on_sale' ORDER BY id LIMIT 1")
         key, name = cursor.fetchone() or (0, "")

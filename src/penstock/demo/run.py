@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 
 from penstock.demo.once import TimedChange, make_four_changes, print_changes
-from penstock.demo.page import listen, serve_page
-from penstock.demo.pipeline import running
+from penstock.demo.page import open_listener, serve_page
+from penstock.demo.pipeline import run_pipeline
 from penstock.demo.shop import ShopSize
-from penstock.demo.steps import Steps
+from penstock.demo.steps import StepDisplay
 
 PAGE_PORT = 8420
 
@@ -18,8 +18,8 @@ def run_demo(
 ) -> int:
     """Run the demo and return the exit code. `print_json` prints the four changes; steps then go to stderr."""
     console = Console(highlight=False, stderr=print_json is not None)
-    listener = None if once else listen(port)
-    with running(Steps(console), ShopSize()) as pipeline:
+    listener = None if once else open_listener(port)
+    with run_pipeline(StepDisplay(console), ShopSize()) as pipeline:
         if listener is None:
             changes = make_four_changes(pipeline)
             if print_json is not None:

@@ -9,21 +9,21 @@ from typing import Any
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from penstock.document import DocumentSpec, Join, Root
+from penstock.document import DocumentSpec, JoinSpec, RootSpec
 
 STATES = ("on_sale", "sold_out", "hidden")
 
 SPEC = DocumentSpec(
     index="product",
-    root=Root(
+    root=RootSpec(
         table="shop.product",
         id="id",
         columns=("name", "description", "price", "state", "updated_at"),
         where={"state": ["on_sale", "sold_out"]},
     ),
     joins={
-        "store": Join(table="shop.store", on={"store_id": "id"}, columns=("name", "city")),
-        "category": Join(table="shop.category", on={"category_id": "id"}, columns=("name",)),
+        "store": JoinSpec(table="shop.store", on={"store_id": "id"}, columns=("name", "city")),
+        "category": JoinSpec(table="shop.category", on={"category_id": "id"}, columns=("name",)),
     },
 )
 
@@ -61,12 +61,14 @@ _LOOKS = ("blue", "green", "black", "ivory", "crimson", "plain", "speckled", "st
 
 @dataclass(frozen=True, slots=True)
 class ShopSize:
+    """How many products and stores the shop has."""
+
     stores: int = 40
     products: int = 3000
 
 
 def create_shop(connection: "Connection[Cursor]", size: ShopSize, progress: Callable[[int], None]) -> None:
-    """`progress` is called with the number of products so far."""
+    """Create the tables and rows of the shop; `progress` is called with the number of products so far."""
     pick = random.Random(7)  # noqa: S311 - the same shop every time
     with connection.cursor() as cursor:
         for statement in _TABLES:
@@ -76,7 +78,7 @@ def create_shop(connection: "Connection[Cursor]", size: ShopSize, progress: Call
         cursor.executemany("INSERT INTO shop.category (name) VALUES (%s)", [(name,) for name in _THINGS])
         for first in range(0, size.products, 500):
             count = min(500, size.products - first)
-            rows = [_product(pick, size) for _ in range(count)]
+            rows = [_random_product(pick, size) for _ in range(count)]
             cursor.executemany(
                 "INSERT INTO shop.product (name, description, price, state, store_id, category_id)"
                 " VALUES (%s, %s, %s, %s, %s, %s)",
@@ -85,7 +87,8 @@ def create_shop(connection: "Connection[Cursor]", size: ShopSize, progress: Call
             progress(first + count)
 
 
-def _product(pick: random.Random, size: ShopSize) -> tuple[Any, ...]:
+def _random_product(pick: random.Random, size: ShopSize) -> tuple[Any, ...]:
+    """Return the values of a random product."""
     category = pick.randrange(len(_THINGS))
     thing = pick.choice(list(_THINGS.values())[category])
     make, look = pick.choice(_MAKES), pick.choice(_LOOKS)

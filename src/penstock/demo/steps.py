@@ -8,14 +8,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 
-class Steps:
+class StepDisplay:
+    """Shows on the terminal what is done: one line per step with its seconds."""
+
     def __init__(self, console: Console) -> None:
         self.console = console
         self._number = 0
 
     @contextmanager
     def step(self, what: str) -> Generator[Callable[[str], None], None, None]:
-        """Gives a function that replaces the line's detail while the step runs."""
+        """Show a step while it runs; yields a function that replaces the line's detail."""
         self._number += 1
         began = time.monotonic()
         if not self.console.is_terminal:
@@ -28,8 +30,8 @@ class Steps:
         self.console.print(f"[green]✓[/green] {self._number}. {what} [dim]{took:.1f} s[/dim]", highlight=False)
 
     @contextmanager
-    def counted(self, what: str, total: int) -> Generator[Callable[[int], None], None, None]:
-        """The same for a step that counts; gives a function that takes the count so far."""
+    def counted_step(self, what: str, total: int) -> Generator[Callable[[int], None], None, None]:
+        """Show a step that counts; yields a function that takes the count so far."""
         self._number += 1
         began = time.monotonic()
         columns = (

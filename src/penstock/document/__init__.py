@@ -2,17 +2,17 @@
 
 from penstock.document.build import DocumentBuilder, RowReader
 from penstock.document.plan import DocumentPlan
-from penstock.document.spec import DocumentSpec, Join, Root, load_spec
-from penstock.document.sync import apply_changes, load_all
+from penstock.document.spec import DocumentSpec, JoinSpec, RootSpec, load_spec
+from penstock.document.sync import apply_changes, load_all_documents
 
 __all__ = [
     "DocumentBuilder",
     "DocumentPlan",
     "DocumentSpec",
-    "Join",
-    "Root",
+    "JoinSpec",
+    "RootSpec",
     "RowReader",
     "apply_changes",
-    "load_all",
+    "load_all_documents",
     "load_spec",
 ]

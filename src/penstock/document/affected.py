@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from penstock.model import TableName
 
 
-def changed_keys(
+def find_changed_keys(
     changes: pa.Table, columns: Mapping[TableName, str], tables: Mapping[TableName, str]
 ) -> dict[TableName, dict[Any, int]]:
-    """Per table: the key values that changed, each with the highest `_seq` that named it.
+    """Return for each table the key values that changed, each with the highest `_seq` that touched it.
 
     `columns` names the struct column of each table in `changes`, `tables` the key column inside it.
     """

@@ -25,11 +25,14 @@ from penstock.model import TableName
 Scalar = str | int | float | bool
 
 
-class _Spec(BaseModel):
+class _SpecModel(BaseModel):
+    """Base of the models of a spec: unknown keys are errors."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def _check_table(value: str) -> str:
+    """Return the name of a table as `database.table`, or raise."""
     try:
         TableName.parse(value)
     except ConfigurationError as error:
@@ -38,7 +41,7 @@ def _check_table(value: str) -> str:
 
 
 def _check_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of columns are compared as MySQL compares them, in any case."""
+    """Refuse columns that are named twice; names are compared as MySQL does, ignoring case."""
     named: dict[str, str] = {}
     for column in columns:
         if (first := named.get(column.casefold())) is not None:
@@ -47,21 +50,26 @@ def _check_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
     return columns
 
 
-def _one_or_more(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
+    """Return a single value as a list."""
     return cast("list[Any]", value) if isinstance(value, list) else [value]
 
 
-class Root(_Spec):
+class RootSpec(_SpecModel):
+    """The table whose rows become documents."""
+
     table: str
     id: str = "id"
     columns: tuple[str, ...] = Field(min_length=1)
-    where: dict[str, Annotated[list[Scalar], Field(min_length=1), BeforeValidator(_one_or_more)]] = {}
+    where: dict[str, Annotated[list[Scalar], Field(min_length=1), BeforeValidator(_as_list)]] = {}
 
     _table = field_validator("table")(_check_table)
     _columns = field_validator("columns")(_check_columns)
 
 
-class Join(_Spec):
+class JoinSpec(_SpecModel):
+    """A table whose row becomes an object in the document."""
+
     table: str
     on: dict[str, str] = Field(min_length=1, max_length=1)
     columns: tuple[str, ...] = Field(min_length=1)
@@ -71,24 +79,29 @@ class Join(_Spec):
 
     @property
     def root_column(self) -> str:
+        """Return the column of the root that refers to the joined table."""
         return next(iter(self.on))
 
     @property
     def key(self) -> str:
+        """Return the column of the joined table that is referred to."""
         return next(iter(self.on.values()))
 
 
-class DocumentSpec(_Spec):
+class DocumentSpec(_SpecModel):
+    """What an index holds: a root table and the tables joined to it."""
+
     index: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
-    root: Root
-    joins: dict[str, Join] = {}
+    root: RootSpec
+    joins: dict[str, JoinSpec] = {}
 
     @property
     def tables(self) -> tuple[TableName, ...]:
-        """Root first, each once."""
+        """Return all tables, the root first, each once."""
         names = [self.root.table, *(join.table for join in self.joins.values())]
         return tuple(TableName.parse(name) for name in dict.fromkeys(names))
 
 
 def load_spec(path: Path) -> DocumentSpec:
+    """Read and check a document spec."""
     return load_yaml(path, DocumentSpec)

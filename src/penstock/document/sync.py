@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.document.affected import changed_keys
+from penstock.document.affected import find_changed_keys
 from penstock.document.build import DocumentBuilder
 from penstock.document.plan import DocumentPlan
 from penstock.errors import SinkRejectedError
@@ -22,52 +22,53 @@ def apply_changes(
     builder: DocumentBuilder,
     index: SearchIndex,
 ) -> int:
-    """Bring every document that these changes touch to the source's present state; gives how many.
+    """Write every document that these changes touch in the source's present state, and return how many.
 
     Each is written with the highest `_seq` that touched it. Applying the same changes again is harmless.
     """
     if not changes.num_rows:
         return 0
     builder.wait_until_visible()
-    versions = affected_documents(changes, columns, plan, builder)
+    versions = find_affected_documents(changes, columns, plan, builder)
     ids = list(versions)
     for first in range(0, len(ids), DOCUMENTS_PER_WRITE):
         some = ids[first : first + DOCUMENTS_PER_WRITE]
-        present = dict(builder.documents(some))
-        _write(index, [(str(key), versions[key], present.get(str(key))) for key in some])
+        present = dict(builder.build_documents(some))
+        _write_operations(index, [(str(key), versions[key], present.get(str(key))) for key in some])
     return len(ids)
 
 
-def affected_documents(
+def find_affected_documents(
     changes: pa.Table, columns: Mapping[TableName, str], plan: DocumentPlan, builder: DocumentBuilder
 ) -> dict[Any, int]:
-    """Root ids with the version each document is to be written with."""
-    keys = changed_keys(changes, columns, plan.key_columns)
+    """Return the root ids that the changes touch, with the version each document is to be written with."""
+    keys = find_changed_keys(changes, columns, plan.key_columns)
     versions = keys.get(TableName.parse(plan.spec.root.table), {})
     for join in plan.spec.joins.values():
         changed = keys.get(TableName.parse(join.table))
         if not changed:
             continue
         highest = max(changed.values())
-        for key in builder.roots_of(join, list(changed)):
+        for key in builder.find_roots(join, list(changed)):
             versions[key] = max(versions.get(key, 0), highest)
     return versions
 
 
-def load_all(
+def load_all_documents(
     builder: DocumentBuilder, index: SearchIndex, version: int, progress: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Write every document with `version`, the `_seq` of a position taken before: any later change wins."""
+    """Write every document with `version`, the `_seq` of a position taken before, so that any later change wins."""
     builder.wait_until_visible()
     count = 0
-    for page in builder.pages():
-        _write(index, [(key, version, document) for key, document in page])
+    for page in builder.build_pages():
+        _write_operations(index, [(key, version, document) for key, document in page])
         count += len(page)
         progress(count)
     return count
 
 
-def _write(index: SearchIndex, rows: list[tuple[str, int, str | None]]) -> WriteReport:
+def _write_operations(index: SearchIndex, rows: list[tuple[str, int, str | None]]) -> WriteReport:
+    """Write documents and deletes, and return the report."""
     if not rows:
         return WriteReport()
     ids, versions, documents = zip(*rows, strict=True)

@@ -33,48 +33,55 @@ _NAMED = 20
 
 
 @dataclass(slots=True)
-class Unnamed:
-    """The tables whose columns got no names although the log's DDL or a server could have known them, and why; and
-    those whose names are not beyond doubt."""
+class UnnamedTables:
+    """The tables whose columns got no names although the log's DDL or a server could have known them, with the reason;
+    and those whose names are uncertain.
+    """
 
     by_ddl: dict[TableName, str] = field(default_factory=dict[TableName, str])
     by_server: dict[TableName, str] = field(default_factory=dict[TableName, str])
     doubtful: set[TableName] = field(default_factory=set[TableName])
 
-    def only(self, table: TableName | None) -> "Unnamed":
+    def for_table(self, table: TableName | None) -> "UnnamedTables":
         """Return what concerns one table."""
 
-        def of(reasons: dict[TableName, str]) -> dict[TableName, str]:
+        def select(reasons: dict[TableName, str]) -> dict[TableName, str]:
             return {name: reason for name, reason in reasons.items() if name == table}
 
-        return Unnamed(of(self.by_ddl), of(self.by_server), {name for name in self.doubtful if name == table})
+        return UnnamedTables(
+            select(self.by_ddl), select(self.by_server), {name for name in self.doubtful if name == table}
+        )
 
-    def warnings(self, *, has_server: bool) -> list[str]:
-        """Return a line for each kind of trouble that there was. A server makes up for what DDL does not tell."""
+    def format_warnings(self, *, has_server: bool) -> list[str]:
+        """Return a warning for each kind of trouble; a server makes up for what DDL does not tell."""
         found: list[str] = []
         if reasons := dict(self.by_server if has_server else self.by_ddl):  # another thread may just add to them
-            tables = _listed([f"{name} ({reason})" for name, reason in sorted(reasons.items())])
+            tables = _list_some([f"{name} ({reason})" for name, reason in sorted(reasons.items())])
             found.append(f"the columns of these tables have no names and are shown as @1, @2 …: {tables}")
         if self.doubtful:
             found.append(
                 "the names of columns come from a CREATE TABLE IF NOT EXISTS, which changes nothing where there is a"
-                f" table already; make sure of them for {_listed([str(name) for name in sorted(self.doubtful)])}"
+                f" table already; make sure of them for {_list_some([str(name) for name in sorted(self.doubtful)])}"
             )
         return found
 
 
-def _listed(items: list[str]) -> str:
+def _list_some(items: list[str]) -> str:
+    """Return the first of some items as a text, with a count of the others."""
     more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
     return f"{', '.join(items[:_NAMED])}{more}"
 
 
-class LogTables:
-    """Completes the blocks of a log, in their order. Where files are missing between two blocks, it begins from the
-    start: the DDL in them is not known."""
+class LogTableCompleter:
+    """Completes the table maps of a log's blocks, in order, with column names from the log's own DDL.
 
-    def __init__(self, unnamed: Unnamed, earlier: Callable[[], Iterable[Block]] = tuple) -> None:
-        """`earlier` reads the part of the log before the first block, if that can be had; it is called only when names
-        are missing."""
+    Where files are missing between two blocks it starts over, since the DDL in them is not known.
+    """
+
+    def __init__(self, unnamed: UnnamedTables, earlier: Callable[[], Iterable[Block]] = tuple) -> None:
+        """Prepare for a log; `earlier` reads the part before the first block if possible, and is called only when names
+        are missing.
+        """
         self._unnamed = unnamed
         self._earlier: Callable[[], Iterable[Block]] | None = earlier
         self._aside: list[Block] = []
@@ -86,7 +93,7 @@ class LogTables:
         self._completed: dict[bytes, tuple[Sequence[TableDefinition], bytes]] = {}  # by table map: as DDL has the table
 
     def complete(self, block: Block) -> Block:
-        """Return the block with names in its table maps, where the log's DDL up to there says them."""
+        """Return the block with column names in its table maps, where the log's DDL up to there has them."""
         if not len(block):
             return block
         self._first_file = self._first_file or block.file
@@ -94,25 +101,28 @@ class LogTables:
         nameless = [number for number, body in block.tables.items() if not self._has_names(body)]
         has_statements = are_statements(block)
         if not nameless:
-            self._set_aside(block, has_statements)
+            self._defer_statements(block, has_statements)
             return block
-        self._catch_up()
-        steps = self._follow(block) if has_statements.any() or self._ends_in_gtid(block) else []
-        return self._with_names(block, nameless, steps)
+        self._apply_deferred()
+        steps = self._apply_statements(block) if has_statements.any() or self._ends_in_gtid(block) else []
+        return self._add_names(block, nameless, steps)
 
     def _check_gap(self, file: str) -> None:
+        """Start over if log files are missing between the last block and this file."""
         if file == self._file:
             return
         if self._file and Position(file, 0).file_number != Position(self._file, 0).file_number + 1:
-            self._forget()
+            self._clear()
         self._file = file
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
+        """Drop all that is known of tables."""
         self._aside, self._aside_bytes, self._earlier = [], 0, None
         self._catalogue, self._statements = None, None
         self._completed.clear()
 
     def _has_names(self, body: bytes) -> bool:
+        """Tell whether a table map has column names."""
         if body in self._named:
             return True
         try:
@@ -125,8 +135,8 @@ class LogTables:
             self._named.add(body)
         return has_names
 
-    def _set_aside(self, block: Block, has_statements: NDArray[np.bool_]) -> None:
-        """Keep the statements for the case that names are missing later, each with the GTID before it."""
+    def _defer_statements(self, block: Block, has_statements: NDArray[np.bool_]) -> None:
+        """Keep the statements in case names are missing later, each with the GTID before it."""
         kept = has_statements.copy()
         gtids = block.column("kind") == EventType.MARIADB_GTID
         kept[:-1] |= has_statements[1:] & gtids[:-1]
@@ -137,36 +147,37 @@ class LogTables:
         self._aside.append(part)
         self._aside_bytes += part.size_bytes
         if self._aside_bytes > _MOST_ASIDE:
-            self._catch_up()
+            self._apply_deferred()
 
-    def _catch_up(self) -> None:
-        """Follow the DDL before this block."""
+    def _apply_deferred(self) -> None:
+        """Apply the DDL before this block."""
         aside, self._aside, self._aside_bytes = self._aside, [], 0
         earlier, self._earlier = self._earlier, None
         if earlier is not None:
-            self._follow_earlier(earlier())
+            self._apply_earlier(earlier())
         for block in aside:
-            self._follow(block)
+            self._apply_statements(block)
 
-    def _follow_earlier(self, blocks: Iterable[Block]) -> None:
-        """Follow the DDL before the first block. A part that cannot be read leaves nothing that is known."""
+    def _apply_earlier(self, blocks: Iterable[Block]) -> None:
+        """Apply the DDL before the first block; if a part cannot be read, nothing is known afterwards."""
         present, self._file = self._file, ""
         try:
             for block in blocks:
                 self._check_gap(block.file)
                 if are_statements(block).any() or self._ends_in_gtid(block):
-                    self._follow(block)
+                    self._apply_statements(block)
         except BinlogError:
-            self._forget()
+            self._clear()
         self._check_gap(self._first_file)
         self._file = present
 
     @staticmethod
     def _ends_in_gtid(block: Block) -> bool:
+        """Tell whether the last event of a block is a GTID."""
         return bool(len(block)) and bool(block.column("kind")[-1] == EventType.MARIADB_GTID)
 
-    def _follow(self, block: Block) -> "list[tuple[int, LogCatalogue]]":
-        """Return the tables after each statement, with the number of its event."""
+    def _apply_statements(self, block: Block) -> "list[tuple[int, LogCatalogue]]":
+        """Apply the DDL of a block, and return the tables after each statement with the number of its event."""
         from penstock.schema.ddl import StatementKind  # noqa: PLC0415 - only for logs without names
         from penstock.schema.log_catalogue import LogCatalogue  # noqa: PLC0415
         from penstock.schema.log_statements import SchemaStatements  # noqa: PLC0415
@@ -184,7 +195,8 @@ class LogTables:
         self._catalogue = catalogue
         return steps
 
-    def _with_names(self, block: Block, nameless: list[int], steps: "list[tuple[int, LogCatalogue]]") -> Block:
+    def _add_names(self, block: Block, nameless: list[int], steps: "list[tuple[int, LogCatalogue]]") -> Block:
+        """Return the block with its nameless table maps completed."""
         if self._catalogue is None:
             return block
         steps = steps or [(-1, self._catalogue)]
@@ -193,17 +205,17 @@ class LogTables:
         for number in nameless:
             events = np.flatnonzero(rows & (block.column("table_id") == number))
             if events.size:
-                first, last = (_at(steps, int(event)) for event in (events[0], events[-1]))
-                tables[number] = self._with_names_of(tables[number], block.server_version, first, last)
+                first, last = (_tables_at(steps, int(event)) for event in (events[0], events[-1]))
+                tables[number] = self._complete_table_map(tables[number], block.server_version, first, last)
         return replace(block, tables=tables)
 
-    def _with_names_of(self, body: bytes, version: str, first: "LogCatalogue", last: "LogCatalogue") -> bytes:
-        """Return the table map of rows between two positions of the log, completed with the tables that exist there."""
+    def _complete_table_map(self, body: bytes, version: str, first: "LogCatalogue", last: "LogCatalogue") -> bytes:
+        """Return a table map completed with the tables that exist between two positions of the log."""
         name = table_name(body)
         tables = first.find(name)
         known = self._completed.get(body)
-        is_same = first is last or _are_same(tables, last.find(name))
-        if known is not None and is_same and tables and _are_same(known[0], tables):
+        is_same = first is last or _are_same_tables(tables, last.find(name))
+        if known is not None and is_same and tables and _are_same_tables(known[0], tables):
             return known[1]
         completed = body
         try:
@@ -223,9 +235,11 @@ class LogTables:
         return completed
 
 
-def _are_same(tables: "Sequence[TableDefinition]", others: "Sequence[TableDefinition]") -> bool:
+def _are_same_tables(tables: "Sequence[TableDefinition]", others: "Sequence[TableDefinition]") -> bool:
+    """Tell whether two lists of tables have the same columns."""
     return len(tables) == len(others) and all(map(is_, tables, others))
 
 
-def _at(steps: "list[tuple[int, LogCatalogue]]", event: int) -> "LogCatalogue":
+def _tables_at(steps: "list[tuple[int, LogCatalogue]]", event: int) -> "LogCatalogue":
+    """Return the tables as they are at an event."""
     return next(catalogue for after, catalogue in reversed(steps) if after < event)

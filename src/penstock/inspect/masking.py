@@ -8,8 +8,8 @@ from penstock.binlog.events.statement import StatementEvent
 _MAY_HAVE_SECRETS = re.compile(r"IDENTIFIED|PASSWORD", re.IGNORECASE)
 
 
-def without_secrets(statement: StatementEvent, server_version: str) -> StatementEvent:
-    """Return the statement with `'***'` for passwords and their hashes, if there are any in it."""
+def mask_secrets(statement: StatementEvent, server_version: str) -> StatementEvent:
+    """Return the statement with `'***'` for passwords and their hashes, if it has any."""
     if not _MAY_HAVE_SECRETS.search(statement.text):
         return statement
     from penstock.schema.ddl import classify_statement_text  # noqa: PLC0415 - most logs have no such statement

@@ -20,7 +20,7 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table, ch
 from penstock.binlog.rows.widening import common_type
 from penstock.binlog.values.column import DecodeOptions
 from penstock.errors import BinlogWarning, ConfigurationError, SchemaError
-from penstock.inspect.log_tables import LogTables, Unnamed
+from penstock.inspect.log_tables import LogTableCompleter, UnnamedTables
 from penstock.model import TableName, TableSchema
 
 Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -62,25 +62,27 @@ def read_binlog(
         if value not in allowed:
             raise ConfigurationError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
     choice = DecodeOptions(dates, labels, partial_json=partial_json)
-    reading = _TableReader(TableName.parse(table) if table else None, columns, choice, known)
-    unnamed = Unnamed()
-    tables = LogTables(unnamed)
+    reading = _TableChangeReader(TableName.parse(table) if table else None, columns, choice, known)
+    unnamed = UnnamedTables()
+    tables = LogTableCompleter(unnamed)
     for one, file in zip(paths, name_files(paths), strict=True):
         log = LogFile(one, name=file, verify=verify)
         for block in log:
-            reading.take(tables.complete(block) if known is None else block)
+            reading.add_block(tables.complete(block) if known is None else block)
         if log.rest:
-            _warn(f"{log.end} is followed by {log.rest} bytes that are no whole event: {one} is cut, or being written")
+            _warn_caller(
+                f"{log.end} is followed by {log.rest} bytes that are no whole event: {one} is cut, or being written"
+            )
     if not reading.batches:
         what = f"no rows of {reading.table}" if reading.table else "no rows"
         raise SchemaError(f"there are {what} in {', '.join(map(str, paths)) or 'no file'}")
-    for warning in unnamed.only(reading.table).warnings(has_server=False):
-        _warn(warning)
-    return reading.result()
+    for warning in unnamed.for_table(reading.table).format_warnings(has_server=False):
+        _warn_caller(warning)
+    return reading.to_table()
 
 
-class _TableReader:
-    """Changes of a table, each batch as its version of the table has the columns."""
+class _TableChangeReader:
+    """Collects the changes of one table; each batch has the columns of its version of the table."""
 
     def __init__(
         self, table: TableName | None, columns: Sequence[str] | None, choice: DecodeOptions, known: TableSchema | None
@@ -91,10 +93,11 @@ class _TableReader:
         self._is_any = table is None
         self._fields: list[pa.Schema] = []  # of each batch
 
-    def take(self, block: Block) -> None:
+    def add_block(self, block: Block) -> None:
+        """Decode the changes of a block."""
         incidents = np.flatnonzero(block.column("kind") == EventType.INCIDENT)
         for position in block.column("position")[incidents].tolist():
-            _warn(f"{block.file}:{position} INCIDENT: the server says that it may have lost events here")
+            _warn_caller(f"{block.file}:{position} INCIDENT: the server says that it may have lost events here")
         if self._is_any:
             for name in map(table_name, block.tables.values()):
                 self.table = self.table or name
@@ -111,21 +114,22 @@ class _TableReader:
                 self.batches.append(batch)
                 self._fields.append(fields)
 
-    def result(self) -> pa.Table:
-        fields = self._unified()
+    def to_table(self) -> pa.Table:
+        """Return all changes as one Arrow table."""
+        fields = self._merge_schemas()
         unknown = set(self._columns or ()) - {*fields.names}
         if unknown:
             raise SchemaError(f"table {self.table} has no column {', '.join(sorted(unknown))} in these files")
         whole = pa.schema([*fields, *CHANGE_FIELDS])
         batches = [
-            batch if own == fields else _with_all(batch, own, fields)
+            batch if own == fields else _fill_absent(batch, own, fields)
             for batch, own in zip(self.batches, self._fields, strict=True)
         ]
         ours = choose_free_names(CHANGE_FIELDS.names, fields.names)
         return pa.Table.from_batches(batches, whole).rename_columns([*fields.names, *ours])
 
-    def _unified(self) -> pa.Schema:
-        """Fields of all versions; the newest says the order."""
+    def _merge_schemas(self) -> pa.Schema:
+        """Return the fields of all versions of the table, in the order of the newest."""
         fields: dict[str, pa.Field] = {}
         for version in dict.fromkeys(reversed(self._fields)):
             for field in version:
@@ -140,9 +144,10 @@ class _TableReader:
         return pa.schema(list(fields.values()))
 
 
-def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.RecordBatch:
-    """Return a batch of an older version of the table with all fields; columns that it does not have are null and
-    absent."""
+def _fill_absent(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of an older table version with all fields; columns that it does not have are null and listed as
+    absent.
+    """
     arrays: list[pa.Array] = []
     for field in fields:
         at = own.get_field_index(field.name)
@@ -155,5 +160,6 @@ def _with_all(batch: pa.RecordBatch, own: pa.Schema, fields: pa.Schema) -> pa.Re
     return pa.RecordBatch.from_arrays([*arrays, *ours], schema=pa.schema([*fields, *CHANGE_FIELDS]))
 
 
-def _warn(text: str) -> None:
+def _warn_caller(text: str) -> None:
+    """Issue a BinlogWarning at the caller of `read_binlog`."""
     warnings.warn(text, BinlogWarning, stacklevel=3)

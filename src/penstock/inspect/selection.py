@@ -25,7 +25,8 @@ from penstock.model.start_point import LogPoint, Moment
 _NAMED = 20
 
 
-def table_patterns(texts: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+def compile_table_patterns(texts: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Compile regular expressions for `database.table`; a broken one is a ConfigurationError."""
     try:
         return tuple(re.compile(text, re.IGNORECASE) for text in texts)
     except re.error as error:
@@ -33,9 +34,11 @@ def table_patterns(texts: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 @dataclass(slots=True)
-class Selection:
-    """Picks the wanted events of a log, block by block, in order. It remembers whether the GTID to begin at was
-    reached, and the transaction that continues in the next block."""
+class EventSelection:
+    """Picks the wanted events of a log by table, time, position and GTID, block by block, in order.
+
+    It remembers whether the GTID to begin at was reached, and the transaction that continues in the next block.
+    """
 
     tables: tuple[re.Pattern[str], ...] = ()
     since: LogPoint | None = None
@@ -51,12 +54,13 @@ class Selection:
     def __post_init__(self) -> None:
         if isinstance(self.until, GtidSet):
             raise ConfigurationError(f"--until takes a time or a position, not the GTID {self.until.text}")
-        if _is_after(self.since, self.until):
+        if _is_empty_range(self.since, self.until):
             raise ConfigurationError("--until is not after --since: nothing is between them")
 
-    def pick(self, block: Block, *, for_counting: bool = False) -> Block:
+    def pick_events(self, block: Block, *, for_counting: bool = False) -> Block:
         """Return the wanted rows events and statements, and the ends of their transactions; all events, if they are
-        only counted and no table is named."""
+        only counted and no table is named.
+        """
         mask = self._in_range(block)
         entry, table_id = block.column("entry"), block.column("table_id")
         rows = (entry == Entry.ROWS) & mask
@@ -65,7 +69,7 @@ class Selection:
         statements = are_statements(block) & mask
         if self.tables and statements.any():
             statements &= ~self._foreign_statements(block)
-        touched = self._touched(block, rows | statements)
+        touched = self._find_transactions(block, rows | statements)
         incidents = are_incidents(block) & mask  # whatever the tables: nobody knows of which something is lost
         wanted = rows | statements | incidents | self.xa.follow(block, mask, touched)
         if self.tables:
@@ -77,8 +81,8 @@ class Selection:
             return self.notes.pick(block, rows, wanted)
         return block.filter(wanted)
 
-    def _touched(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return the transactions of which something is wanted, here or in an earlier block."""
+    def _find_transactions(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the transactions of which something is wanted, in this block or an earlier one."""
         transaction = block.column("transaction")
         found = distinct_values(transaction[wanted])
         if self._carried == (block.file, int(transaction[0])):
@@ -87,12 +91,14 @@ class Selection:
         self._carried = (block.file, last if last in found else -1)
         return found
 
-    def wants(self, table: TableName) -> bool:
+    def wants_table(self, table: TableName) -> bool:
+        """Tell whether rows of a table are wanted."""
         return not self.tables or any(pattern.fullmatch(str(table)) for pattern in self.tables)
 
-    def check(self) -> None:
-        """Raise an error at the end of the log for a position or a pattern that matched nothing: likely it is a
-        mistake."""
+    def check_matches(self) -> None:
+        """Raise at the end of the log for a position or a pattern that matched nothing, since that is likely a
+        mistake.
+        """
         if isinstance(self.since, GtidSet) and self.since.is_single and not self._has_begun:
             raise ConfigurationError(f"the transaction {self.since.text} is not in this log")
         if self.tables and self.seen and not self.matched:
@@ -104,11 +110,12 @@ class Selection:
             )
 
     def _wanted_ids(self, block: Block, ids: list[int]) -> list[int]:
+        """Return the table ids whose rows are wanted."""
         found: list[int] = []
         for number in ids:
             name = table_name(block.tables[number])
             self.seen.add(name)
-            if self.wants(name):
+            if self.wants_table(name):
                 self.matched.add(name)
                 found.append(number)
         return found
@@ -117,47 +124,50 @@ class Selection:
         """Return a mask of the statements that name another table, or none that can be recognised."""
         foreign = are_statements(block)
         for statement in find_statements(block):
-            if statement.table is not None and self.wants(statement.table):
+            if statement.table is not None and self.wants_table(statement.table):
                 foreign[statement.event] = False
         return foreign
 
     def _in_range(self, block: Block) -> NDArray[np.bool_]:
-        after = self._after(block)
+        """Return which events lie in the wanted range of the log."""
+        after = self._after_start(block)
         match self.until:
             case Moment(us):
                 before = block.column("commit_us") < us
                 # Clocks and commits are not in perfect order: only a whole block beyond the time ends the search.
                 self.is_over = not before.any()
             case Position():
-                before = _compare(block, self.until) < 0
+                before = _compare_positions(block, self.until) < 0
                 self.is_over = not before[-1]
             case _:
                 return after
         return after & before
 
-    def _after(self, block: Block) -> NDArray[np.bool_]:
+    def _after_start(self, block: Block) -> NDArray[np.bool_]:
+        """Return which events lie after the start of the range."""
         match self.since:
             case Moment(us):
                 return block.column("commit_us") >= us
             case Position():
-                return _compare(block, self.since) >= 0
+                return _compare_positions(block, self.since) >= 0
             case GtidSet() if self.since.is_single:
-                return self._from_gtid(block, self.since)
+                return self._after_gtid(block, self.since)
             case GtidSet():
-                return ~are_in(_gtids(block), self.since)
+                return ~are_in(_gtids_of_events(block), self.since)
             case None:
                 return np.ones(len(block), np.bool_)
 
-    def _from_gtid(self, block: Block, first: GtidSet) -> NDArray[np.bool_]:
-        """Return a mask of the events from the transaction with this GTID on."""
+    def _after_gtid(self, block: Block, first: GtidSet) -> NDArray[np.bool_]:
+        """Return which events belong to the transaction with this GTID or a later one."""
         if self._has_begun:
             return np.ones(len(block), np.bool_)
-        found = to_mask(pc.equal(_gtids(block), to_arrow_strings([first.text.lower()])[0]))
+        found = to_mask(pc.equal(_gtids_of_events(block), to_arrow_strings([first.text.lower()])[0]))
         self._has_begun = bool(found.any())
         return np.maximum.accumulate(found)
 
 
-def _is_after(since: LogPoint | None, until: LogPoint | None) -> bool:
+def _is_empty_range(since: LogPoint | None, until: LogPoint | None) -> bool:
+    """Tell whether a range begins after its end."""
     match since, until:
         case Moment(first), Moment(stop):
             return first >= stop
@@ -167,12 +177,13 @@ def _is_after(since: LogPoint | None, until: LogPoint | None) -> bool:
             return False
 
 
-def _compare(block: Block, position: Position) -> NDArray[np.int64]:
-    """Return for each event -1, 0 or 1: whether it begins before, at or after a position."""
+def _compare_positions(block: Block, position: Position) -> NDArray[np.int64]:
+    """Return -1, 0 or 1 for each event that begins before, at or after a position."""
     if block.file != position.file and Position(block.file, 0).file_number != position.file_number:
         return np.full(len(block), np.sign(Position(block.file, 0).file_number - position.file_number), np.int64)
     return np.sign(block.column("position") - position.offset)
 
 
-def _gtids(block: Block) -> pa.Array:
+def _gtids_of_events(block: Block) -> pa.Array:
+    """Return the GTID of each event's transaction."""
     return transaction_gtids(block, np.arange(len(block)))

@@ -10,11 +10,12 @@ from penstock.source import connect
 from penstock.source.connection import translate_errors
 
 
-def ask_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
-    """Return a function that asks a server for the present schema of a table."""
+def schema_from_server(settings: SourceSettings) -> Callable[[TableName], TableSchema]:
+    """Return a function that asks a server for the current schema of a table."""
 
-    def ask(table: TableName) -> TableSchema:
+    def load_schema(table: TableName) -> TableSchema:
+        """Return the current schema of a table."""
         with closing(connect(settings)) as connection, translate_errors(settings), connection.cursor() as cursor:
             return read_live_schema(cursor, table)
 
-    return ask
+    return load_schema

@@ -13,14 +13,15 @@ _Begin = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Unsettled:
-    """Goes over the blocks as they were picked."""
+class UnsettledTransactions:
+    """Counts transactions whose rows may not be in the tables: prepared by XA, or ended by ROLLBACK."""
 
     prepared: set[_Begin] = field(default_factory=set[_Begin])
     rolled_back: int = 0
     _carried: _Begin = ("", -1)  # the transaction of the last rows
 
-    def see(self, block: Block, xa: XaTransactions) -> None:
+    def add_block(self, block: Block, xa: XaTransactions) -> None:
+        """Count those of a block of picked events."""
         transaction = block.column("transaction")
         with_rows = np.unique(transaction[block.column("entry") == Entry.ROWS])
         self.prepared |= {(block.file, begin) for begin in xa.xids if begin in with_rows}

@@ -45,7 +45,9 @@ _WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 b
 
 
 @dataclass(slots=True)
-class FileCheck:
+class FileVerdict:
+    """What the verification of a log file found: its events, bytes, checksums, incidents and the first problem."""
+
     events: int = 0
     bytes: int = 0
     has_checksums: bool = False
@@ -54,8 +56,8 @@ class FileCheck:
 
 
 @shared
-def _end_of(data: Any, at: Any, size: Any, before: Any) -> Any:
-    """Where an event says that it ends, if the one before it ends at `before`; -1 when that cannot be."""
+def _event_end(data: Any, at: Any, size: Any, before: Any) -> Any:
+    """Return where an event says that it ends, if the one before it ends at `before`; -1 if that cannot be."""
     kind, end = data[at + 4], u32(data, at + END_AT)
     if kind == _ROTATE and size >= HEADER + 8:
         return little(data, at + HEADER, 8)
@@ -77,9 +79,11 @@ def _end_of(data: Any, at: Any, size: Any, before: Any) -> Any:
 
 
 @kernel(TRIPLE(BYTES, I64, I64, I64, U32S_IN, I64, I64S))
-def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: int, position: Any) -> Any:  # noqa: C901, PLR0911 - see the end
-    """Events from `at` on, about `part` bytes; gives (why it stopped, where, events). `position` is where the log is
-    by what the events say."""
+def _walk_events(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: int, position: Any) -> Any:  # noqa: C901, PLR0911 - see the end
+    """Walk over events from `at` on, about `part` bytes, and verify frames and checksums.
+
+    Returns why it stopped, where, and how many events it saw. `position` gets the log position that the events say.
+    """
     end = np.int64(data.size)
     stop = at + part
     while at < stop:
@@ -96,7 +100,7 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
             return _FORMAT, at, count
         if checksum and crc32(data, at, at + size - 4, crc_tables) != u32(data, at + size - 4):
             return _BAD_CHECKSUM, at, count
-        last = position[0] + size if position[1] else _end_of(data, at, size, position[0])
+        last = position[0] + size if position[1] else _event_end(data, at, size, position[0])
         if last < 0:
             return _BAD_POSITION, at, count
         position[0] = last
@@ -110,21 +114,23 @@ def _walk(data: Any, at: int, checksum: int, count: int, crc_tables: Any, part: 
     return _PART, at, count
 
 
-def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> FileCheck:
+def verify_file(path: Path, report: Callable[[int], None], *, part_bytes: int = _PART_BYTES) -> FileVerdict:
     """Verify the checksums and the framing of a file. `report` is called with the number of bytes that were read.
     Standard input and other streams are read piece by piece."""
     is_plain = path.is_file() and not is_compressed_name(path)
-    pieces = _whole(path) if is_plain else _pieces(path, part_bytes)
-    return _FileWalk(printable(path.name), report, part_bytes).run(pieces)
+    pieces = _map_file(path) if is_plain else _read_pieces(path, part_bytes)
+    return _FileVerifier(printable(path.name), report, part_bytes).run(pieces)
 
 
-def _whole(path: Path) -> Iterator[NDArray[np.uint8]]:
+def _map_file(path: Path) -> Iterator[NDArray[np.uint8]]:
+    """Yield a file as one memory-mapped piece."""
     # A file of no bytes cannot be mapped.
     if path.stat().st_size:
         yield np.memmap(path, np.uint8, "r").view(np.ndarray)
 
 
-def _pieces(path: Path, size: int) -> Iterator[NDArray[np.uint8]]:
+def _read_pieces(path: Path, size: int) -> Iterator[NDArray[np.uint8]]:
+    """Yield the bytes of a stream piece by piece."""
     with open_log(path) as file:
         while True:
             data = np.empty(size, np.uint8)
@@ -134,18 +140,21 @@ def _pieces(path: Path, size: int) -> Iterator[NDArray[np.uint8]]:
             yield data[:count]
 
 
-class _FileWalk:
+class _FileVerifier:
+    """Verifies the events of one file, piece by piece."""
+
     def __init__(self, name: str, report: Callable[[int], None], part_bytes: int) -> None:
         self._name = name
         self._report = report
         self._part_bytes = part_bytes
-        self._verdict = FileCheck()
+        self._verdict = FileVerdict()
         self._checksum = 0  # bytes of it at the end of each event
         self._base = 0  # offset in the file of what is in memory
         # Where the log is by what its events say, and whether they say nothing of it: those of a relay log do not.
         self._position = np.array([len(MAGIC), 0], np.int64)
 
-    def run(self, pieces: Iterator[NDArray[np.uint8]]) -> FileCheck:
+    def run(self, pieces: Iterator[NDArray[np.uint8]]) -> FileVerdict:
+        """Verify all pieces, and return the verdict."""
         data = np.empty(0, np.uint8)
         why, at = _CUT, 0
         for piece in pieces:
@@ -155,38 +164,39 @@ class _FileWalk:
             if self._base == 0:
                 if data.size < len(MAGIC):
                     continue
-                if problem := _foreign(data[: len(MAGIC)].tobytes()):
+                if problem := _describe_magic(data[: len(MAGIC)].tobytes()):
                     self._verdict.problem = problem
                     return self._verdict
                 at = len(MAGIC)
-            why, at = self._go(data, at)
+            why, at = self._verify_piece(data, at)
             if why not in {_END, _CUT}:
                 break
         if self._base + at < len(MAGIC):
-            self._verdict.problem = _foreign(data.tobytes())
+            self._verdict.problem = _describe_magic(data.tobytes())
         elif why != _END:
-            self._verdict.problem = self._problem(data, why, at)
+            self._verdict.problem = self._describe_problem(data, why, at)
         return self._verdict
 
-    def _go(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
-        """Walk as far as these bytes reach; return why it stopped, and where in them."""
+    def _verify_piece(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+        """Verify events as far as these bytes reach; return why it stopped, and where in them."""
         why = _PART
         while why in {_PART, _FORMAT, _INCIDENT}:
-            why, at, self._verdict.events = _walk(
+            why, at, self._verdict.events = _walk_events(
                 data, at, self._checksum, self._verdict.events, TABLES, self._part_bytes, self._position
             )
             if why == _FORMAT:
-                why, at = self._learn(data, at)
+                why, at = self._read_format(data, at)
             elif why == _INCIDENT:
-                at = self._note_incident(data, at)
+                at = self._add_incident(data, at)
             self._verdict.bytes = self._base + at
             self._report(self._verdict.bytes)
         return why, at
 
-    def _learn(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    def _read_format(self, data: NDArray[np.uint8], at: int) -> tuple[int, int]:
+        """Read the format event: whether events carry checksums. Return why it stopped, and where."""
         event = data[at : at + int.from_bytes(data[at + 9 : at + 13].tobytes(), "little")].tobytes()
-        self._checksum = _checksum_of(event)
-        if self._checksum and not _is_sound(event):
+        self._checksum = _has_checksums(event)
+        if self._checksum and not _is_checksum_right(event):
             return _BAD_CHECKSUM, at
         self._position[1] |= bool(event[FLAGS_AT] & RELAYED)
         if end := int.from_bytes(event[END_AT : END_AT + 4], "little"):
@@ -195,8 +205,8 @@ class _FileWalk:
         self._verdict.has_checksums |= self._checksum > 0
         return _FORMAT, at + len(event)
 
-    def _note_incident(self, data: NDArray[np.uint8], at: int) -> int:
-        """Add the incident that begins here to the verdict; return where it ends."""
+    def _add_incident(self, data: NDArray[np.uint8], at: int) -> int:
+        """Add the incident that begins here to the verdict, and return where it ends."""
         end = at + int.from_bytes(data[at + 9 : at + 13].tobytes(), "little")
         body = data[at + HEADER : end - self._checksum].tobytes()
         self._verdict.incidents.append(
@@ -204,7 +214,8 @@ class _FileWalk:
         )
         return end
 
-    def _problem(self, data: NDArray[np.uint8], why: int, at: int) -> str:
+    def _describe_problem(self, data: NDArray[np.uint8], why: int, at: int) -> str:
+        """Describe why the walk stopped, with the position."""
         if why == _ENCRYPTED:
             return (
                 f"{self._name}:{self._base + at} the log is encrypted from here on, and only its server has the key:"
@@ -221,7 +232,7 @@ class _FileWalk:
         return f"{self._name}:{self._base + at} {name}: {what}; bytes there: {extract}"
 
 
-def _foreign(magic: bytes) -> str:
+def _describe_magic(magic: bytes) -> str:
     """Return what is wrong with the first bytes of a file; empty if it is a binlog."""
     if magic == ENCRYPTED_MAGIC:
         return "the file is encrypted, and only its server has the key"
@@ -231,12 +242,12 @@ def _foreign(magic: bytes) -> str:
     return f"this is no binlog: {begins}, not {MAGIC.hex(' ')}"
 
 
-def _checksum_of(event: bytes) -> int:
-    """Return whether events carry a checksum: the last byte of the format event before its own checksum says so."""
+def _has_checksums(event: bytes) -> int:
+    """Return whether events carry a checksum, which the last byte of the format event before its own checksum says."""
     return CHECKSUM if len(event) >= HEADER + 57 + 1 + CHECKSUM and event[-5] == 1 else 0
 
 
-def _is_sound(event: bytes) -> bool:
-    """Return whether the checksum of an event is right. The mark of a file in use was not set when it was computed."""
+def _is_checksum_right(event: bytes) -> bool:
+    """Tell whether the checksum of an event is right. The in-use flag of a file was not set when it was computed."""
     clean = event[:17] + bytes([event[17] & ~IN_USE]) + event[18:-CHECKSUM]
     return zlib.crc32(clean) == int.from_bytes(event[-CHECKSUM:], "little")

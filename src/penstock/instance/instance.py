@@ -310,9 +310,9 @@ class Instance:
             try:
                 components.save_position()
                 kept = place
-                warnings.succeeded()
+                warnings.report_success()
             except FencedError as error:
                 self._replaced(error)
                 return
             except PenstockError as error:
-                warnings.failed(error)
+                warnings.report_failure(error)

@@ -148,7 +148,7 @@ class PersistentMetaManager(MetaManager):
                 self.on_fenced(error)
                 return
             except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
-                self._warnings.failed(error)
+                self._warnings.report_failure(error)
                 with self._lock:
                     self._wakes.wait_for(lambda: self._is_stopping, _LOOK_AGAIN_S)
 
@@ -162,7 +162,7 @@ class PersistentMetaManager(MetaManager):
             try:
                 self._keeper.save(dirty.values())
                 self.problem = ""
-                self._warnings.succeeded()
+                self._warnings.report_success()
                 for record in dirty.values():
                     if record.cursor is not None and self.on_persisted is not None:
                         self.on_persisted(record.client_id, record.cursor)

@@ -4,15 +4,18 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
-def bar(value: float, most: float, width: int) -> str:
-    """`most` fills the width; a value above 0 shows at least a sliver."""
-    if most <= 0 or value <= 0:
+def draw_bar(value: float, maximum: float, width: int) -> str:
+    """Draw `value` as a bar of block characters, so that `maximum` fills `width` characters; a value above 0 shows at
+    least a sliver.
+    """
+    if maximum <= 0 or value <= 0:
         return ""
-    eighths = max(1, round(8 * width * value / most))
+    eighths = max(1, round(8 * width * value / maximum))
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")
 
 
-def size_text(size: float) -> str:
+def format_size(size: float) -> str:
+    """Format a number of bytes with a decimal unit, such as `1.5 MB`."""
     unit = 0
     while size >= 999.5 and unit < len(_UNITS) - 1:
         size /= 1000
@@ -20,8 +23,8 @@ def size_text(size: float) -> str:
     return f"{size:.0f} {_UNITS[unit]}" if unit == 0 or size >= 100 else f"{size:.1f} {_UNITS[unit]}"
 
 
-def duration_text(seconds: float) -> str:
-    """The two largest units that are not 0."""
+def format_duration(seconds: float) -> str:
+    """Format seconds with the two largest units that are not zero, such as `2 h 5 min`."""
     left = round(seconds)
     parts: list[str] = []
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
@@ -31,8 +34,8 @@ def duration_text(seconds: float) -> str:
     return " ".join(parts[:2]) or "less than a second"
 
 
-def table_text(head: list[str], rows: list[list[str]], left: int = 1) -> str:
-    """Columns side by side; the first `left` ones are texts, the others numbers."""
+def format_table(head: list[str], rows: list[list[str]], left: int = 1) -> str:
+    """Format a heading and rows as aligned columns; the first `left` columns hold text, the others numbers."""
     widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
     lines = [
         "  ".join(

@@ -13,38 +13,47 @@ _FEW_VALUES = ["_change_type", "_gtid", "_file", "_changed.list.element", "_abse
 
 
 class BatchWriter(ABC):
+    """Writes record batches of one table version into one file."""
+
     waiting = 0  # bytes that are not yet written
 
     @abstractmethod
-    def write(self, batch: pa.RecordBatch) -> None: ...
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch, now or with later ones."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the batches that wait."""
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Write what waits and the end of the file."""
 
 
 class ArrowWriter(BatchWriter):
-    """A stream can go into a pipe; a file can be read from anywhere in it."""
+    """Writes Arrow IPC: a stream, which can go into a pipe, or a file, which can be read from anywhere in it."""
 
     def __init__(self, stream: Any, fields: pa.Schema, *, is_stream: bool) -> None:
         self._writer: Any = (pa.ipc.new_stream if is_stream else pa.ipc.new_file)(stream, fields)
 
     def write(self, batch: pa.RecordBatch) -> None:
+        """Write a batch at once."""
         self._writer.write_batch(batch)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing, since no batch waits."""
 
     def close(self) -> None:
+        """Write the end of the stream or file."""
         self._writer.close()
 
 
 class ParquetWriter(BatchWriter):
-    """Blocks of the log are small: their batches wait until they fill a row group. Arrow's own writer takes 50 KB, too
-    much for thousands of tables that only wait: it begins with the first row group."""
+    """Writes Parquet: batches wait until they fill a row group.
+
+    Arrow's own writer takes 50 KB, too much for thousands of tables that only wait, so it is created with the first row
+    group.
+    """
 
     def __init__(self, stream: Any, fields: pa.Schema) -> None:
         self._stream = stream
@@ -54,6 +63,7 @@ class ParquetWriter(BatchWriter):
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch to the row group, and write the group if it is full."""
         self._batches.append(batch)
         self._rows += batch.num_rows
         self.waiting += batch.nbytes + _COLUMN_BYTES * batch.num_columns
@@ -61,11 +71,13 @@ class ParquetWriter(BatchWriter):
             self.flush()
 
     def flush(self) -> None:
+        """Write the waiting batches as a row group."""
         if self._batches:
-            self._begun().write_table(pa.Table.from_batches(self._batches, self._fields))
+            self._get_writer().write_table(pa.Table.from_batches(self._batches, self._fields))
         self._batches, self._rows, self.waiting = [], 0, 0
 
-    def _begun(self) -> Any:
+    def _get_writer(self) -> Any:
+        """Return Arrow's writer, creating it at the first call."""
         if self._writer is None:
             from pyarrow import parquet  # noqa: PLC0415 - not needed for other formats
 
@@ -75,6 +87,7 @@ class ParquetWriter(BatchWriter):
         return self._writer
 
     def close(self) -> None:
+        """Write the last row group and the footer."""
         self.flush()
-        self._begun().close()
+        self._get_writer().close()
         self._writer = None

@@ -18,70 +18,79 @@ from penstock.binlog.rows.fields import choose_free_names
 from penstock.binlog.rows.table_changes import RowChangeKind, TableChanges, transaction_gtids
 from penstock.model import Column
 from penstock.render import text
-from penstock.render.dialect import Dialect, vector_texts
+from penstock.render.dialect import ValueWriter, write_vector_texts
 from penstock.render.json_lines import JSON_ESCAPES
-from penstock.render.operations import list_objects
-from penstock.render.page import RowFormat, operations, values
-from penstock.render.times import iso_text
-from penstock.render.weave import Chosen, Line, Written, weave
+from penstock.render.operations import write_operation_objects
+from penstock.render.page import RowFormat, formatted_operations, formatted_values
+from penstock.render.times import write_iso_times
+from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
 if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
-ABOUT = ("_change_type", "_seq", "_commit_timestamp", "_gtid", "_file", "_offset", "_absent", "_partial")
-_ESCAPES = text.Escapes.of({'"': '""'})
+METADATA_COLUMNS = ("_change_type", "_seq", "_commit_timestamp", "_gtid", "_file", "_offset", "_absent", "_partial")
+_ESCAPES = text.EscapeTable.from_mapping({'"': '""'})
 
 
-class CsvValues(Dialect):
+class CsvValueWriter(ValueWriter):
+    """Writes values as CSV fields."""
+
     null = ""
 
-    def text(self, array: pa.Array) -> Written:
-        return Written(text.escaped(array, _ESCAPES), self.null, '"', '"')
+    def write_texts(self, array: pa.Array) -> FormattedColumn:
+        """Write texts in double quotes."""
+        return FormattedColumn(text.escape_texts(array, _ESCAPES), self.null, '"', '"')
 
-    def binary(self, array: pa.Array) -> Written:
-        return Written(text.base64ed(array), self.null, '"', '"')
+    def write_binaries(self, array: pa.Array) -> FormattedColumn:
+        """Write bytes as base64 in double quotes."""
+        return FormattedColumn(text.write_base64(array), self.null, '"', '"')
 
-    def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - needs no quotes
-        return Written(text.plain(array), self.null)
+    def write_times(self, array: pa.Array, column: Column) -> FormattedColumn:  # noqa: ARG002 - needs no quotes
+        """Write dates and times without quotes."""
+        return FormattedColumn(text.write_plain(array), self.null)
 
-    def vector(self, array: pa.Array) -> Written:
-        return Written(text.escaped(vector_texts(array), _ESCAPES), self.null, '"[', ']"')
+    def write_vectors(self, array: pa.Array) -> FormattedColumn:
+        """Write vectors as a JSON array in double quotes."""
+        return FormattedColumn(text.escape_texts(write_vector_texts(array), _ESCAPES), self.null, '"[', ']"')
 
 
-_VALUES = CsvValues()
+_VALUES = CsvValueWriter()
 
 
-class EventAbouts:
-    """When and where the events of a block are; the tables of the block share it."""
+class EventMetadataTexts:
+    """Writes commit time, GTID and file of the events of a block once for all tables of the block."""
 
     def __init__(self) -> None:
         self._block: Block | None = None
-        self._texts = Written(text.of_list([]))
+        self._texts = FormattedColumn(text.texts_from_list([]))
 
-    def of(self, block: Block) -> Written:
+    def format_block(self, block: Block) -> FormattedColumn:
+        """Return the texts of the events of a block; those of the last block are cached."""
         if self._block is not block:
-            every = np.arange(len(block))
+            rows = np.arange(len(block))
             line = (
                 ",",
-                Written(iso_text(block.column("commit_us"))).at(every),
-                Written(text.plain(transaction_gtids(block, every)), ",", ",").at(every),
-                f",{_cell(block.file)},",
+                FormattedColumn(write_iso_times(block.column("commit_us"))).pick_rows(rows),
+                FormattedColumn(text.write_plain(transaction_gtids(block, rows)), ",", ",").pick_rows(rows),
+                f",{_quote_cell(block.file)},",
             )
-            self._block, self._texts = block, Written(weave(line, len(block)))
+            self._block, self._texts = block, FormattedColumn(write_lines(line, len(block)))
         return self._texts
 
 
-class CsvLines(RowFormat):
-    """Of one version of one table; `columns` are those to show."""
+class CsvFormat(RowFormat):
+    """Writes the changes of one version of one table as CSV; `columns` are the columns to show."""
 
-    def __init__(self, columns: tuple[str, ...], abouts: EventAbouts) -> None:
+    def __init__(self, columns: tuple[str, ...], abouts: EventMetadataTexts) -> None:
         self._columns = columns
         self._abouts = abouts
 
-    def begin(self) -> str:
-        return ",".join(map(_cell, (*self._columns, *choose_free_names(ABOUT, self._columns)))) + "\n"
+    def write_begin(self) -> str:
+        """Return the line with the names of the columns."""
+        return ",".join(map(_quote_cell, (*self._columns, *choose_free_names(METADATA_COLUMNS, self._columns)))) + "\n"
 
-    def changes(self, changes: TableChanges) -> Line:
+    def write_changes(self, changes: TableChanges) -> LinePattern:
+        """Return the pieces of a line for each row image of each change."""
         sides = [
             (changes.has_before, changes.before, changes.first, changes.first_offset),
             (changes.has_after, changes.after, changes.last, changes.offset),
@@ -91,46 +100,58 @@ class CsvLines(RowFormat):
             if changes.kind is RowChangeKind.UPDATE
             else [changes.kind.value] * 2
         )
-        pieces: list[str | Chosen] = []
+        pieces: list[str | ColumnPiece] = []
         for kind, (is_there, columns, rows, offset) in zip(kinds, sides, strict=True):
             if is_there:
-                pieces += [*self._image(changes, columns, rows), f"{kind},", *self._about(changes, columns, offset)]
+                pieces += [
+                    *self._write_image(changes, columns, rows),
+                    f"{kind},",
+                    *self._write_metadata(changes, columns, offset),
+                ]
                 # What is partial is so in the image after the change, which is the last.
-                pieces += [",", *(_partial(changes, self._columns) if rows is changes.last else ()), "\n"]
+                pieces += [",", *(_write_partial(changes, self._columns) if rows is changes.last else ()), "\n"]
         return pieces
 
-    def _image(self, changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
+    def _write_image(self, changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> LinePattern:
+        """Return the pieces of the table's own columns."""
         by_name = {column.name: column for column in columns}
-        pieces: list[str | Chosen] = []
+        pieces: list[str | ColumnPiece] = []
         for name in self._columns:
-            pieces += [values(changes, _VALUES, by_name[name], rows), ","] if name in by_name else [","]
+            pieces += [formatted_values(changes, _VALUES, by_name[name], rows), ","] if name in by_name else [","]
         return pieces
 
-    def _about(self, changes: TableChanges, columns: tuple[Column, ...], offset: NDArray[np.int64]) -> Line:
-        every = np.arange(len(changes))
-        there = {column.name for column in columns}
-        absent = [name for name in self._columns if name not in there]
+    def _write_metadata(
+        self, changes: TableChanges, columns: tuple[Column, ...], offset: NDArray[np.int64]
+    ) -> LinePattern:
+        """Return the pieces of the columns after the table's own: sequence, time, GTID, position and absent columns."""
+        rows = np.arange(len(changes))
+        present = {column.name for column in columns}
+        absent = [name for name in self._columns if name not in present]
         return (
-            Written(text.plain(to_arrow_numbers(changes.sequence_of(offset)))).at(every),
-            self._abouts.of(changes.block).at(changes.event),
-            Written(text.plain(to_arrow_numbers(offset))).at(every),
-            f",{_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}",
+            FormattedColumn(text.write_plain(to_arrow_numbers(changes.sequence_of(offset)))).pick_rows(rows),
+            self._abouts.format_block(changes.block).pick_rows(changes.event),
+            FormattedColumn(text.write_plain(to_arrow_numbers(offset))).pick_rows(rows),
+            f",{_quote_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}",
         )
 
 
-def _partial(changes: TableChanges, columns: tuple[str, ...]) -> Line:
-    """The operations on documents that the log does not have, as a JSON array."""
-    pieces: list[str | Chosen] = []
+def _write_partial(changes: TableChanges, columns: tuple[str, ...]) -> LinePattern:
+    """Return the pieces of the operations on JSON documents that the log does not contain, as a JSON array."""
+    pieces: list[str | ColumnPiece] = []
     for column in changes.partial:
         if column.name in columns:
-            pieces += [",", operations(changes, _list_objects, column, changes.last)]
+            pieces += [",", formatted_operations(changes, _write_operation_objects, column, changes.last)]
     return ['"[', *pieces[1:], ']"'] if pieces else ()
 
 
-def _list_objects(found: "JsonOperations", column: Column) -> pa.Array:
+def _write_operation_objects(operations: "JsonOperations", column: Column) -> pa.Array:
+    """Write the JSON operations of a column as JSON objects inside a CSV field."""
     name = f'"column":{json.dumps(column.name, ensure_ascii=False)},'
-    return text.escaped(list_objects(found, text.escaped(found.paths, JSON_ESCAPES), name), _ESCAPES)
+    return text.escape_texts(
+        write_operation_objects(operations, text.escape_texts(operations.paths, JSON_ESCAPES), name), _ESCAPES
+    )
 
 
-def _cell(text_: str) -> str:
+def _quote_cell(text_: str) -> str:
+    """Return a CSV field, in quotes if it contains a comma, a quote or a line end."""
     return '"' + text_.replace('"', '""') + '"' if set(text_) & set(',"\n\r') else text_

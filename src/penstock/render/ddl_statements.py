@@ -27,22 +27,24 @@ _LEFT_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class DdlStatement:
-    """`table` is the first of the statement that the filter lets through, or a database; None where it has none."""
+    """A DDL statement in a stream of changes; `table` is its first table that passes the filter, or a database, or
+    None.
+    """
 
     event: int  # index in the block
     table: str | None
     text: str
 
 
-class DdlStatements:
-    """Finds the statements in the blocks of one stream, which come in their order."""
+class DdlStatementReader:
+    """Finds the DDL statements in the blocks of one stream, which come in the order of the log."""
 
     def __init__(self, passes: Callable[[TableName], bool]) -> None:
         self._passes = passes
         self._changes = SchemaStatements()
 
-    def of(self, block: Block) -> Iterator[DdlStatement]:
-        """Yield the DDL of a block. An ALTER that MariaDB logs in two phases comes when it is done."""
+    def read_block(self, block: Block) -> Iterator[DdlStatement]:
+        """Yield the DDL of a block; an ALTER that MariaDB logs in two phases is yielded when it is done."""
         server = ServerProfile.from_version_text(block.server_version)
         done = {event for event, _, _ in self._changes.find_with_events(block, server)}
         if not scan_flags(block) & STATEMENTS:
@@ -57,8 +59,9 @@ class DdlStatements:
             passing = [name for name in names if self._passes(name)]
             if passing:
                 text = mask_secrets(query.text, kind, dialect).rstrip(" ")
-                yield DdlStatement(event, _text_of(passing[0]), text)
+                yield DdlStatement(event, _name_text(passing[0]), text)
 
 
-def _text_of(name: TableName) -> str | None:
+def _name_text(name: TableName) -> str | None:
+    """Return a table's or database's name as text; None if it is empty."""
     return str(name) if name.table else name.schema or None

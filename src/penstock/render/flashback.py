@@ -22,21 +22,21 @@ from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.errors import BinlogError
 from penstock.model import Position
 from penstock.render import text
-from penstock.render.frame import Frame, heading, placed
-from penstock.render.page import OUTSIDE, LineContext, LineFormat, Page, PageText, Role
-from penstock.render.sql import check_names, delete, insert, update, where
+from penstock.render.frame import TransactionFrame, place_texts, write_headings
+from penstock.render.page import OUTSIDE, LineContext, LineFormat, LineRole, PageLines, PageText
+from penstock.render.sql import check_names, write_condition, write_delete, write_insert, write_update
 from penstock.render.sql_text import PREAMBLE
-from penstock.render.weave import Chosen, Line, Written, weave
+from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
-_COMMIT = text.of_list(["", "COMMIT;\n"])
+_COMMIT = text.texts_from_list(["", "COMMIT;\n"])
 Tag = Position | None  # where the XA transaction begins that a text belongs to
 
 
-class FlashbackLines(LineFormat):
-    """Each page comes out reversed; the pages themselves are to be written in reverse.
+class FlashbackFormat(LineFormat):
+    """Writes SQL that undoes changes. Each page comes out reversed, and the pages are to be written in reverse order.
 
-    What an XA transaction has prepared is to be undone only if it was committed, which the log says later: its texts
-    carry a tag, and `check` and `is_undone` tell at the end what became of it.
+    A prepared XA transaction is undone only if it was committed, which the log says later: its texts carry a tag, and
+    `check_xa_outcomes` and `is_undone` tell at the end what became of it.
     """
 
     def __init__(self, xa: XaTransactions) -> None:
@@ -45,52 +45,59 @@ class FlashbackLines(LineFormat):
         self._committed: dict[Position, bool] = {}
         self.statements = 0  # that cannot be undone
 
-    def begin(self) -> str:
+    def write_begin(self) -> str:
+        """Return the SET statements that the SQL needs."""
         return PREAMBLE
 
-    def closing(self, last: LineContext) -> str:
-        """Return the last text to be added, so the first to be read, of a log that ends inside a transaction."""
-        return "BEGIN;\n" if last.is_open() and last.transaction not in self.xa.xids else ""
+    def write_last(self, last: LineContext) -> str:
+        """Return the text to add last, so to be read first, for a log that ends inside a transaction."""
+        return "BEGIN;\n" if last.is_in_transaction() and last.transaction not in self.xa.xids else ""
 
-    def changes(self, changes: TableChanges) -> Line:
+    def write_changes(self, changes: TableChanges) -> LinePattern:
+        """Return the pieces of the statement that undoes each change."""
         check_names(changes.table)
         _check_images(changes)
         match changes.kind:
             case RowChangeKind.INSERT:
-                return delete(changes, changes.after, changes.last)
+                return write_delete(changes, changes.after, changes.last)
             case RowChangeKind.DELETE:
-                return insert(changes, changes.shown_of(changes.before), changes.first)
+                return write_insert(changes, changes.shown_of(changes.before), changes.first)
             case RowChangeKind.UPDATE:
-                row = where(changes, changes.after, changes.last)
-                return update(changes, changes.shown_of(changes.before), changes.first, row)
+                row = write_condition(changes, changes.after, changes.last)
+                return write_update(changes, changes.shown_of(changes.before), changes.first, row)
 
-    def statement(self, block: Block, statement: StatementEvent) -> str:
+    def write_statement(self, block: Block, statement: StatementEvent) -> str:
+        """Return a comment about a statement, since it cannot be undone."""
         if statement.is_savepoint:
             return ""
         place = int(block.column("position")[statement.event])
         if statement.is_in_transaction and statement.is_rollback_to_savepoint:
-            raise _rolled_back(f"{block.file}:{place} the transaction goes back to a savepoint")
-        return self._named(block, statement.event, statement.text)
+            raise _rollback_error(f"{block.file}:{place} the transaction goes back to a savepoint")
+        return self._report_statement(block, statement.event, statement.text)
 
-    def _named(self, block: Block, event: int, sql: str) -> str:
+    def _report_statement(self, block: Block, event: int, sql: str) -> str:
+        """Count a statement that cannot be undone, and return a comment that names it."""
         self.statements += 1
         place = int(block.column("position")[event])
         return f"-- {block.file}:{place} cannot be undone: {' '.join(sql.split())}\n"
 
-    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
+    def write_xa_outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
+        """Record whether a prepared XA transaction was committed."""
         if outcome.prepared is not None:
             self._committed[outcome.prepared] = outcome.is_commit
             return ""
-        return self._named(block, event, f"{outcome.sql}, prepared before") if outcome.is_commit else ""
+        return self._report_statement(block, event, f"{outcome.sql}, prepared before") if outcome.is_commit else ""
 
-    def incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
+    def write_incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
+        """Return a comment about an incident."""
         return f"-- {incident}; what is lost cannot be undone\n"
 
-    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - nothing
+    def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:  # noqa: ARG002 - nothing
+        """Return nothing: statements that produced rows are undone with their rows."""
         return []
 
-    def check(self) -> None:
-        """At the end: an XA transaction of which the log does not say what became."""
+    def check_xa_outcomes(self) -> None:
+        """Refuse a log that does not say whether one of its prepared XA transactions was committed."""
         for place, xid in self._prepared.items():
             if place not in self._committed:
                 raise BinlogError(
@@ -99,34 +106,38 @@ class FlashbackLines(LineFormat):
                 )
 
     def is_undone(self, tag: Tag) -> bool:
+        """Tell whether texts with this tag are to be undone: all but those of XA transactions that were not
+        committed.
+        """
         return tag is None or self._committed.get(tag, True)
 
-    def parts(self, lines: PageText, before: LineContext) -> Iterator[tuple[Tag, memoryview]]:
-        """Yield the parts of a page in the order of the log; each is reversed in itself. `before` is what the page
-        before it left."""
+    def split_by_xa(self, lines: PageText, before: LineContext) -> Iterator[tuple[Tag, memoryview]]:
+        """Yield the parts of a page in the order of the log, each reversed in itself; `before` is the context that the
+        page before left.
+        """
         page = lines.page
         if not len(page):
             return
-        frame = Frame.of(page, before)
-        for i, role, _ in frame.unusual_ends(page):
+        frame = TransactionFrame.find_on_page(page, before)
+        for i, role, _ in frame.non_commit_ends(page):
             place = Position(page.block.file, int(page.transaction[i]))
-            if role is Role.ROLLBACK:
-                raise _rolled_back(f"{place} the transaction ends in ROLLBACK")
-            if role is Role.ONE_PHASE:
+            if role is LineRole.ROLLBACK:
+                raise _rollback_error(f"{place} the transaction ends in ROLLBACK")
+            if role is LineRole.ONE_PHASE:
                 self._committed[place] = True
-        heads = text.join("-- ", heading(page.block, page.event[frame.ends]), "\nBEGIN;\n")
-        begins, texts = placed(heads, frame.ends), Written(lines.texts)
-        for tag, first, stop in self._runs(page):
+        heads = text.join_columns("-- ", write_headings(page.block, page.event[frame.ends]), "\nBEGIN;\n")
+        begins, texts = place_texts(heads, frame.ends), FormattedColumn(lines.texts)
+        for tag, first, stop in self._find_xa_ranges(page):
             backwards = np.arange(first, stop)[::-1].copy()
             line = (
-                Chosen(begins.column, begins.rows[backwards]),
-                texts.at(backwards),
-                Written(_COMMIT).at(frame.starts[backwards].astype(np.int64)),
+                ColumnPiece(begins.column, begins.rows[backwards]),
+                texts.pick_rows(backwards),
+                FormattedColumn(_COMMIT).pick_rows(frame.starts[backwards].astype(np.int64)),
             )
-            yield tag, text.raw_bytes(weave(line, backwards.size))
+            yield tag, text.get_raw_bytes(write_lines(line, backwards.size))
 
-    def _runs(self, page: Page) -> Iterator[tuple[Tag, int, int]]:
-        """Where XA transactions with changes are, and what is between them."""
+    def _find_xa_ranges(self, page: PageLines) -> Iterator[tuple[Tag, int, int]]:
+        """Yield the line ranges of XA transactions with changes, and the ranges between them."""
         if not self.xa.xids:
             yield None, 0, len(page)
             return
@@ -135,12 +146,13 @@ class FlashbackLines(LineFormat):
         for first, stop in pairwise(bounds):
             begin = int(begins[first])
             place = Position(page.block.file, begin) if begin != OUTSIDE else None
-            if place is not None and (page.role[first:stop] == Role.CHANGE).any():
+            if place is not None and (page.role[first:stop] == LineRole.CHANGE).any():
                 self._prepared[place] = self.xa.xids[begin]
             yield place, first, stop
 
 
-def _rolled_back(what: str) -> BinlogError:
+def _rollback_error(what: str) -> BinlogError:
+    """Return the error for a change that the log itself takes back."""
     return BinlogError(
         f"{what}, so only its changes in tables without transactions stayed, and the log does not say which these are:"
         " leave it out with --since and --until"
@@ -148,6 +160,7 @@ def _rolled_back(what: str) -> BinlogError:
 
 
 def _check_images(changes: TableChanges) -> None:
+    """Refuse changes whose row images lack columns that are needed to undo them."""
     if changes.partial:
         place = int(changes.block.column("position")[changes.event[0]])
         raise BinlogError(
@@ -166,8 +179,8 @@ def _check_images(changes: TableChanges) -> None:
         )
 
 
-class Spool:
-    """Texts that come out in the reverse of the order in which they went in."""
+class ReversedSpool:
+    """A compressed temporary file of texts that are read in the reverse of the order in which they were added."""
 
     def __init__(self) -> None:
         self._file: Any = tempfile.TemporaryFile(prefix="penstock-flashback-")  # noqa: SIM115 - closed by __exit__
@@ -182,6 +195,7 @@ class Spool:
         self._file.close()
 
     def add(self, tag: Tag, data: bytes | memoryview) -> None:
+        """Add a text with its tag."""
         if len(data):
             packed = pa.compress(data, "lz4", asbytes=True)
             try:
@@ -191,7 +205,8 @@ class Spool:
                 raise
             self._sizes.append((len(packed), len(data), tag))
 
-    def backwards(self, is_wanted: Callable[[Tag], bool]) -> Iterator[bytes]:
+    def read_backwards(self, is_wanted: Callable[[Tag], bool]) -> Iterator[bytes]:
+        """Yield the wanted texts, the last one first."""
         end = self._file.seek(0, 2)
         while self._sizes:
             size, whole, tag = self._sizes.pop()

@@ -12,42 +12,46 @@ from penstock.binlog.events.block import Block
 from penstock.binlog.rows.table_changes import transaction_gtids
 from penstock.binlog.xa.xid import parse_prepare
 from penstock.render import text
-from penstock.render.page import ENDS, LineContext, Page, Role
-from penstock.render.times import utc_text
-from penstock.render.weave import Chosen, Written, weave
+from penstock.render.page import ENDS, LineContext, LineRole, PageLines
+from penstock.render.times import write_utc_times
+from penstock.render.weave import ColumnPiece, FormattedColumn, write_lines
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class TransactionFrame:
+    """Which lines of a page begin a transaction, and which end one."""
+
     starts: NDArray[np.bool_]  # lines that are the first of their transaction
     ends: NDArray[np.bool_]  # lines that end one which has others
 
     @classmethod
-    def of(cls, page: Page, before: LineContext) -> "Frame":
-        """Find them in a page; `before` is what the line before the page left."""
+    def find_on_page(cls, page: PageLines, before: LineContext) -> "TransactionFrame":
+        """Find the transactions of a page; `before` is the context that the line before the page left."""
         transaction = page.transaction
         is_end = np.isin(page.role, ENDS)
-        goes_on = np.concatenate([transaction[:1] == before.transaction, transaction[1:] == transaction[:-1]])
-        return cls(page.is_inside & ~goes_on, is_end & goes_on)
+        continues = np.concatenate([transaction[:1] == before.transaction, transaction[1:] == transaction[:-1]])
+        return cls(page.is_inside & ~continues, is_end & continues)
 
-    def unusual_ends(self, page: Page) -> Iterator[tuple[int, Role, str]]:
-        """Lines that end a transaction otherwise than by COMMIT, and the id of an XA transaction."""
-        for i in np.flatnonzero(self.ends & (page.role != Role.COMMIT)).tolist():
-            role, event = Role(int(page.role[i])), int(page.event[i])
-            yield i, role, "" if role is Role.ROLLBACK else parse_prepare(page.block, event)[0]
-
-
-def placed(texts: pa.Array, places: NDArray[np.bool_]) -> Chosen:
-    """Texts in their order at these places of a page, nothing at the others."""
-    rows = np.where(places, np.cumsum(places) - 1, len(texts)).astype(np.int64)
-    return Written(pa.concat_arrays([texts, text.of_list([""])])).at(rows)
+    def non_commit_ends(self, page: PageLines) -> Iterator[tuple[int, LineRole, str]]:
+        """Yield the lines that end a transaction other than by COMMIT, with their role and the id of an XA
+        transaction.
+        """
+        for i in np.flatnonzero(self.ends & (page.role != LineRole.COMMIT)).tolist():
+            role, event = LineRole(int(page.role[i])), int(page.event[i])
+            yield i, role, "" if role is LineRole.ROLLBACK else parse_prepare(page.block, event)[0]
 
 
-def heading(block: Block, events: NDArray[np.int64]) -> pa.Array:
+def place_texts(texts: pa.Array, is_marked: NDArray[np.bool_]) -> ColumnPiece:
+    """Return a piece with these texts at the marked lines of a page, in order, and nothing at the others."""
+    rows = np.where(is_marked, np.cumsum(is_marked) - 1, len(texts)).astype(np.int64)
+    return FormattedColumn(pa.concat_arrays([texts, text.texts_from_list([""])])).pick_rows(rows)
+
+
+def write_headings(block: Block, events: NDArray[np.int64]) -> pa.Array:
     """Return the line above each transaction of these events: its position, its time and its GTID."""
-    all_of_them = np.arange(events.size)
-    place = Written(text.plain(to_arrow_numbers(block.column("transaction")[events])))
-    moment = Written(utc_text(block.column("commit_us")[events]), "time unknown", after=" UTC")
-    gtid = Written(text.plain(transaction_gtids(block, events)), before="  ")
-    pieces = (place.at(all_of_them), "  ", moment.at(all_of_them), gtid.at(all_of_them))
-    return weave((f"{block.file}:", *pieces), events.size)
+    rows = np.arange(events.size)
+    offset = FormattedColumn(text.write_plain(to_arrow_numbers(block.column("transaction")[events])))
+    moment = FormattedColumn(write_utc_times(block.column("commit_us")[events]), "time unknown", after=" UTC")
+    gtid = FormattedColumn(text.write_plain(transaction_gtids(block, events)), before="  ")
+    pieces = (offset.pick_rows(rows), "  ", moment.pick_rows(rows), gtid.pick_rows(rows))
+    return write_lines((f"{block.file}:", *pieces), events.size)

@@ -20,5 +20,5 @@ _LAST = tuple(field for field in CHANGE_FIELDS if field.name != "_change_type")
 
 
 def json_change_fields(*, include_ddl: bool) -> pa.Schema:
-    """Return the fields, with `ddl` among them where statements are to be lines too."""
+    """Return the Arrow schema of changes as JSON rows, with a column `ddl` if statements are to be lines too."""
     return pa.schema([*_FIRST, *((_DDL,) if include_ddl else ()), *_LAST])

@@ -21,166 +21,215 @@ from penstock.binlog.rows.table_changes import TableChanges, transaction_gtids
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.model import Column, WireType
 from penstock.render import text
-from penstock.render.dialect import Dialect, real_texts, vector_texts
-from penstock.render.frame import Frame
-from penstock.render.operations import list_objects
-from penstock.render.page import LineContext, LineFormat, Page, Role, operations, values
-from penstock.render.times import iso_text
-from penstock.render.weave import Chosen, Line, Written, weave
+from penstock.render.dialect import ValueWriter, write_json_floats, write_vector_texts
+from penstock.render.frame import TransactionFrame
+from penstock.render.operations import write_operation_objects
+from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, formatted_operations, formatted_values
+from penstock.render.times import write_iso_times
+from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
 if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
-JSON_ESCAPES = text.Escapes.of({chr(code): f"\\u{code:04x}" for code in range(32)} | _SHORT)
+JSON_ESCAPES = text.EscapeTable.from_mapping({chr(code): f"\\u{code:04x}" for code in range(32)} | _SHORT)
 _INSTANTS = {WireType.TIMESTAMP, WireType.TIMESTAMP2}
 _WITH_CLOCK = {*_INSTANTS, WireType.DATETIME, WireType.DATETIME2}
 _DATE_CHARACTERS = 10
-_ENDS = {Role.ROLLBACK: "rollback", Role.PREPARE: "prepare", Role.ONE_PHASE: "commit"}
+_ENDS = {LineRole.ROLLBACK: "rollback", LineRole.PREPARE: "prepare", LineRole.ONE_PHASE: "commit"}
 
 
-class JsonValues(Dialect):
+class JsonValueWriter(ValueWriter):
+    """Writes values as JSON."""
+
     null = "null"
 
-    def decimal(self, array: pa.Array) -> Written:
-        return Written(text.decimals(array), self.null, '"', '"')
+    def write_decimals(self, array: pa.Array) -> FormattedColumn:
+        """Write decimals as JSON strings, so that no digit is lost."""
+        return FormattedColumn(text.write_decimals(array), self.null, '"', '"')
 
-    def real(self, array: pa.Array) -> Written:
-        return Written(real_texts(array), self.null)
+    def write_floats(self, array: pa.Array) -> FormattedColumn:
+        """Write floats as JSON numbers."""
+        return FormattedColumn(write_json_floats(array), self.null)
 
-    def text(self, array: pa.Array) -> Written:
-        return Written(text.escaped(array, JSON_ESCAPES), self.null, '"', '"')
+    def write_texts(self, array: pa.Array) -> FormattedColumn:
+        """Write texts as JSON strings."""
+        return FormattedColumn(text.escape_texts(array, JSON_ESCAPES), self.null, '"', '"')
 
-    def binary(self, array: pa.Array) -> Written:
-        return Written(text.base64ed(array), self.null, '"', '"')
+    def write_binaries(self, array: pa.Array) -> FormattedColumn:
+        """Write bytes as base64 in a JSON string."""
+        return FormattedColumn(text.write_base64(array), self.null, '"', '"')
 
-    def moment(self, array: pa.Array, column: Column) -> Written:
-        texts = text.with_byte(array, _DATE_CHARACTERS, "T") if column.type in _WITH_CLOCK else text.plain(array)
-        return Written(texts, self.null, '"', 'Z"' if column.type in _INSTANTS else '"')
+    def write_times(self, array: pa.Array, column: Column) -> FormattedColumn:
+        """Write dates and times as ISO 8601; TIMESTAMP has a Z."""
+        texts = (
+            text.replace_byte(array, _DATE_CHARACTERS, "T") if column.type in _WITH_CLOCK else text.write_plain(array)
+        )
+        return FormattedColumn(texts, self.null, '"', 'Z"' if column.type in _INSTANTS else '"')
 
-    def document(self, array: pa.Array) -> Written:
-        return Written(text.plain(array), self.null)
+    def write_documents(self, array: pa.Array) -> FormattedColumn:
+        """Write JSON documents as they are."""
+        return FormattedColumn(text.write_plain(array), self.null)
 
-    def vector(self, array: pa.Array) -> Written:
-        return Written(vector_texts(array), self.null, "[", "]")
+    def write_vectors(self, array: pa.Array) -> FormattedColumn:
+        """Write vectors as JSON arrays."""
+        return FormattedColumn(write_vector_texts(array), self.null, "[", "]")
 
 
-_VALUES = JsonValues()
+_VALUES = JsonValueWriter()
 
 
-class JsonLines(LineFormat):
+class JsonLineFormat(LineFormat):
+    """Writes the log as JSON lines: one object per change, statement, note or incident."""
+
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)
         self._block: Block | None = None
-        self._abouts = Written(text.of_list([]))
+        self._abouts = FormattedColumn(text.texts_from_list([]))
 
-    def changes(self, changes: TableChanges) -> Line:
+    def write_changes(self, changes: TableChanges) -> LinePattern:
+        """Return the pieces of a JSON object for each change."""
         return [
-            f'{{"table":{_quoted(str(changes.table.name))},"type":"{changes.kind.value}","ts":',
-            self._about(changes.block).at(changes.event),
-            Written(text.plain(to_arrow_numbers(changes.sequence)), before='"seq":').at(np.arange(len(changes))),
-            *_key(changes),
-            *(_image("before", changes, changes.shown_of(changes.before), changes.first) if changes.has_before else ()),
-            *(_image("after", changes, changes.shown_of(changes.after), changes.last) if changes.has_after else ()),
-            *_partial(changes),
+            f'{{"table":{_quote(str(changes.table.name))},"type":"{changes.kind.value}","ts":',
+            self._write_metadata(changes.block).pick_rows(changes.event),
+            FormattedColumn(text.write_plain(to_arrow_numbers(changes.sequence)), before='"seq":').pick_rows(
+                np.arange(len(changes))
+            ),
+            *_write_key(changes),
+            *(
+                _write_image("before", changes, changes.shown_of(changes.before), changes.first)
+                if changes.has_before
+                else ()
+            ),
+            *(
+                _write_image("after", changes, changes.shown_of(changes.after), changes.last)
+                if changes.has_after
+                else ()
+            ),
+            *_write_partial(changes),
             "}\n",
         ]
 
-    def statement(self, block: Block, statement: StatementEvent) -> str:
+    def write_statement(self, block: Block, statement: StatementEvent) -> str:
+        """Return a statement as a JSON object."""
         kind = "statement" if statement.is_in_transaction else "ddl"
-        return _object(block, statement.event, kind, database=statement.database, sql=statement.text)
+        return _write_object(block, statement.event, kind, database=statement.database, sql=statement.text)
 
-    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
-        return _object(block, event, "commit" if outcome.is_commit else "rollback", xid=outcome.xid)
+    def write_xa_outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
+        """Return the end of a prepared XA transaction as a JSON object."""
+        return _write_object(block, event, "commit" if outcome.is_commit else "rollback", xid=outcome.xid)
 
-    def incident(self, block: Block, incident: Incident) -> str:
-        return _object(block, incident.event, "incident", message=incident.message, meaning=incident.meaning)
+    def write_incident(self, block: Block, incident: Incident) -> str:
+        """Return an incident as a JSON object."""
+        return _write_object(block, incident.event, "incident", message=incident.message, meaning=incident.meaning)
 
-    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:
+    def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:
+        """Return the pieces of JSON objects of statements that produced rows."""
         every = np.arange(events.size)
-        sql = Written(text.escaped(texts, JSON_ESCAPES), before='"sql":"', after='"}\n')
-        return ['{"type":"query","ts":', self._about(block).at(events), sql.at(every)]
+        sql = FormattedColumn(text.escape_texts(texts, JSON_ESCAPES), before='"sql":"', after='"}\n')
+        return ['{"type":"query","ts":', self._write_metadata(block).pick_rows(events), sql.pick_rows(every)]
 
-    def frame(self, page: Page, before: LineContext) -> tuple[Line, Line]:
-        frame = Frame.of(page, before)
+    def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:
+        """Return nothing around lines, except objects for transactions that end otherwise than by COMMIT."""
+        frame = TransactionFrame.find_on_page(page, before)
         texts, which = [""], np.zeros(len(page), np.int64)
-        for i, role, xid in frame.unusual_ends(page):
+        for i, role, xid in frame.non_commit_ends(page):
             which[i] = len(texts)
-            texts.append(_object(page.block, int(page.event[i]), _ENDS[role], xid=xid))
-        return (), (Written(text.of_list(texts)).at(which),) if len(texts) > 1 else ()
+            texts.append(_write_object(page.block, int(page.event[i]), _ENDS[role], xid=xid))
+        return (), (FormattedColumn(text.texts_from_list(texts)).pick_rows(which),) if len(texts) > 1 else ()
 
-    def _about(self, block: Block) -> Written:
-        """When and where each event of a block is."""
+    def _write_metadata(self, block: Block) -> FormattedColumn:
+        """Write the time, GTID and position of each event of a block, once per block."""
         if self._block is not block:
             every = np.arange(len(block))
-            gtid = Written(text.plain(transaction_gtids(block, every)), "null", '"', '"')
+            gtid = FormattedColumn(text.write_plain(transaction_gtids(block, every)), "null", '"', '"')
             line = (
-                Written(iso_text(block.column("commit_us")), "null", '"', '"').at(every),
+                FormattedColumn(write_iso_times(block.column("commit_us")), "null", '"', '"').pick_rows(every),
                 ',"gtid":',
-                gtid.at(every),
-                *self._xids(block),
-                f',"file":{_quoted(block.file)},"pos":',
-                Written(text.plain(to_arrow_numbers(block.column("position"))), after=",").at(every),
+                gtid.pick_rows(every),
+                *self._write_xids(block),
+                f',"file":{_quote(block.file)},"pos":',
+                FormattedColumn(text.write_plain(to_arrow_numbers(block.column("position"))), after=",").pick_rows(
+                    every
+                ),
             )
-            self._block, self._abouts = block, Written(weave(line, len(block)))
+            self._block, self._abouts = block, FormattedColumn(write_lines(line, len(block)))
         return self._abouts
 
-    def _xids(self, block: Block) -> Line:
-        """Of the XA transactions that the events belong to."""
+    def _write_xids(self, block: Block) -> LinePattern:
+        """Return the pieces with the ids of the XA transactions that the events belong to."""
         if not self.xa.xids:
             return ()
         begins, which = np.unique(block.column("transaction"), return_inverse=True)
         xids = [self.xa.xids.get(begin) for begin in begins.tolist()]
-        return (Written(text.of_list(["" if xid is None else f',"xa":{_quoted(xid)}' for xid in xids])).at(which),)
+        return (
+            FormattedColumn(
+                text.texts_from_list(["" if xid is None else f',"xa":{_quote(xid)}' for xid in xids])
+            ).pick_rows(which),
+        )
 
 
-def _object(block: Block, event: int, kind: str, *, xid: str = "", **more: str) -> str:
-    """A line that is no change."""
+def _write_object(block: Block, event: int, kind: str, *, xid: str = "", **members: str) -> str:
+    """Return a JSON line that is not a change."""
     at = np.array([event])
     about = {
         "type": kind,
-        "ts": iso_text(block.column("commit_us")[at])[0].as_py(),
+        "ts": write_iso_times(block.column("commit_us")[at])[0].as_py(),
         "gtid": transaction_gtids(block, at)[0].as_py(),
         **({"xa": xid} if xid else {}),
         "file": block.file,
         "pos": int(block.column("position")[event]),
-        **more,
+        **members,
     }
     return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _key(changes: TableChanges) -> list[str | Chosen]:
-    """Of the newest row. With minimal images the row after an update has only what it changed of the key."""
+def _write_key(changes: TableChanges) -> list[str | ColumnPiece]:
+    """Return the pieces of the key of the newest row; with minimal images the row after an update has only what it
+    changed of the key.
+    """
     found = {column.name: (column, changes.first) for column in changes.before}
     found |= {column.name: (column, changes.last) for column in changes.after}
     if not changes.table.key or any(name not in found for name in changes.table.key):
         return []
-    return _members("key", changes, [found[name] for name in changes.table.key])
+    return _write_members("key", changes, [found[name] for name in changes.table.key])
 
 
-def _image(name: str, changes: TableChanges, columns: list[Column], rows: NDArray[np.int64]) -> list[str | Chosen]:
-    return _members(name, changes, [(column, rows) for column in columns])
+def _write_image(
+    name: str, changes: TableChanges, columns: list[Column], rows: NDArray[np.int64]
+) -> list[str | ColumnPiece]:
+    """Return the pieces of a row image as a JSON member."""
+    return _write_members(name, changes, [(column, rows) for column in columns])
 
 
-def _partial(changes: TableChanges) -> list[str | Chosen]:
-    pieces: list[str | Chosen] = []
+def _write_partial(changes: TableChanges) -> list[str | ColumnPiece]:
+    """Return the pieces of the operations on JSON documents that the log does not contain."""
+    pieces: list[str | ColumnPiece] = []
     for column in changes.shown_of(changes.partial):
         start = "]," if pieces else ',"partial":{'
-        pieces += [f"{start}{_quoted(column.name)}:[", operations(changes, _list_objects, column, changes.last)]
+        pieces += [
+            f"{start}{_quote(column.name)}:[",
+            formatted_operations(changes, _write_operation_objects, column, changes.last),
+        ]
     return [*pieces, "]}"] if pieces else []
 
 
-def _list_objects(found: "JsonOperations", column: Column) -> pa.Array:  # noqa: ARG001 - it is named outside
-    return list_objects(found, text.escaped(found.paths, JSON_ESCAPES))
+def _write_operation_objects(operations: "JsonOperations", column: Column) -> pa.Array:  # noqa: ARG001 - it is named outside
+    """Write the JSON operations of a column as JSON objects."""
+    return write_operation_objects(operations, text.escape_texts(operations.paths, JSON_ESCAPES))
 
 
-def _members(name: str, changes: TableChanges, members: list[tuple[Column, NDArray[np.int64]]]) -> list[str | Chosen]:
-    pieces: list[str | Chosen] = []
+def _write_members(
+    name: str, changes: TableChanges, members: list[tuple[Column, NDArray[np.int64]]]
+) -> list[str | ColumnPiece]:
+    """Return the pieces of a JSON object with these columns, each from its own rows."""
+    pieces: list[str | ColumnPiece] = []
     for column, rows in members:
         start = "," if pieces else f',"{name}":{{'
-        pieces += [f"{start}{_quoted(column.name)}:", values(changes, _VALUES, column, rows)]
+        pieces += [f"{start}{_quote(column.name)}:", formatted_values(changes, _VALUES, column, rows)]
     return [*pieces, "}"] if pieces else [f',"{name}":{{}}']
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
+    """Return a name as a JSON string."""
     return json.dumps(name, ensure_ascii=False)

@@ -15,7 +15,7 @@ from penstock.binlog.values.utf8 import sequence_size
 LONGEST_ESCAPE = 6  # \u001f
 LONGEST_DECIMAL = 80  # 65 digits, a sign, a point, and room
 LONGEST_INTEGER = 20  # 2^64 - 1, or -2^63
-LONGEST_MOMENT = 28  # 2026-11-15T10:00:00.123456Z, and room
+LONGEST_TIME = 28  # 2026-11-15T10:00:00.123456Z, and room
 _BILLION = np.int64(1_000_000_000)
 _PAIRS = np.frombuffer("".join(f"{number:02}" for number in range(100)).encode(), np.uint8).copy()
 _POWERS = np.array([10**exponent for exponent in range(20)], np.uint64)
@@ -23,7 +23,7 @@ _1, _2, _100 = np.uint64(1), np.uint64(2), np.uint64(100)
 
 
 @shared
-def _digit_count(value: Any) -> Any:
+def _count_digits(value: Any) -> Any:
     """Return how many decimal digits an unsigned number has."""
     count = 1
     while count < 20 and value >= _POWERS[np.uint64(count)]:
@@ -32,9 +32,9 @@ def _digit_count(value: Any) -> Any:
 
 
 @shared
-def _write_digits(value: Any, count: Any, out: Any, place: Any) -> None:
+def _write_digits(value: Any, count: Any, out: Any, at: Any) -> None:
     """Write the last `count` decimal digits of an unsigned number."""
-    end = np.uint64(place + count)
+    end = np.uint64(at + count)
     while count >= 2:
         pair = value % _100 * _2
         value //= _100
@@ -58,7 +58,7 @@ def write_integers(values: Any, is_unsigned: int, out_bounds: Any, out: Any) -> 
             out[place] = 45
             place += 1
             size = np.uint64(0) - size
-        count = _digit_count(size)
+        count = _count_digits(size)
         _write_digits(size, count, out, place)
         place += count
         out_bounds[i + 1] = place
@@ -66,9 +66,10 @@ def write_integers(values: Any, is_unsigned: int, out_bounds: Any, out: Any) -> 
 
 
 @kernel(I64(I64S_IN, I64, I64, I64S, U8S))
-def write_moments(moments_us: Any, digits: int, is_iso: int, out_bounds: Any, out: Any) -> Any:
-    """Write microseconds since 1970 as a date and a time with `digits` of a fraction, as ISO 8601 has them or with a
-    blank between; `out` has LONGEST_MOMENT bytes per value. Return how many were used."""
+def write_times(moments_us: Any, digits: int, is_iso: int, out_bounds: Any, out: Any) -> Any:
+    """Write microseconds since 1970 as a date and a time with `digits` of a fraction, in ISO 8601 or with a blank
+    between; `out` has LONGEST_MOMENT bytes per value. Return how many were used.
+    """
     place = np.int64(0)
     out_bounds[0] = 0
     known = np.int64(-1)  # most moments of a block lie on one day
@@ -90,7 +91,7 @@ def write_moments(moments_us: Any, digits: int, is_iso: int, out_bounds: Any, ou
 
 @kernel(I64(BYTES, I64S_IN, BYTES))
 def escaped_size(data: Any, bounds: Any, lengths: Any) -> Any:
-    """Bytes of all values when byte b takes lengths[b]."""
+    """Return the bytes of all values when byte b takes lengths[b]."""
     size = np.int64(0)
     for at in range(bounds[0], bounds[bounds.size - 1]):
         size += np.int64(lengths[np.uint64(data[np.uint64(at)])])
@@ -98,8 +99,10 @@ def escaped_size(data: Any, bounds: Any, lengths: Any) -> Any:
 
 
 @kernel(NONE(BYTES, I64S_IN, BYTES, BYTES, I64S, U8S))
-def escape(data: Any, bounds: Any, lengths: Any, texts: Any, out_bounds: Any, out: Any) -> None:
-    """Byte b as the lengths[b] bytes at texts[b * LONGEST_ESCAPE]; `out` has `escaped_size` bytes."""
+def write_escaped(data: Any, bounds: Any, lengths: Any, texts: Any, out_bounds: Any, out: Any) -> None:
+    """Write each byte b of the values as the lengths[b] bytes at texts[b * LONGEST_ESCAPE]; `out` has `escaped_size`
+    bytes.
+    """
     place = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
@@ -122,7 +125,7 @@ def escape(data: Any, bounds: Any, lengths: Any, texts: Any, out_bounds: Any, ou
 
 @kernel(NONE(BYTES, I64S_IN, U8S))
 def mark_printable(data: Any, bounds: Any, marks: Any) -> None:
-    """1 for each value that is UTF-8 without control characters, but for tabs and the ends of lines; else 0."""
+    """Write to marks[i] 1 if value i is UTF-8 without control characters other than tabs and line ends, else 0."""
     for i in range(bounds.size - 1):
         at, end = bounds[i], bounds[i + 1]
         while at < end:
@@ -141,7 +144,7 @@ def mark_printable(data: Any, bounds: Any, marks: Any) -> None:
 
 @kernel(NONE(BYTES, I64S_IN, I64S, U8S))
 def write_hex(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
-    """Two digits a byte."""
+    """Write each value as two hexadecimal digits per byte."""
     digits = b"0123456789ABCDEF"
     place = np.int64(0)
     out_bounds[0] = 0
@@ -156,7 +159,7 @@ def write_hex(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
 
 @kernel(NONE(BYTES, I64S_IN, I64S, U8S))
 def write_base64(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
-    """With padding: four characters for each three bytes that a value has begun."""
+    """Write each value as base64 with padding: four characters for each three bytes that it has begun."""
     letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     place = np.int64(0)
     out_bounds[0] = 0
@@ -176,7 +179,7 @@ def write_base64(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
 
 @kernel(NONE(I64S_IN, I64, I64S, U8S))
 def write_bits(values: Any, width: int, out_bounds: Any, out: Any) -> None:
-    """`width` binary digits each."""
+    """Write each value as `width` binary digits."""
     place = np.int64(0)
     out_bounds[0] = 0
     for i in range(values.size):
@@ -195,7 +198,7 @@ def _write_word_decimal(value: Any, scale: Any, out: Any, place: Any) -> Any:
         place += 1
         size = np.uint64(0) - size
     power = _POWERS[np.uint64(scale)]
-    count = max(_digit_count(size) - scale, 1)
+    count = max(_count_digits(size) - scale, 1)
     _write_digits(size // power, count, out, place)
     place += count
     if scale:
@@ -206,9 +209,12 @@ def _write_word_decimal(value: Any, scale: Any, out: Any, place: Any) -> Any:
 
 
 @kernel(I64(I64S_2D_IN, I64, I64S_2D, I64S, U8S))
-def write_decimal(words: Any, scale: int, scratch: Any, out_bounds: Any, out: Any) -> Any:  # noqa: C901, PLR0912 - one loop
-    """All digits of the fraction, never an exponent. `words` has one line per number, lowest word first, two's
-    complement; `scratch` two lines of LONGEST_DECIMAL cells; `out` has LONGEST_DECIMAL bytes per number."""
+def write_decimals(words: Any, scale: int, scratch: Any, out_bounds: Any, out: Any) -> Any:  # noqa: C901, PLR0912 - one loop
+    """Write each decimal with all digits of its fraction, never with an exponent. Return how many bytes were used.
+
+    `words` has one line per number, lowest word first, in two's complement; `scratch` two lines of LONGEST_DECIMAL
+    cells; `out` has LONGEST_DECIMAL bytes per number.
+    """
     place = np.int64(0)
     out_bounds[0] = 0
     limbs, digits = scratch[0, : 2 * words.shape[1]], scratch[1]  # 32 bits each; lowest first

@@ -10,34 +10,45 @@ from penstock.binlog.arrays import distinct, to_arrow_numbers
 from penstock.binlog.rows.located import ABSENT
 from penstock.binlog.rows.programs import KIND
 from penstock.render import text
-from penstock.render.change_part import DECODING, VALUES, ChangePart, KeyTexts, Objects, Pairs, key_text, last_lists
-from penstock.render.mixed_json import MixedJson, MixedObjects, mixed_objects
-from penstock.render.row_plans import RowPlans
-from penstock.render.weave import Layout, Written, weave
+from penstock.render.change_part import (
+    DECODING,
+    VALUES,
+    ChangeImages,
+    ChangePart,
+    JsonObjects,
+    KeyTexts,
+    lists_of_last_images,
+    write_key_texts,
+)
+from penstock.render.mixed_json import MixedJsonObjects, MixedRowsInput, write_mixed_objects
+from penstock.render.row_plans import RowPlanCache
+from penstock.render.weave import FormattedColumn, LineLayout, write_lines
 
 Numbers = NDArray[np.int64]
 
 
-def mixed_changes(mixed: MixedJson, plan: Numbers, plans: RowPlans) -> ChangePart | None:
-    """Read the rows events; `plan` is the number of each event's plan. None where each table is to be read alone."""
-    objects = mixed_objects(mixed, DECODING, VALUES, skips_absent=True)
+def read_mixed_changes(mixed: MixedRowsInput, plan: Numbers, plans: RowPlanCache) -> ChangePart | None:
+    """Read the changes of rows events of many tables; `plan` is the number of each event's plan. Returns None if each
+    table is to be read alone.
+    """
+    objects = write_mixed_objects(mixed, DECODING, VALUES, skips_absent=True)
     if objects is None:
         return None
     rows = objects.rows
     kinds = rows.kind
-    pairs = Pairs.of(kinds)
+    pairs = ChangeImages.from_kinds(kinds)
     last, own = pairs.last, rows.event[pairs.last].astype(np.int64)
-    changed, absent = objects.differences(kinds)
-    sizes, keys = _keys(objects, pairs, plan[own], plans)
+    changed, absent = objects.list_differences(kinds)
+    sizes, keys = _collect_keys(objects, pairs, plan[own], plans)
     return ChangePart(
         plan[own],
         mixed.events[own],
         rows.number[last],
         rows.start[last].astype(np.int64),
         kinds[last],
-        _chosen(objects.texts, pairs.with_before, pairs.first),
-        _chosen(objects.texts, pairs.with_after, last),
-        None if changed.null_count == len(changed) else last_lists(changed, last, len(rows)),
+        _pick_objects(objects.texts, pairs.with_before, pairs.first),
+        _pick_objects(objects.texts, pairs.with_after, last),
+        None if changed.null_count == len(changed) else lists_of_last_images(changed, last, len(rows)),
         None if absent.null_count == len(absent) else absent.take(to_arrow_numbers(last)),
         None,
         sizes,
@@ -45,16 +56,19 @@ def mixed_changes(mixed: MixedJson, plan: Numbers, plans: RowPlans) -> ChangePar
     )
 
 
-def _chosen(objects: pa.Array, changes: Numbers, images: Numbers) -> Objects | None:
+def _pick_objects(objects: pa.Array, changes: Numbers, images: Numbers) -> JsonObjects | None:
+    """Return the objects of these images as those of these changes; None if there are none."""
     if not changes.size:
         return None
-    return Objects(changes, Layout([Written(objects).at(images[changes])], changes.size))
+    return JsonObjects(changes, LineLayout([FormattedColumn(objects).pick_rows(images[changes])], changes.size))
 
 
-def _keys(objects: MixedObjects, pairs: Pairs, plan: Numbers, plans: RowPlans) -> tuple[Numbers, list[KeyTexts]]:
+def _collect_keys(
+    objects: MixedJsonObjects, pairs: ChangeImages, plan: Numbers, plans: RowPlanCache
+) -> tuple[Numbers, list[KeyTexts]]:
     """Return the texts of the keys; `plan` is the number of each change's plan.
 
-    A cell of the last image counts, or where that does not carry a column, one of the first.
+    The value comes from the last image, or from the first where the last does not carry a column.
     """
     rows = objects.rows
     sizes = np.diff(plans.key_bounds)[plan]
@@ -75,23 +89,24 @@ def _keys(objects: MixedObjects, pairs: Pairs, plan: Numbers, plans: RowPlans) -
     event = rows.event[pairs.last[change]]
     kind = rows.programs.columns[rows.programs.bounds[rows.program[event]] + column, KIND]
     is_null = cell < 0
-    texts, first = _texts(objects, distinct(kind[~is_null]))
+    texts, first = _join_field_texts(objects, distinct(kind[~is_null]))
     chosen = np.where(is_null, len(texts) - 1, first[kind] + cell)
-    layout = Layout([Written(texts).at(chosen)], change.size)
+    layout = LineLayout([FormattedColumn(texts).pick_rows(chosen)], change.size)
     return sizes, [KeyTexts(change, place, name, layout, is_null if is_null.any() else None)]
 
 
-def _texts(objects: MixedObjects, kinds: Sequence[int]) -> tuple[pa.Array, Numbers]:
-    """Return the texts of all fields of these kinds, and an empty one behind them. Field f of kind k is text
-    first[k] + f."""
+def _join_field_texts(objects: MixedJsonObjects, kinds: Sequence[int]) -> tuple[pa.Array, Numbers]:
+    """Return the texts of all fields of these kinds, followed by an empty one; field f of kind k is text first[k] +
+    f.
+    """
     first, done = np.zeros(len(objects.rows.programs.kinds), np.int64), 0
     arrays = list[pa.Array]()
     for kind in kinds:
-        value = key_text(*objects.written[kind])
+        value = write_key_texts(*objects.written[kind])
         texts = value.texts
         if value.before or value.after:
-            texts = weave([value.at(np.arange(len(texts)))], len(texts))
-        arrays.append(text.plain(texts))
+            texts = write_lines([value.pick_rows(np.arange(len(texts)))], len(texts))
+        arrays.append(text.write_plain(texts))
         first[kind] = done - objects.rows.kind_bounds[kind]
         done += len(texts)
-    return pa.concat_arrays([*arrays, text.of_list([""])]), first
+    return pa.concat_arrays([*arrays, text.texts_from_list([""])]), first

@@ -20,17 +20,17 @@ from penstock.binlog.values.column import DecodeOptions
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.model import ChangeKind, Column
 from penstock.render import mixed_kernels
-from penstock.render.dialect import Dialect
-from penstock.render.mixed_texts import FieldTexts
+from penstock.render.dialect import ValueWriter
+from penstock.render.mixed_texts import FieldTextBuffer
 from penstock.render.text import TEXT
-from penstock.render.weave import Written
+from penstock.render.weave import FormattedColumn
 
 _MOST_BYTES = 0x7FFFFFFF  # of an Arrow array of texts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedJson:
-    """Rows events of a block, by their indexes in it, and the program of each."""
+class MixedRowsInput:
+    """Rows events of many tables, by their indexes in a block, with the row-walking program of each."""
 
     block: Block
     events: NDArray[np.int64]
@@ -39,25 +39,29 @@ class MixedJson:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedObjects:
+class MixedJsonObjects:
     """Row images of many tables in the order of the log, each as a JSON object."""
 
     rows: MixedRows
-    written: dict[int, tuple[Column, pa.Array, Written]]  # by kind: its decoded fields, and their texts
+    written: dict[int, tuple[Column, pa.Array, FormattedColumn]]  # by kind: its decoded fields, and their texts
     texts: pa.Array
 
-    def differences(self, kinds: NDArray[np.uint8]) -> tuple[pa.Array, pa.Array]:
-        """Return the names of the columns that each image has changed, and of those that it does not carry; `kinds` are
-        those of the rows."""
-        return _differences(self.rows, kinds)
+    def list_differences(self, kinds: NDArray[np.uint8]) -> tuple[pa.Array, pa.Array]:
+        """Return the names of the columns that each image changed, and of those that it does not carry; `kinds` are
+        those of the rows.
+        """
+        return _list_differences(self.rows, kinds)
 
 
-def mixed_json_rows(
-    mixed: MixedJson, choice: DecodeOptions, values: Dialect, names: pa.Array, table: NDArray[np.int64]
+def read_mixed_rows(
+    mixed: MixedRowsInput, choice: DecodeOptions, values: ValueWriter, names: pa.Array, table: NDArray[np.int64]
 ) -> list[pa.Array] | None:
-    """Return table, row, and the columns of CHANGE_FIELDS; `names[table[i]]` is the name of the table of event i. None
-    where each table is to be decoded alone, which says what is wrong."""
-    objects = mixed_objects(mixed, choice, values)
+    """Return table, row, and the columns of CHANGE_FIELDS of rows of many tables; `names[table[i]]` is the name of the
+    table of event i.
+
+    Returns None if each table is to be decoded alone, which raises the error.
+    """
+    objects = write_mixed_objects(mixed, choice, values)
     if objects is None:
         return None
     rows = objects.rows
@@ -65,14 +69,17 @@ def mixed_json_rows(
     tables = names.take(to_arrow_numbers(table[rows.event])).cast(pa.string())
     images = ImageLocations(mixed.events, rows.event, rows.start, kinds, rows.number)
     arrays = build_change_columns(mixed.block, images)
-    return [tables, objects.texts, *arrays, *objects.differences(kinds), pa.nulls(len(rows), PARTIAL)]
+    return [tables, objects.texts, *arrays, *objects.list_differences(kinds), pa.nulls(len(rows), PARTIAL)]
 
 
-def mixed_objects(
-    mixed: MixedJson, choice: DecodeOptions, values: Dialect, *, skips_absent: bool = False
-) -> MixedObjects | None:
+def write_mixed_objects(
+    mixed: MixedRowsInput, choice: DecodeOptions, values: ValueWriter, *, skips_absent: bool = False
+) -> MixedJsonObjects | None:
     """Write all rows of the events as JSON objects, in which columns that an image does not carry are null, or are left
-    out. None where each table is to be decoded alone."""
+    out.
+
+    Returns None if each table is to be decoded alone.
+    """
     block, events = mixed.block, mixed.events
     data, starts, sizes = block.raw
     starts = starts[events]
@@ -82,18 +89,18 @@ def mixed_objects(
         return None
     try:
         fields = rows.decode_by_kind(choice_for_block(block, choice))
-        written = {kind: (column, array, values.write(column, array)) for kind, column, array in fields}
+        written = {kind: (column, array, values.write_column(column, array)) for kind, column, array in fields}
     except ValueProblemError:
         return None
-    texts = _objects(rows, written, skips_absent=skips_absent)
-    return None if texts is None else MixedObjects(rows, written, texts)
+    texts = _write_objects(rows, written, skips_absent=skips_absent)
+    return None if texts is None else MixedJsonObjects(rows, written, texts)
 
 
-def _objects(
-    rows: MixedRows, written: dict[int, tuple[Column, pa.Array, Written]], *, skips_absent: bool
+def _write_objects(
+    rows: MixedRows, written: dict[int, tuple[Column, pa.Array, FormattedColumn]], *, skips_absent: bool
 ) -> pa.Array | None:
-    """Return an object for each image; None where they are more than an array of texts can hold."""
-    texts, marks = FieldTexts.of(rows), [b""] * (2 * len(rows.programs.kinds))
+    """Return a JSON object for each image; None if together they are larger than an array of texts can hold."""
+    texts, marks = FieldTextBuffer.for_rows(rows), [b""] * (2 * len(rows.programs.kinds))
     for kind, (_, _, value) in written.items():
         texts.add(int(rows.kind_bounds[kind]), value.texts)
         marks[2 * kind], marks[2 * kind + 1] = value.before.encode(), value.after.encode()
@@ -113,7 +120,8 @@ def _objects(
     return pa.Array.from_buffers(pa.string(), len(rows), buffers)
 
 
-def _differences(rows: MixedRows, kinds: NDArray[np.uint8]) -> tuple[pa.Array, pa.Array]:
+def _list_differences(rows: MixedRows, kinds: NDArray[np.uint8]) -> tuple[pa.Array, pa.Array]:
+    """Return the names of changed and of absent columns of each image."""
     programs, count = rows.programs, rows.cells.size
     changed, absent = np.empty(count, np.int32), np.empty(count, np.int32)
     changed_bounds, absent_bounds = np.zeros(len(rows) + 1, np.int32), np.zeros(len(rows) + 1, np.int32)
@@ -123,20 +131,20 @@ def _differences(rows: MixedRows, kinds: NDArray[np.uint8]) -> tuple[pa.Array, p
     )  # fmt: skip
     is_post = kinds == ChangeKind.UPDATE_POSTIMAGE
     return (
-        _lists(programs, changed_bounds, changed[:changes], is_post),
-        _lists(programs, absent_bounds, absent[:absences], np.diff(absent_bounds) > 0),
+        _name_lists(programs, changed_bounds, changed[:changes], is_post),
+        _name_lists(programs, absent_bounds, absent[:absences], np.diff(absent_bounds) > 0),
     )
 
 
-def _lists(
-    programs: TablePrograms, bounds: NDArray[np.int32], columns: NDArray[np.int32], are_there: NDArray[np.bool_]
+def _name_lists(
+    programs: TablePrograms, bounds: NDArray[np.int32], columns: NDArray[np.int32], is_listed: NDArray[np.bool_]
 ) -> pa.Array:
-    """Lists of names; null where there is none."""
-    if not are_there.any():
-        return pa.nulls(are_there.size, pa.list_(pa.string()))
+    """Return lists of column names; null where there is none."""
+    if not is_listed.any():
+        return pa.nulls(is_listed.size, pa.list_(pa.string()))
     texts = programs.texts
     buffers = [None, pa.py_buffer(texts.bounds), pa.py_buffer(texts.data)]
     every = pa.Array.from_buffers(TEXT, texts.bounds.size - 1, buffers)
     names = every.take(to_arrow_numbers(mixed_kernels.TEXTS * columns.astype(np.int64) + 1)).cast(pa.string())
-    mask = None if are_there.all() else to_arrow_booleans(~are_there)
+    mask = None if is_listed.all() else to_arrow_booleans(~is_listed)
     return pa.ListArray.from_arrays(to_arrow_numbers(bounds), names, mask=mask)

@@ -46,7 +46,9 @@ def measure_objects(
     skips_absent: int,
     ends: Any,
 ) -> None:
-    """ends[i] gets where the object of image i ends. A column that an image does not carry is null, or is left out."""
+    """Measure each image as a JSON object, and write to ends[i] where the object of image i ends. A column that an
+    image does not carry is null, or is left out.
+    """
     place = np.int64(0)
     for i in range(image_event.size):
         first = bounds[program[image_event[i]]]
@@ -91,7 +93,9 @@ def write_objects(
     skips_absent: int,
     out: Any,
 ) -> None:
-    """Write what was measured. A head begins with a brace or a comma: which of them it is, the object decides."""
+    """Write the objects that `measure_objects` measured. A head begins with a brace or a comma, whichever the object
+    needs there.
+    """
     to = np.int64(0)
     for i in range(image_event.size):
         first = bounds[program[image_event[i]]]
@@ -131,12 +135,12 @@ def write_objects(
 
 
 @shared
-def _is_same(data: Any, offsets: Any, lengths: Any, one: Any, other: Any) -> Any:
-    """Whether the value after an update is the one before it; what it does not carry has not changed."""
-    if one < 0 or other < 0:
-        return other in (one, _ABSENT)
-    a, b, size = np.int64(offsets[one]), np.int64(offsets[other]), np.int64(lengths[one])
-    if size != lengths[other]:
+def _is_unchanged(data: Any, offsets: Any, lengths: Any, left: Any, right: Any) -> Any:
+    """Tell whether the value after an update is the one before it; what it does not carry has not changed."""
+    if left < 0 or right < 0:
+        return right in (left, _ABSENT)
+    a, b, size = np.int64(offsets[left]), np.int64(offsets[right]), np.int64(lengths[left])
+    if size != lengths[right]:
         return False
     for k in range(size):  # noqa: SIM110 - kernels have no generators
         if data[np.uint64(a + k)] != data[np.uint64(b + k)]:
@@ -166,8 +170,12 @@ def list_differences(
     absent_ends: Any,
     absent: Any,
 ) -> Any:
-    """Columns, by their number among those of all programs, that image i has changed (it is the one after an update),
-    or does not carry; those of image i end at changed_ends[i] and absent_ends[i]. Gives how many there are."""
+    """List the columns, by number among those of all programs, that image i changed (as the image after an update) or
+    does not carry.
+
+    Writes them to `changed` and `absent`; those of image i end at changed_ends[i] and absent_ends[i]. Returns how many
+    there are.
+    """
     change_count, absent_count, side = np.int64(0), np.int64(0), 0
     for i in range(image_event.size):
         e = image_event[i]
@@ -183,7 +191,7 @@ def list_differences(
                 absent_count += 1
             if side:
                 before = np.int64(cells[np.int64(image_cell[i - 1]) + c])
-                if not _is_same(data, offsets, lengths, before, np.int64(cells[at + c])):
+                if not _is_unchanged(data, offsets, lengths, before, np.int64(cells[at + c])):
                     changed[change_count] = first + c
                     change_count += 1
         changed_ends[i], absent_ends[i] = change_count, absent_count

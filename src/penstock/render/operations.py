@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 _FUNCTIONS = ("", "JSON_REPLACE(", "JSON_INSERT(", "JSON_REMOVE(", "JSON_ARRAY_INSERT(")
-_EMPTY = text.constant("")
+_EMPTY = text.make_scalar("")
 
 
-def call_functions(operations: "JsonOperations", column: str, paths: pa.Array, values: pa.Array) -> pa.Array:
-    """Write calls around `column` that do the operations in their order: what stands innermost is done first.
+def write_function_calls(operations: "JsonOperations", column: str, paths: pa.Array, values: pa.Array) -> pa.Array:
+    """Write SQL function calls around `column` that apply the operations in their order: the innermost is applied
+    first.
 
     Neighbours of one kind share a call, since a function applies its paths one after the other, from left to right:
     JSON_REMOVE(JSON_REPLACE(`j`, '$.a', 1, '$.b', 2), '$.c').
@@ -31,30 +32,31 @@ def call_functions(operations: "JsonOperations", column: str, paths: pa.Array, v
     begins = np.concatenate([np.ones(min(1, codes.size), np.bool_), (np.diff(codes) != 0) | (np.diff(row) != 0)])
     ends = np.concatenate([begins[1:], np.ones(min(1, codes.size), np.bool_)])
     outermost_first = bounds[row] + bounds[row + 1] - 1 - np.arange(codes.size)
-    heads = text.of_list(_FUNCTIONS).take(to_arrow_numbers(np.where(begins, codes + 1, 0)[outermost_first]))
-    given = pc.coalesce(text.join(", ", text.plain(values)), _EMPTY)
-    closing = text.of_list(["", ")"]).take(to_arrow_numbers(ends.astype(np.int64)))
-    tails = text.join(", '", text.plain(paths), "'", given, closing)
-    return text.join(_joined(heads, bounds, ""), column, _joined(tails, bounds, ""))
+    heads = text.texts_from_list(_FUNCTIONS).take(to_arrow_numbers(np.where(begins, codes + 1, 0)[outermost_first]))
+    given = pc.coalesce(text.join_columns(", ", text.write_plain(values)), _EMPTY)
+    closing = text.texts_from_list(["", ")"]).take(to_arrow_numbers(ends.astype(np.int64)))
+    tails = text.join_columns(", '", text.write_plain(paths), "'", given, closing)
+    return text.join_columns(_join_texts(heads, bounds, ""), column, _join_texts(tails, bounds, ""))
 
 
-def list_objects(operations: "JsonOperations", paths: pa.Array, before: str = "") -> pa.Array:
+def write_operation_objects(operations: "JsonOperations", paths: pa.Array, before: str = "") -> pa.Array:
     """Write the operations of each row as JSON objects with commas between them; `paths` are escaped.
 
     `before` is put in front of the members of each.
     """
-    value = pc.coalesce(text.join(',"value":', text.plain(operations.values)), _EMPTY)
-    names = text.plain(operations.names)
-    each = text.join(f'{{{before}"op":"', names, '","path":"', text.plain(paths), '"', value, "}")
-    return _joined(each, operations.bounds, ",")
+    value = pc.coalesce(text.join_columns(',"value":', text.write_plain(operations.values)), _EMPTY)
+    names = text.write_plain(operations.names)
+    each = text.join_columns(f'{{{before}"op":"', names, '","path":"', text.write_plain(paths), '"', value, "}")
+    return _join_texts(each, operations.bounds, ",")
 
 
-def list_words(operations: "JsonOperations", paths: pa.Array, values: pa.Array) -> pa.Array:
-    """Return the partial JSON update of each row in words, such as `replace $.a 4, remove $.b`."""
-    value = pc.coalesce(text.join(" ", values), _EMPTY)
-    each = text.join(text.plain(operations.names), " ", paths, value)
-    return _joined(each, operations.bounds, ", ")
+def describe_operations(operations: "JsonOperations", paths: pa.Array, values: pa.Array) -> pa.Array:
+    """Describe the partial JSON update of each row in words, such as `replace $.a 4, remove $.b`."""
+    value = pc.coalesce(text.join_columns(" ", values), _EMPTY)
+    each = text.join_columns(text.write_plain(operations.names), " ", paths, value)
+    return _join_texts(each, operations.bounds, ", ")
 
 
-def _joined(texts: pa.Array, bounds: NDArray[np.int64], between: str) -> pa.Array:
-    return pc.binary_join(pa.LargeListArray.from_arrays(to_arrow_numbers(bounds), texts), text.constant(between))
+def _join_texts(texts: pa.Array, bounds: NDArray[np.int64], between: str) -> pa.Array:
+    """Join the texts of each row with a separator."""
+    return pc.binary_join(pa.LargeListArray.from_arrays(to_arrow_numbers(bounds), texts), text.make_scalar(between))

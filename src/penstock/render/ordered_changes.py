@@ -13,23 +13,23 @@ from penstock.binlog.rows.changes import ImageLocations, build_change_columns
 from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.render.change_part import DDL, ChangePart
 from penstock.render.ddl_statements import DdlStatement
-from penstock.render.row_plans import RowPlans
+from penstock.render.row_plans import RowPlanCache
 from penstock.render.text import TEXT
-from penstock.render.text_column import LongTexts, TextColumn
+from penstock.render.text_column import LongTexts, TextColumnBuilder
 
 MOST_BYTES = 1 << 30  # of texts in one batch
 _CHANGE_TYPES = to_arrow_strings(["insert", "update", "update", "delete", "ddl"])  # by ChangeKind, and DDL
 
 
 class OrderedChanges:
-    """The changes of all parts of a block in the order of the log."""
+    """Merges the changes of all parts of a block into the order of the log."""
 
     def __init__(
-        self, block: Block, parts: Sequence[ChangePart], plans: RowPlans, statements: Sequence[DdlStatement]
+        self, block: Block, parts: Sequence[ChangePart], plans: RowPlanCache, statements: Sequence[DdlStatement]
     ) -> None:
-        """The tables of the parts are numbers of plans, and behind these of statements."""
+        """Merge the parts, whose tables are numbers of plans, followed by those of statements."""
         self._block, self._parts, self._plans, self._statements = block, parts, plans, statements
-        event, number = (_joined(parts, name) for name in ("event", "number"))
+        event, number = (_concatenate(parts, name) for name in ("event", "number"))
         order = event << 32 | number
         self._count = order.size
         self._order: NDArray[np.int64] | None = None
@@ -45,26 +45,26 @@ class OrderedChanges:
             lines[self._order] = np.arange(self._count)
         return np.split(lines, np.cumsum([len(part) for part in self._parts])[:-1])
 
-    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield them as batches of this schema."""
-        before, after = (self._objects(name) for name in ("before", "after"))
-        names, values, bounds = self._keys()
-        columns = self._columns(has_ddl="ddl" in schema.names)
-        for first, stop in self._cuts(before, after, values, bounds):
+    def to_batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the changes as batches of this schema."""
+        before, after = (self._write_objects(name) for name in ("before", "after"))
+        names, values, bounds = self._write_keys()
+        columns = self._metadata_columns(has_ddl="ddl" in schema.names)
+        for first, stop in self._cut_batches(before, after, values, bounds):
             items = slice(int(bounds[first]), int(bounds[stop]))
-            keys = _maps(
+            keys = _build_maps(
                 names.slice(items.start, items.stop - items.start),
-                values.slice(items.start, items.stop),
+                values.slice_texts(items.start, items.stop),
                 (bounds[first : stop + 1] - bounds[first]).astype(np.int32),
             )
             rows = {name: array.slice(first, stop - first) for name, array in columns.items()}
-            rows |= {"_key": keys, "before": before.slice(first, stop), "after": after.slice(first, stop)}
+            rows |= {"_key": keys, "before": before.slice_texts(first, stop), "after": after.slice_texts(first, stop)}
             yield pa.RecordBatch.from_arrays([rows[name] for name in schema.names], schema=schema)
 
-    def _cuts(
+    def _cut_batches(
         self, before: LongTexts, after: LongTexts, values: LongTexts, bounds: NDArray[np.int64]
     ) -> Iterator[tuple[int, int]]:
-        """Cut the lines so that the texts of a batch stay below a limit; one change can be larger."""
+        """Yield ranges of lines so that the texts of a batch stay below a limit; a single change can be larger."""
         size: NDArray[np.int64] = before.bounds + after.bounds + values.bounds[bounds]
         first = 0
         while first < self._count:
@@ -73,26 +73,27 @@ class OrderedChanges:
             yield first, stop
             first = stop
 
-    def _objects(self, side: str) -> LongTexts:
-        column = TextColumn(self._count)
+    def _write_objects(self, side: str) -> LongTexts:
+        """Write the row images of one side, before or after, in order."""
+        column = TextColumnBuilder(self._count)
         for part, rows in zip(self._parts, self._rows, strict=True):
             objects = getattr(part, side)
             if objects is not None:
                 column.add(rows[objects.changes], objects.layout, objects.first)
         return column.write()
 
-    def _keys(self) -> tuple[pa.Array, LongTexts, NDArray[np.int64]]:
-        """Return the names and the values of all columns of keys, and where the key of each line begins."""
+    def _write_keys(self) -> tuple[pa.Array, LongTexts, NDArray[np.int64]]:
+        """Return the names and the values of all key columns, and where the key of each line begins."""
         sizes = np.zeros(self._count, np.int64)
         for part, rows in zip(self._parts, self._rows, strict=True):
             if part.key_sizes is not None:
                 sizes[rows] = part.key_sizes
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-        column, name = TextColumn(int(bounds[-1])), np.empty(int(bounds[-1]), np.int64)
+        column, name = TextColumnBuilder(int(bounds[-1])), np.empty(int(bounds[-1]), np.int64)
         is_null = np.zeros(name.size, np.bool_)
         for part, rows in zip(self._parts, self._rows, strict=True):
             for key in part.keys:
-                items = bounds[rows[key.changes]] + key.place
+                items = bounds[rows[key.changes]] + key.key_index
                 column.add(items, key.layout)
                 name[items] = key.name
                 if key.is_null is not None:
@@ -102,30 +103,37 @@ class OrderedChanges:
             values = LongTexts(values.bounds, values.data, values.is_there & ~is_null)
         return self._plans.key_names.take(to_arrow_numbers(name)).cast(pa.string()), values, bounds
 
-    def _columns(self, *, has_ddl: bool) -> dict[str, pa.Array]:
-        """Return the columns that are no texts of rows or keys."""
-        kind, event, table = (self._ordered(_joined(self._parts, name)) for name in ("kind", "event", "table"))
-        number, start = (self._ordered(_joined(self._parts, name)) for name in ("number", "start"))
+    def _metadata_columns(self, *, has_ddl: bool) -> dict[str, pa.Array]:
+        """Return the columns that are not texts of rows or keys."""
+        kind, event, table = (
+            self._order_values(_concatenate(self._parts, name)) for name in ("kind", "event", "table")
+        )
+        number, start = (self._order_values(_concatenate(self._parts, name)) for name in ("number", "start"))
         is_new = np.ones(event.size, np.bool_)
         np.not_equal(event[1:], event[:-1], out=is_new[1:])
         images = ImageLocations(event[is_new], np.cumsum(is_new) - 1, start, np.zeros(kind.size, np.uint8), number)
         columns = dict(zip(CHANGE_FIELDS.names, build_change_columns(self._block, images), strict=False))
         columns["_change_type"] = _CHANGE_TYPES.take(to_arrow_numbers(kind))
-        columns["_table"] = self._names().take(to_arrow_numbers(table)).cast(pa.string())
+        columns["_table"] = self._table_names().take(to_arrow_numbers(table)).cast(pa.string())
         for name in ("_changed", "_absent", "_partial"):
-            columns[name] = self._lists(name)
+            columns[name] = self._ordered_lists(name)
         if has_ddl:
             which = np.where(kind == DDL, table - len(self._plans), len(self._statements))
-            columns["ddl"] = _nullable([*(each.text for each in self._statements), None]).take(to_arrow_numbers(which))
+            columns["ddl"] = _nullable_texts([*(each.text for each in self._statements), None]).take(
+                to_arrow_numbers(which)
+            )
         return columns
 
-    def _names(self) -> pa.Array:
-        """Return the names of the tables of all plans, and of the statements behind them."""
+    def _table_names(self) -> pa.Array:
+        """Return the names of the tables of all plans, followed by those of the statements."""
         if not self._statements:
             return self._plans.names
-        return pa.concat_arrays([self._plans.names, _nullable([each.table for each in self._statements]).cast(TEXT)])
+        return pa.concat_arrays(
+            [self._plans.names, _nullable_texts([each.table for each in self._statements]).cast(TEXT)]
+        )
 
-    def _lists(self, name: str) -> pa.Array:
+    def _ordered_lists(self, name: str) -> pa.Array:
+        """Return a column of name lists in the order of the log."""
         lists = [getattr(part, name.removeprefix("_")) for part in self._parts]
         kind = CHANGE_FIELDS.field(name).type
         if all(each is None for each in lists):
@@ -134,15 +142,18 @@ class OrderedChanges:
         joined = pa.concat_arrays([pa.nulls(len(part), kind) if each is None else each for part, each in parts])
         return joined if self._order is None else joined.take(to_arrow_numbers(self._order))
 
-    def _ordered(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _order_values(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return values of all parts in the order of the log."""
         return values if self._order is None else values[self._order]
 
 
-def _joined(parts: Sequence[ChangePart], name: str) -> NDArray[Any]:
+def _concatenate(parts: Sequence[ChangePart], name: str) -> NDArray[Any]:
+    """Return an array attribute of all parts, one after the other."""
     return getattr(parts[0], name) if len(parts) == 1 else np.concatenate([getattr(part, name) for part in parts])
 
 
-def _nullable(values: Sequence[str | None]) -> pa.Array:
+def _nullable_texts(values: Sequence[str | None]) -> pa.Array:
+    """Return strings as an array of texts; None is null."""
     array = to_arrow_strings([value or "" for value in values])
     if None not in values:
         return array
@@ -150,8 +161,8 @@ def _nullable(values: Sequence[str | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), [pa.py_buffer(valid), *array.buffers()[1:]])
 
 
-def _maps(names: pa.Array, values: pa.Array, bounds: NDArray[np.int32]) -> pa.Array:
-    """Return a map for each line; null where it has no key."""
+def _build_maps(names: pa.Array, values: pa.Array, bounds: NDArray[np.int32]) -> pa.Array:
+    """Return a map from column names to values for each line; null where it has no key."""
     is_null = bounds[1:] == bounds[:-1]
     mask = to_arrow_booleans(is_null) if is_null.any() else None
     return pa.MapArray.from_arrays(to_arrow_numbers(bounds), names, values, mask=mask)

@@ -17,15 +17,17 @@ from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.decode import has_old_times
 from penstock.binlog.rows.programs import MOST_TABLES, GrowingArray, GrowingTexts, TablePrograms
 from penstock.model import Column, TableName, TableSchema
-from penstock.render.text import of_bytes
+from penstock.render.text import texts_from_bytes
 
 ColumnsOf = Callable[[TableSchema], Sequence[Column]]
-LEFT_OUT = -1  # as the number of a plan: the table does not pass
+NOT_PLANNED = -1  # as the number of a plan: the table does not pass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPlan:
-    """A table, the columns of it that are shown, and its program; -1: it is decoded by itself."""
+    """How rows of one table version become JSON: its shown columns, its key and its row-walking program; -1 if it is
+    decoded by itself.
+    """
 
     table: TableSchema
     columns: Sequence[Column]
@@ -33,20 +35,21 @@ class RowPlan:
     key: tuple[int, ...]  # where its columns are among those of the table; nothing where one is not shown
 
 
-class RowPlans:
+class RowPlanCache:
     """The plans of the tables of one stream, by number.
 
-    plans = RowPlans(lambda table: table.shown)
-    numbers = plans.of(block, table_ids)
+    plans = RowPlanCache(lambda table: table.shown)
+    numbers = plans.find_or_add(block, table_ids)
     plans[numbers[0]].columns
     """
 
     def __init__(self, columns_of: ColumnsOf, passes: Callable[[TableName], bool] = lambda _: True) -> None:
         """Show the columns that `columns_of` gives of the tables that pass."""
         self._columns_of, self._passes = columns_of, passes
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
+        """Drop all plans."""
         self.programs = TablePrograms(has_labels=True)
         self._plans: list[RowPlan] = []
         self._known: dict[str, dict[bytes, int]] = {}  # by server version and table map
@@ -66,47 +69,49 @@ class RowPlans:
         return self._plans[number]
 
     @property
-    def program(self) -> NDArray[np.int64]:
-        """The program of each plan."""
+    def programs_by_plan(self) -> NDArray[np.int64]:
+        """Return the number of the row-walking program of each plan."""
         return self._program.view
 
     @property
     def names(self) -> pa.Array:
-        """The name of each plan's table, as a text."""
-        return of_bytes(self._names.bounds, self._names.data)
+        """Return the name of each plan's table as a text."""
+        return texts_from_bytes(self._names.bounds, self._names.data)
 
     @property
     def key_bounds(self) -> NDArray[np.int64]:
-        """The columns of the key of plan p are key_bounds[p] … key_bounds[p + 1] - 1 of the next two."""
+        """Return the bounds of each plan's key: its columns are key_bounds[p] … key_bounds[p + 1] - 1 of
+        `key_positions` and `key_names`.
+        """
         return self._key_bounds.view
 
     @property
     def key_positions(self) -> NDArray[np.int64]:
-        """Where columns of keys are among those of their tables."""
+        """Return the positions of key columns among the columns of their tables."""
         return self._key_positions.view
 
     @property
     def key_names(self) -> pa.Array:
-        """The names of columns of keys, as texts."""
-        return of_bytes(self._key_names.bounds, self._key_names.data)
+        """Return the names of key columns as texts."""
+        return texts_from_bytes(self._key_names.bounds, self._key_names.data)
 
-    def of(self, block: Block, ids: Sequence[int]) -> NDArray[np.int64]:
-        """Return the numbers of the plans of these table ids of the block, which count until the next call."""
+    def find_or_add(self, block: Block, table_ids: Sequence[int]) -> NDArray[np.int64]:
+        """Return the plan numbers of these table ids of the block; they are valid until the next call."""
         if self.programs.is_full or len(self) >= MOST_TABLES or sum(map(len, self._known.values())) >= 2 * MOST_TABLES:
-            self._forget()
+            self._clear()
         known, tables = self._known.setdefault(block.server_version, {}), block.tables
-        numbers = [known.get(tables[number]) for number in ids]
+        numbers = [known.get(tables[number]) for number in table_ids]
         if block.problems or None in numbers:
-            for place, number in enumerate(ids):
-                if numbers[place] is None or number in block.problems:
-                    numbers[place] = known[tables[number]] = self._add(block, number)
+            for index, number in enumerate(table_ids):
+                if numbers[index] is None or number in block.problems:
+                    numbers[index] = known[tables[number]] = self._add_plan(block, number)
         return np.array(numbers, np.int64)
 
-    def _add(self, block: Block, number: int) -> int:
-        """Plan one version of a table."""
+    def _add_plan(self, block: Block, number: int) -> int:
+        """Plan one version of a table and return its number, or NOT_PLANNED if the table is filtered out."""
         if not self._passes(table_name(block.tables[number])):
-            return LEFT_OUT
-        plan = self._plan(block.schema_of(number), block.server_version)
+            return NOT_PLANNED
+        plan = self._plan_table(block.schema_of(number), block.server_version)
         self._plans.append(plan)
         self._program.append(np.array([plan.program], np.int64))
         self._names.append([str(plan.table.name).encode()])
@@ -115,8 +120,8 @@ class RowPlans:
         self._key_names.append([plan.table.columns[position].name.encode() for position in plan.key])
         return len(self._plans) - 1
 
-    def _plan(self, table: TableSchema, server_version: str) -> RowPlan:
-        """Make the plan of a table. Tables that differ in their names only have one program."""
+    def _plan_table(self, table: TableSchema, server_version: str) -> RowPlan:
+        """Build the plan of a table; tables that differ in their names only share a program."""
         columns = self._columns_of(table)
         names = tuple(column.name for column in columns)
         positions = {column.name: position for position, column in enumerate(table.columns)}
@@ -125,12 +130,12 @@ class RowPlans:
             return RowPlan(table, columns, -1, key)
         known = self._shapes.get((id(table.columns), names))
         if known is None:
-            program = self.programs.add(table, columns, _column_texts(table, {*names}))
+            program = self.programs.add(table, columns, _member_texts(table, {*names}))
             known = self._shapes[id(table.columns), names] = table.columns, program
         return RowPlan(table, columns, known[1], key)
 
 
-def _column_texts(table: TableSchema, shown: set[str]) -> list[bytes]:
+def _member_texts(table: TableSchema, shown: set[str]) -> list[bytes]:
     """Return for each column what comes before its value in the object, and its name."""
     texts, mark = list[bytes](), "{"
     for column in table.columns:

@@ -16,70 +16,79 @@ from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
-from penstock.render.frame import Frame, heading, placed
-from penstock.render.page import LineContext, LineFormat, Page, Role, operations, values
+from penstock.render.frame import TransactionFrame, place_texts, write_headings
+from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, formatted_operations, formatted_values
 from penstock.render.sql_text import (
     PREAMBLE,
     SQL_MODE,
-    SqlMatches,
-    SqlValues,
-    call_sql_functions,
-    name_text,
-    table_text,
+    SqlMatchWriter,
+    SqlValueWriter,
+    quote_name,
+    quote_table,
+    write_json_function_calls,
 )
-from penstock.render.weave import Chosen, Line, Written, weave
+from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
-_VALUES, _MATCHES = SqlValues(), SqlMatches()
-_ENDS = {Role.COMMIT: "COMMIT;\n", Role.ROLLBACK: "ROLLBACK;\n"}
+_VALUES, _MATCHES = SqlValueWriter(), SqlMatchWriter()
+_ENDS = {LineRole.COMMIT: "COMMIT;\n", LineRole.ROLLBACK: "ROLLBACK;\n"}
 _CHECKS = {Options.NO_FOREIGN_KEY_CHECKS: "FOREIGN_KEY_CHECKS", Options.RELAXED_UNIQUE_CHECKS: "UNIQUE_CHECKS"}
-_COMMENT = text.Escapes.of({"\n": "\n-- ", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
+_COMMENT = text.EscapeTable.from_mapping({"\n": "\n-- ", "\r": "\\r", "\0": "\\0", "\x1a": "\\Z"})
 
 
-class SqlLines(LineFormat):
+class SqlFormat(LineFormat):
+    """Writes the log as SQL that repeats it, transaction by transaction."""
+
     finds_rows = True
 
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)
         self._database = ""
 
-    def begin(self) -> str:
+    def write_begin(self) -> str:
+        """Return the SET statements that the SQL needs."""
         return PREAMBLE
 
-    def end(self, last: LineContext) -> str:
-        if not last.is_open():
+    def write_end(self, last: LineContext) -> str:
+        """Return what ends the transaction that the log leaves open."""
+        if not last.is_in_transaction():
             return ""
         xid = self.xa.xids.get(last.transaction)
-        restored = _switched(Options(last.options), Options(0))
-        return restored + ("COMMIT;\n" if xid is None else _xa_end(Role.PREPARE, xid))
+        restored = _switch_options(Options(last.options), Options(0))
+        return restored + ("COMMIT;\n" if xid is None else _xa_end_statements(LineRole.PREPARE, xid))
 
-    def changes(self, changes: TableChanges) -> Line:
+    def write_changes(self, changes: TableChanges) -> LinePattern:
+        """Return the pieces of the statement that repeats each change; a comment if the log has no column names and
+        that is allowed.
+        """
         if self.comments_nameless and is_nameless(changes.table):
-            return ["-- no names of columns: ", *self._statement(changes)]
+            return ["-- no names of columns: ", *self._write_change(changes)]
         check_names(changes.table)
-        return self._statement(changes)
+        return self._write_change(changes)
 
-    def _statement(self, changes: TableChanges) -> Line:
+    def _write_change(self, changes: TableChanges) -> LinePattern:
+        """Return the pieces of the INSERT, UPDATE or DELETE for each change."""
         match changes.kind:
             case RowChangeKind.INSERT:
-                return insert(changes, changes.shown_of(changes.after), changes.last)
+                return write_insert(changes, changes.shown_of(changes.after), changes.last)
             case RowChangeKind.DELETE:
-                return delete(changes, changes.before, changes.first)
+                return write_delete(changes, changes.before, changes.first)
             case RowChangeKind.UPDATE:
-                row = where(changes, changes.before, changes.first)
+                row = write_condition(changes, changes.before, changes.first)
                 columns = changes.shown_of(changes.after)
-                return update(changes, columns, changes.last, row, changes.shown_of(changes.partial))
+                return write_update(changes, columns, changes.last, row, changes.shown_of(changes.partial))
 
-    def statement(self, block: Block, statement: StatementEvent) -> str:
+    def write_statement(self, block: Block, statement: StatementEvent) -> str:
+        """Return a statement with the session settings that it ran with."""
         lines: list[str] = []
         if not statement.is_in_transaction:
-            lines.append(f"-- {heading(block, np.array([statement.event]))[0].as_py()}\n")
+            lines.append(f"-- {write_headings(block, np.array([statement.event]))[0].as_py()}\n")
         if statement.is_masked:  # it would set another password, or fail
-            return "".join([*lines, _commented(statement.text), "-- with --passwords it is a statement\n"])
+            return "".join([*lines, _comment_out(statement.text), "-- with --passwords it is a statement\n"])
         if statement.is_load:
-            return "".join([*lines, _commented(statement.text), "-- the file that it loads is not in this output\n"])
+            return "".join([*lines, _comment_out(statement.text), "-- the file that it loads is not in this output\n"])
         if statement.needs_database and statement.database and statement.database != self._database:
             self._database = statement.database
-            lines.append(f"USE {name_text(statement.database)};\n")
+            lines.append(f"USE {quote_name(statement.database)};\n")
         if statement.drops_database:
             self._database = ""
         before, after = [f"TIMESTAMP={block.column('timestamp')[statement.event]}"], ["TIMESTAMP=DEFAULT"]
@@ -89,81 +98,97 @@ class SqlLines(LineFormat):
         plain = statement.create_table_without_rows
         lines += [
             f"SET {', '.join(before)};\n",
-            _switched(Options(0), statement.options),
-            _delimited(statement.text if plain is None else plain),
-            _switched(statement.options, Options(0)),
+            _switch_options(Options(0), statement.options),
+            _terminate(statement.text if plain is None else plain),
+            _switch_options(statement.options, Options(0)),
             f"SET {', '.join(after)};\n",
             # The statement has committed what it stands in; its rows belong together.
             "" if plain is None else "BEGIN;\n",
         ]
         return "".join(lines)
 
-    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
-        head = heading(block, np.array([event]))[0].as_py()
+    def write_xa_outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
+        """Return XA COMMIT or XA ROLLBACK; a comment if its rows are not in this part of the log."""
+        head = write_headings(block, np.array([event]))[0].as_py()
         if outcome.prepared is None:
             return f"-- {head}\n-- {outcome.sql}: prepared before this part of the log\n"
         return f"-- {head}\n{outcome.sql};\n"
 
-    def incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
+    def write_incident(self, block: Block, incident: Incident) -> str:  # noqa: ARG002 - it says where it is
+        """Return an incident as a comment."""
         return f"-- {incident}\n"
 
-    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
-        return [Written(text.escaped(texts, _COMMENT), before="-- ", after="\n").at(np.arange(events.size))]
+    def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:  # noqa: ARG002 - only the text
+        """Return statements that produced rows as comments."""
+        return [
+            FormattedColumn(text.escape_texts(texts, _COMMENT), before="-- ", after="\n").pick_rows(
+                np.arange(events.size)
+            )
+        ]
 
-    def frame(self, page: Page, before: LineContext) -> tuple[Line, Line]:
-        frame = Frame.of(page, before)
-        titles = Written(heading(page.block, page.event[frame.starts]), before="-- ", after="\n")
+    def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:
+        """Return BEGIN and COMMIT around transactions, with a heading above each."""
+        frame = TransactionFrame.find_on_page(page, before)
+        titles = FormattedColumn(write_headings(page.block, page.event[frame.starts]), before="-- ", after="\n")
         count = len(titles.texts)
-        heads = weave((titles.at(np.arange(count)), self._begins(page, frame)), count)
-        return (placed(heads, frame.starts), *_switches(page, before)), (_ends(page, frame),)
+        heads = write_lines((titles.pick_rows(np.arange(count)), self._begin_statements(page, frame)), count)
+        return (place_texts(heads, frame.starts), *_option_switches(page, before)), (_end_statements(page, frame),)
 
-    def context_after(self, page: Page, line: int) -> LineContext:
-        return replace(super().context_after(page, line), options=int(_options(page.part(line, line + 1))[0]))
+    def context_after(self, page: PageLines, line: int) -> LineContext:
+        return replace(
+            super().context_after(page, line), options=int(_options_of_lines(page.slice_lines(line, line + 1))[0])
+        )
 
-    def _begins(self, page: Page, frame: Frame) -> Chosen | str:
+    def _begin_statements(self, page: PageLines, frame: TransactionFrame) -> ColumnPiece | str:
+        """Return BEGIN, or XA START with its id, for each transaction that starts on the page."""
         if not self.xa.xids:
             return "BEGIN;\n"
         xids = [self.xa.xids.get(begin) for begin in page.transaction[frame.starts].tolist()]
-        begins = text.of_list(["BEGIN;\n" if xid is None else f"XA START {xid};\n" for xid in xids])
-        return Written(begins).at(np.arange(len(begins)))
+        begins = text.texts_from_list(["BEGIN;\n" if xid is None else f"XA START {xid};\n" for xid in xids])
+        return FormattedColumn(begins).pick_rows(np.arange(len(begins)))
 
 
-def _options(page: Page) -> NDArray[np.int64]:
-    """Return what of the session's options each line needs: only rows need other ones than it has by itself."""
-    return np.where(page.role == Role.CHANGE, options_of_rows(page.block)[page.event], 0)
+def _options_of_lines(page: PageLines) -> NDArray[np.int64]:
+    """Return the session options that each line needs; only rows need others than the session has by default."""
+    return np.where(page.role == LineRole.CHANGE, options_of_rows(page.block)[page.event], 0)
 
 
-def _switches(page: Page, before: LineContext) -> Line:
-    """Switch off the checks that rows were written without, and all of them on again for what is no row."""
-    options = _options(page)
+def _option_switches(page: PageLines, before: LineContext) -> LinePattern:
+    """Return the SET statements between lines: they switch off the checks that rows were written without, and on again
+    for other lines.
+    """
+    options = _options_of_lines(page)
     last = np.concatenate([[before.options], options[:-1]])
     if not (options.any() or last.any()):
         return ()
     pairs, which = np.unique(np.stack([last, options]), axis=1, return_inverse=True)
-    texts = [_switched(Options(old), Options(new)) for old, new in pairs.T.tolist()]
-    return (Written(text.of_list(texts)).at(which.reshape(-1)),)
+    texts = [_switch_options(Options(old), Options(new)) for old, new in pairs.T.tolist()]
+    return (FormattedColumn(text.texts_from_list(texts)).pick_rows(which.reshape(-1)),)
 
 
-def _commented(statement: str) -> str:
+def _comment_out(statement: str) -> str:
+    """Return a statement as SQL comment lines."""
     return "".join(f"-- {line}\n" for line in statement.splitlines())
 
 
-def _ends(page: Page, frame: Frame) -> Chosen:
-    texts = ["", _ENDS[Role.COMMIT]]
+def _end_statements(page: PageLines, frame: TransactionFrame) -> ColumnPiece:
+    """Return COMMIT, ROLLBACK or the end of an XA transaction for each transaction that ends on the page."""
+    texts = ["", _ENDS[LineRole.COMMIT]]
     which = frame.ends.astype(np.int64)
-    for i, role, xid in frame.unusual_ends(page):
+    for i, role, xid in frame.non_commit_ends(page):
         which[i] = len(texts)
-        texts.append(_xa_end(role, xid) if xid else _ENDS[role])
-    return Written(text.of_list(texts)).at(which)
+        texts.append(_xa_end_statements(role, xid) if xid else _ENDS[role])
+    return FormattedColumn(text.texts_from_list(texts)).pick_rows(which)
 
 
-def _xa_end(role: Role, xid: str) -> str:
-    last = f"XA COMMIT {xid} ONE PHASE" if role is Role.ONE_PHASE else f"XA PREPARE {xid}"
+def _xa_end_statements(role: LineRole, xid: str) -> str:
+    """Return the statements that end an XA transaction in this role."""
+    last = f"XA COMMIT {xid} ONE PHASE" if role is LineRole.ONE_PHASE else f"XA PREPARE {xid}"
     return f"XA END {xid};\n{last};\n"
 
 
-def _switched(old: Options, new: Options) -> str:
-    """From the options of the session to others; what the session had of its own is kept aside."""
+def _switch_options(old: Options, new: Options) -> str:
+    """Return the SET statement from one set of session options to another; the session's own values are saved aside."""
     found: list[str] = []
     for option, name in _CHECKS.items():
         if option & ~old & new:
@@ -174,6 +199,7 @@ def _switched(old: Options, new: Options) -> str:
 
 
 def check_names(table: TableSchema) -> None:
+    """Refuse a table whose column names the log does not have."""
     if is_nameless(table):
         raise SchemaError(
             f"the log has no column names for table {table.name}, nor DDL before its rows that tells them, so there is"
@@ -182,52 +208,64 @@ def check_names(table: TableSchema) -> None:
         )
 
 
-def where(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
-    """A condition that finds one row: by its key, or by all that is known of it."""
+def write_condition(
+    changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]
+) -> list[str | ColumnPiece]:
+    """Return the pieces of a WHERE clause that finds one row: by its key, or by all that is known of it."""
     if not columns:
-        raise _incomplete(changes, "carries no column to find its row by")
+        raise _incomplete_row_error(changes, "carries no column to find its row by")
     key = changes.key_of(columns)
-    pieces: list[str | Chosen] = []
+    pieces: list[str | ColumnPiece] = []
     for column in key or columns:
-        left = name_text(column.name) if key else _MATCHES.left_side(column, changes.images.columns[column.name])
+        left = (
+            quote_name(column.name) if key else _MATCHES.comparison_start(column, changes.images.columns[column.name])
+        )
         pieces.append(f"{' AND ' if pieces else ' WHERE '}{left}{'=' if key else ' <=> '}")
-        pieces.append(values(changes, _MATCHES, column, rows))
+        pieces.append(formatted_values(changes, _MATCHES, column, rows))
     return [*pieces, ";\n" if key else " LIMIT 1;\n"]
 
 
-def insert(changes: TableChanges, columns: Sequence[Column], rows: NDArray[np.int64]) -> Line:
-    names = ", ".join(name_text(column.name) for column in columns)
-    pieces: list[str | Chosen] = [f"INSERT INTO {table_text(changes.table.name)} ({names}) VALUES ("]
+def write_insert(changes: TableChanges, columns: Sequence[Column], rows: NDArray[np.int64]) -> LinePattern:
+    """Return the pieces of an INSERT of these rows."""
+    names = ", ".join(quote_name(column.name) for column in columns)
+    pieces: list[str | ColumnPiece] = [f"INSERT INTO {quote_table(changes.table.name)} ({names}) VALUES ("]
     for i, column in enumerate(columns):
-        pieces += [", ", values(changes, _VALUES, column, rows)] if i else [values(changes, _VALUES, column, rows)]
+        pieces += (
+            [", ", formatted_values(changes, _VALUES, column, rows)]
+            if i
+            else [formatted_values(changes, _VALUES, column, rows)]
+        )
     return [*pieces, ");\n"]
 
 
-def update(
+def write_update(
     changes: TableChanges,
     columns: Sequence[Column],
     rows: NDArray[np.int64],
-    condition: Line,
+    condition: LinePattern,
     partial: Sequence[Column] = (),
-) -> Line:
-    """All columns are set: one that keeps its value may be of a kind that updates itself. Of those that are `partial`
-    only parts are."""
+) -> LinePattern:
+    """Return the pieces of an UPDATE that sets all columns of the rows, since an unchanged one may update itself; of
+    `partial` columns only parts are set.
+    """
     if not columns and not partial:
-        raise _incomplete(changes, "carries no column to set")
-    assigned = [(column, values(changes, _VALUES, column, rows)) for column in columns]
-    assigned += [(column, operations(changes, call_sql_functions, column, rows)) for column in partial]
-    pieces: list[str | Chosen] = []
+        raise _incomplete_row_error(changes, "carries no column to set")
+    assigned = [(column, formatted_values(changes, _VALUES, column, rows)) for column in columns]
+    assigned += [(column, formatted_operations(changes, write_json_function_calls, column, rows)) for column in partial]
+    pieces: list[str | ColumnPiece] = []
     for column, value in assigned:
-        start = ", " if pieces else f"UPDATE {table_text(changes.table.name)} SET "
-        pieces += [f"{start}{name_text(column.name)}=", value]
+        start = ", " if pieces else f"UPDATE {quote_table(changes.table.name)} SET "
+        pieces += [f"{start}{quote_name(column.name)}=", value]
     return [*pieces, *condition]
 
 
-def delete(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> Line:
-    return [f"DELETE FROM {table_text(changes.table.name)}", *where(changes, columns, rows)]
+def write_delete(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> LinePattern:
+    """Return the pieces of a DELETE of these rows."""
+    return [f"DELETE FROM {quote_table(changes.table.name)}", *write_condition(changes, columns, rows)]
 
 
-def _incomplete(changes: TableChanges, what: str) -> BinlogError:
+def _incomplete_row_error(changes: TableChanges, what: str) -> BinlogError:
+    """Return the error for a row that lacks columns which the statement needs."""
     place = int(changes.block.column("position")[changes.event[0]])
     return BinlogError(
         f"{changes.block.file}:{place} the {changes.kind.value} in {changes.table.name} {what}, so there is no SQL for"
@@ -236,9 +274,10 @@ def _incomplete(changes: TableChanges, what: str) -> BinlogError:
     )
 
 
-def _delimited(statement: str) -> str:
-    """A body with semicolons of its own, such as a trigger's, needs another delimiter in the command line client; and
-    none counts in a comment that goes to the end of the line."""
+def _terminate(statement: str) -> str:
+    """Return a statement with its delimiter; a body with semicolons of its own gets another one, which must not be in a
+    comment at the end of the line.
+    """
     if ";" not in statement:
         last = statement.rpartition("\n")[2]
         return f"{statement}\n;\n" if "--" in last or "#" in last else f"{statement};\n"

@@ -7,85 +7,98 @@ import pyarrow as pa
 from penstock.binlog.arrays import compute as pc
 from penstock.model import Column, TableName, WireType
 from penstock.render import text
-from penstock.render.dialect import Dialect, server_reals, vector_bytes
-from penstock.render.operations import call_functions
-from penstock.render.weave import Written
+from penstock.render.dialect import ValueWriter, vector_bytes, write_server_floats
+from penstock.render.operations import write_function_calls
+from penstock.render.weave import FormattedColumn
 
 if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 SQL_MODE = "SQL_MODE='STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'"
 PREAMBLE = f"SET NAMES utf8mb4;\nSET TIME_ZONE='+00:00';\nSET {SQL_MODE};\n"
-_ESCAPES = text.Escapes.of({"'": "''", "\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1a": "\\Z"})
+_ESCAPES = text.EscapeTable.from_mapping(
+    {"'": "''", "\\": "\\\\", "\0": "\\0", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1a": "\\Z"}
+)
 _TEXTS = {
     WireType.VARCHAR, WireType.STRING, WireType.BLOB, WireType.VARCHAR_COMPRESSED, WireType.BLOB_COMPRESSED,
     WireType.JSON,
 }  # fmt: skip
 
 
-def name_text(name: str) -> str:
+def quote_name(name: str) -> str:
+    """Return an identifier in backquotes."""
     return f"`{name.replace('`', '``')}`"
 
 
-def table_text(table: TableName) -> str:
-    return f"{name_text(table.schema)}.{name_text(table.table)}"
+def quote_table(table: TableName) -> str:
+    """Return a table name as `schema`.`table`, in backquotes."""
+    return f"{quote_name(table.schema)}.{quote_name(table.table)}"
 
 
-def call_sql_functions(operations: "JsonOperations", column: Column) -> pa.Array:
-    """What a document becomes by operations on it, with the values of the types that they have in the log."""
-    paths = text.escaped(operations.paths, _ESCAPES)
-    return call_functions(operations, name_text(column.name), paths, operations.sql_values)
+def write_json_function_calls(operations: "JsonOperations", column: Column) -> pa.Array:
+    """Write the SQL function calls that apply JSON operations to a document, with values of the types that they have in
+    the log.
+    """
+    paths = text.escape_texts(operations.paths, _ESCAPES)
+    return write_function_calls(operations, quote_name(column.name), paths, operations.sql_values)
 
 
-class SqlValues(Dialect):
-    """To be stored."""
+class SqlValueWriter(ValueWriter):
+    """Writes values as SQL literals that store exactly the same value."""
 
     null = "NULL"
 
-    def real(self, array: pa.Array) -> Written:
-        """With an exponent, so that it is read as a float and not as a decimal: -0e0 keeps its sign."""
-        texts = server_reals(array)
+    def write_floats(self, array: pa.Array) -> FormattedColumn:
+        """Write floats with an exponent, so that they are read as floats and not as decimals: -0e0 keeps its sign."""
+        texts = write_server_floats(array)
         has_exponent = pc.match_substring(texts, "e")
-        return Written(pc.if_else(has_exponent, texts, text.join(texts, "e0")), self.null)
+        return FormattedColumn(pc.if_else(has_exponent, texts, text.join_columns(texts, "e0")), self.null)
 
-    def year(self, array: pa.Array) -> Written:
-        """Four digits in quotes: 0 as a number may become 2000."""
-        return Written(pc.utf8_lpad(text.plain(array), 4, "0"), self.null, "'", "'")
+    def write_years(self, array: pa.Array) -> FormattedColumn:
+        """Write years as four digits in quotes: 0 as a number may become 2000."""
+        return FormattedColumn(pc.utf8_lpad(text.write_plain(array), 4, "0"), self.null, "'", "'")
 
-    def text(self, array: pa.Array) -> Written:
-        return Written(text.escaped(array, _ESCAPES), self.null, "'", "'")
+    def write_texts(self, array: pa.Array) -> FormattedColumn:
+        """Write texts as SQL strings."""
+        return FormattedColumn(text.escape_texts(array, _ESCAPES), self.null, "'", "'")
 
-    def binary(self, array: pa.Array) -> Written:
-        return Written(text.hexed(array), self.null, "X'", "'")
+    def write_binaries(self, array: pa.Array) -> FormattedColumn:
+        """Write bytes as hexadecimal literals."""
+        return FormattedColumn(text.write_hex(array), self.null, "X'", "'")
 
-    def printable(self, array: pa.Array) -> Written:
+    def write_printable_texts(self, array: pa.Array) -> FormattedColumn:
         """Write bytes as text with an introducer, so that the server stores them unchanged in any charset."""
-        return Written(text.escaped(array, _ESCAPES), self.null, "_binary'", "'")
+        return FormattedColumn(text.escape_texts(array, _ESCAPES), self.null, "_binary'", "'")
 
-    def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - quotes do for all of them
-        return Written(text.plain(array), self.null, "'", "'")
+    def write_times(self, array: pa.Array, column: Column) -> FormattedColumn:  # noqa: ARG002 - quotes do for all of them
+        """Write dates and times in quotes."""
+        return FormattedColumn(text.write_plain(array), self.null, "'", "'")
 
-    def bits(self, array: pa.Array, width: int) -> Written:
-        return Written(text.bits(array, width), self.null, "b'", "'")
+    def write_bits(self, array: pa.Array, width: int) -> FormattedColumn:
+        """Write BIT values as b'…' literals."""
+        return FormattedColumn(text.write_bits(array, width), self.null, "b'", "'")
 
-    def vector(self, array: pa.Array) -> Written:
-        return self.binary(vector_bytes(array))
+    def write_vectors(self, array: pa.Array) -> FormattedColumn:
+        """Write vectors as the bytes that the server stores."""
+        return self.write_binaries(vector_bytes(array))
 
 
-class SqlMatches(SqlValues):
-    """To be found: compared with what is stored."""
+class SqlMatchWriter(SqlValueWriter):
+    """Writes values as SQL literals that are compared with stored values."""
 
-    def real(self, array: pa.Array) -> Written:
-        """A FLOAT is compared as the DOUBLE that it is exactly."""
-        return super().real(array.cast(pa.float64()))
+    def write_floats(self, array: pa.Array) -> FormattedColumn:
+        """Write a FLOAT as the DOUBLE that it is exactly, since servers compare it as that."""
+        return super().write_floats(array.cast(pa.float64()))
 
-    def bits(self, array: pa.Array, width: int) -> Written:  # noqa: ARG002 - a number has no width
+    def write_bits(self, array: pa.Array, width: int) -> FormattedColumn:  # noqa: ARG002 - a number has no width
         """Write BIT values as numbers: a server compares b'…' as a signed number and loses the highest bit."""
-        return self.number(array)
+        return self.write_integers(array)
 
-    def left_side(self, column: Column, array: pa.Array) -> str:
-        """Of a comparison that holds for this value only, not for all that a collation takes for equal."""
-        name = name_text(column.name)
+    def comparison_start(self, column: Column, array: pa.Array) -> str:
+        """Return the left side of a comparison that holds only for this value, not for all that a collation considers
+        equal.
+        """
+        name = quote_name(column.name)
         if column.type is WireType.VECTOR:
             return f"CAST({name} AS BINARY)"
         # A document is compared as the text that servers print: JSON made of a text has no dates, bytes or decimals.

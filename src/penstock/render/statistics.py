@@ -5,38 +5,41 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from penstock.binlog.rows.table_changes import RowChangeKind
-from penstock.inspect.statistics import Statistics
-from penstock.render.bars import bar, duration_text, size_text, table_text
+from penstock.inspect.statistics import LogStatistics
+from penstock.render.bars import draw_bar, format_duration, format_size, format_table
 
 _BARS = 24
 _BAR_WIDTH = 40
 _SHARE_WIDTH = 10
 
 
-def statistics_text(found: Statistics) -> str:
-    parts = [_summary(found)]
-    if found.tables:
-        parts.append(_tables(found))
-    if found.largest:
-        parts.append(_largest(found))
-    if found.timeline.counts:
-        parts.append(_rate(found))
+def format_statistics(statistics: LogStatistics) -> str:
+    """Format the statistics of a log as text for a terminal."""
+    parts = [_format_summary(statistics)]
+    if statistics.tables:
+        parts.append(_format_tables(statistics))
+    if statistics.largest:
+        parts.append(_format_largest(statistics))
+    if statistics.timeline.counts:
+        parts.append(_format_rate(statistics))
     return "\n".join(parts)
 
 
-def statistics_json(found: Statistics) -> str:
-    width, bars = found.timeline.bars(_BARS)
+def statistics_to_json(statistics: LogStatistics) -> str:
+    """Return the statistics of a log as one JSON object."""
+    width, bars = statistics.timeline.bars(_BARS)
     about: dict[str, Any] = {
-        "start": str(found.start) if found.start else None,
-        "end": str(found.end) if found.end else None,
-        "first": _iso(found.first_us),
-        "last": _iso(found.last_us),
-        "bytes": found.bytes,
-        "events": found.events,
-        "statements": found.statements,
-        "incidents": found.incidents,
-        "transactions": found.transactions,
-        "rows": found.rows,
+        "start": str(statistics.start) if statistics.start else None,
+        "end": str(statistics.end) if statistics.end else None,
+        "first": _to_iso(statistics.first_us),
+        "last": _to_iso(statistics.last_us),
+        "bytes": statistics.bytes,
+        "events": statistics.events,
+        "statements": statistics.statements,
+        "load_data_statements": statistics.load_data_statements,
+        "incidents": statistics.incidents,
+        "transactions": statistics.transactions,
+        "rows": statistics.rows,
         "tables": [
             {
                 "table": str(name),
@@ -45,22 +48,22 @@ def statistics_json(found: Statistics) -> str:
                 "rows": {kind.value: count.rows[kind] for kind in RowChangeKind},
                 "bytes": {kind.value: count.bytes[kind] for kind in RowChangeKind},
             }
-            for name, count in sorted(found.tables.items())
+            for name, count in sorted(statistics.tables.items())
         ],
         "largest_transactions": [
             {
                 "position": str(one.position),
                 "gtid": one.gtid,
-                "ts": _iso(one.commit_us),
+                "ts": _to_iso(one.commit_us),
                 "rows": one.rows,
                 "bytes": one.bytes,
             }
-            for one in found.largest
+            for one in statistics.largest
         ],
         "rate": {
             "seconds": width,
             "bars": [
-                {"ts": _iso(start * 1_000_000), "rows": rows, "transactions": transactions, "bytes": size}
+                {"ts": _to_iso(start * 1_000_000), "rows": rows, "transactions": transactions, "bytes": size}
                 for start, (rows, transactions, size) in bars.items()
             ],
         },
@@ -68,73 +71,85 @@ def statistics_json(found: Statistics) -> str:
     return json.dumps(about, ensure_ascii=False) + "\n"
 
 
-def _summary(found: Statistics) -> str:
-    if found.start is None:
+def _format_summary(statistics: LogStatistics) -> str:
+    """Format the range of the log, its time, and its totals."""
+    if statistics.start is None:
         return "nothing in this part of the log\n"
     pace, span = "", "time unknown"
-    if found.first_us is not None and found.last_us is not None:
-        seconds = (found.last_us - found.first_us) / 1e6
-        pace = f", {found.rows / seconds:,.0f} rows/s" if seconds >= 1 else ""
-        span = f"{_moment(found.first_us)} … {_moment(found.last_us)} UTC ({duration_text(seconds)})"
-    incidents = f"INCIDENTS: {found.incidents:,}, where events may be lost\n" if found.incidents else ""
+    if statistics.first_us is not None and statistics.last_us is not None:
+        seconds = (statistics.last_us - statistics.first_us) / 1e6
+        pace = f", {statistics.rows / seconds:,.0f} rows/s" if seconds >= 1 else ""
+        span = (
+            f"{_format_time(statistics.first_us)} … {_format_time(statistics.last_us)} UTC ({format_duration(seconds)})"
+        )
+    incidents = f"INCIDENTS: {statistics.incidents:,}, where events may be lost\n" if statistics.incidents else ""
+    loads = statistics.load_data_statements
+    loaded = f"LOAD DATA in statement format: {loads:,}, whose rows are not counted\n" if loads else ""
     return (
-        f"{found.start} … {found.end}\n"
+        f"{statistics.start} … {statistics.end}\n"
         f"{span}\n"
-        f"{found.rows:,} rows in {found.transactions:,} transactions{pace}; statements: {found.statements:,};"
-        f" {found.events:,} events, {size_text(found.bytes)}\n"
-        f"{incidents}"
+        f"{statistics.rows:,} rows in {statistics.transactions:,} transactions{pace};"
+        f" statements: {statistics.statements:,};"
+        f" {statistics.events:,} events, {format_size(statistics.bytes)}\n"
+        f"{loaded}{incidents}"
     )
 
 
-def _tables(found: Statistics) -> str:
-    """A line per table, and below it one per kind of change."""
-    most = max(count.all_bytes for count in found.tables.values())
+def _format_tables(statistics: LogStatistics) -> str:
+    """Format a line per table, and below it one per kind of change."""
+    most = max(count.all_bytes for count in statistics.tables.values())
     rows: list[list[str]] = []
-    for name, count in sorted(found.tables.items(), key=lambda item: (-item[1].all_bytes, item[0])):
-        rows.append(_counts(str(name), most, count.all_bytes, count.all_rows, count.all_transactions))
+    for name, count in sorted(statistics.tables.items(), key=lambda item: (-item[1].all_bytes, item[0])):
+        rows.append(_count_cells(str(name), most, count.all_bytes, count.all_rows, count.all_transactions))
         rows += [
-            _counts(f"  {kind.value}", most, count.bytes[kind], count.rows[kind], count.transactions[kind])
+            _count_cells(f"  {kind.value}", most, count.bytes[kind], count.rows[kind], count.transactions[kind])
             for kind in RowChangeKind
             if count.rows[kind]
         ]
-    return table_text(["table", "", "bytes", "rows", "transactions"], rows, left=2)
+    return format_table(["table", "", "bytes", "rows", "transactions"], rows, left=2)
 
 
-def _counts(name: str, most: int, size: int, rows: int, transactions: int) -> list[str]:
-    return [name, bar(size, most, _SHARE_WIDTH), size_text(size), f"{rows:,}", f"{transactions:,}"]
+def _count_cells(name: str, most: int, size: int, rows: int, transactions: int) -> list[str]:
+    """Return the cells of one line: name, bar, bytes, rows and transactions."""
+    return [name, draw_bar(size, most, _SHARE_WIDTH), format_size(size), f"{rows:,}", f"{transactions:,}"]
 
 
-def _largest(found: Statistics) -> str:
+def _format_largest(statistics: LogStatistics) -> str:
+    """Format the largest transactions."""
     rows = [
         [
-            str(one.position),
-            _moment(one.commit_us) if one.commit_us is not None else "unknown",
-            one.gtid or "",
-            f"{one.rows:,}",
-            size_text(one.bytes),
+            str(transaction.position),
+            _format_time(transaction.commit_us) if transaction.commit_us is not None else "unknown",
+            transaction.gtid or "",
+            f"{transaction.rows:,}",
+            format_size(transaction.bytes),
         ]
-        for one in found.largest
+        for transaction in statistics.largest
     ]
-    return table_text(["largest transactions", "time", "gtid", "rows", "bytes"], rows, left=3)
+    return format_table(["largest transactions", "time", "gtid", "rows", "bytes"], rows, left=3)
 
 
-def _rate(found: Statistics) -> str:
-    width, bars = found.timeline.bars(_BARS)
+def _format_rate(statistics: LogStatistics) -> str:
+    """Format the rows per unit of time as bars."""
+    width, bars = statistics.timeline.bars(_BARS)
     most = max(rows for rows, _, _ in bars.values())
-    lines = [f"rows per {duration_text(width)}\n"]
+    lines = [f"rows per {format_duration(width)}\n"]
     for start, (rows, _, _) in bars.items():
-        drawn = bar(rows, most, _BAR_WIDTH)
-        lines.append(f"{_moment(start * 1_000_000)}  {drawn}{' ' if drawn else ''}{rows:,}\n")
+        drawn = draw_bar(rows, most, _BAR_WIDTH)
+        lines.append(f"{_format_time(start * 1_000_000)}  {drawn}{' ' if drawn else ''}{rows:,}\n")
     return "".join(lines)
 
 
-def _moment(us: int) -> str:
-    return f"{_datetime(us):%Y-%m-%d %H:%M:%S}"
+def _format_time(us: int) -> str:
+    """Format microseconds since 1970 as date and time in UTC."""
+    return f"{_to_datetime(us):%Y-%m-%d %H:%M:%S}"
 
 
-def _iso(us: int | None) -> str | None:
-    return None if us is None else _datetime(us).isoformat().replace("+00:00", "Z")
+def _to_iso(us: int | None) -> str | None:
+    """Return microseconds since 1970 in ISO 8601; None stays None."""
+    return None if us is None else _to_datetime(us).isoformat().replace("+00:00", "Z")
 
 
-def _datetime(us: int) -> datetime:
+def _to_datetime(us: int) -> datetime:
+    """Return microseconds since 1970 as a datetime in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=us)

@@ -16,8 +16,8 @@ from penstock.binlog.rows.table_changes import TableChanges
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
 from penstock.render.columnar import ArrowWriter, BatchWriter, ParquetWriter
-from penstock.render.csv_lines import CsvLines, EventAbouts
-from penstock.render.file_pool import FilePool, Pipe, Sink
+from penstock.render.csv_lines import CsvFormat, EventMetadataTexts
+from penstock.render.file_pool import FilePool, PipeFile, WriteOnlyFile
 from penstock.render.page import compose_changes
 
 _DOUBTFUL = re.compile(r"[^\w $@#=+,-]")  # a dot, a slash, a percent sign
@@ -26,8 +26,8 @@ _WAITING_BYTES = 128 << 20  # of all tables together
 Kind = Literal["csv", "arrow", "parquet"]
 
 
-class Targets:
-    """Opens a file for each version of each table, and closes all of them."""
+class OutputFiles:
+    """Opens an output file for each version of each table, and closes all of them."""
 
     def __init__(self, kind: Kind, output: Path | None, stdout: BinaryIO) -> None:
         self._kind: Kind = kind
@@ -39,14 +39,16 @@ class Targets:
 
     @property
     def is_pipe(self) -> bool:
+        """Tell whether the output goes to a pipe instead of files."""
         return self._output is None
 
-    def open(self, table: TableName) -> Sink:
+    def open(self, table: TableName) -> WriteOnlyFile:
+        """Open the file of a table, or the only output; a second table without a folder is refused."""
         version = self._versions[table] = self._versions.get(table, 0) + 1
         if not self.is_folder and (len(self._versions) > 1 or version > 1):
-            raise refusal(self._kind, list(self._versions))
+            raise several_tables_error(self._kind, list(self._versions))
         if self._output is None:
-            return Pipe(self._stdout)
+            return PipeFile(self._stdout)
         path = self._output
         if self.is_folder:
             path.mkdir(parents=True, exist_ok=True)
@@ -54,13 +56,14 @@ class Targets:
         return self._pool.create(path)
 
     def close(self) -> None:
+        """Close all files."""
         self._pool.close()
         if self._output is None:
             self._stdout.flush()
 
 
-def refusal(kind: Kind, tables: Sequence[TableName]) -> ConfigurationError:
-    """Return what is to be raised for several tables, or several versions of one, where there is room for one."""
+def several_tables_error(kind: Kind, tables: Sequence[TableName]) -> ConfigurationError:
+    """Return the error to raise for several tables, or several versions of one, when the output takes only one."""
     names = dict.fromkeys(map(str, tables))
     what = f"rows of {', '.join(names)}" if len(names) > 1 else f"versions of {tables[0]} with different columns"
     return ConfigurationError(
@@ -68,10 +71,10 @@ def refusal(kind: Kind, tables: Sequence[TableName]) -> ConfigurationError:
     )
 
 
-class BatchFiles:
-    """Arrow and Parquet: record batches."""
+class BatchFileWriter:
+    """Writes record batches of each table into an Arrow or Parquet file of its own."""
 
-    def __init__(self, targets: Targets, kind: Kind, *, waiting_bytes: int = _WAITING_BYTES) -> None:
+    def __init__(self, targets: OutputFiles, kind: Kind, *, waiting_bytes: int = _WAITING_BYTES) -> None:
         self._targets = targets
         self._kind: Kind = kind
         self._most_waiting = waiting_bytes
@@ -79,62 +82,70 @@ class BatchFiles:
         self._writers: dict[Hashable, BatchWriter] = {}
 
     def write(self, table: TableName, batch: pa.RecordBatch) -> None:
+        """Write a batch into the file of its table, opening it first if needed."""
         version = table, tuple((field.name, str(field.type)) for field in batch.schema)
         writer = self._writers.get(version)
         if writer is None:
-            writer = self._writers[version] = self._open(table, batch.schema)
+            writer = self._writers[version] = self._open_writer(table, batch.schema)
         try:
             before = writer.waiting
             writer.write(batch)
             self._waiting += writer.waiting - before
             if self._waiting > self._most_waiting:
-                self._make_room()
+                self._flush_largest()
         except OSError:
             # A full disk, a reader that is gone: what the file lacks cannot be mended by an orderly end.
             self._writers.clear()
             raise
 
-    def _make_room(self) -> None:
+    def _flush_largest(self) -> None:
+        """Flush the writers with the most waiting bytes until the limit is met."""
         for writer in sorted(self._writers.values(), key=lambda writer: -writer.waiting):
             self._waiting -= writer.waiting
             writer.flush()
             if self._waiting <= self._most_waiting // 2:
                 return
 
-    def _open(self, table: TableName, fields: pa.Schema) -> BatchWriter:
+    def _open_writer(self, table: TableName, fields: pa.Schema) -> BatchWriter:
+        """Open the Arrow or Parquet writer of a table."""
         stream = self._targets.open(table)
         if self._kind == "parquet":
             return ParquetWriter(stream, fields)
         return ArrowWriter(stream, fields, is_stream=self._targets.is_pipe)
 
     def close(self) -> None:
+        """Write what waits, and close all writers."""
         while self._writers:
             self._writers.popitem()[1].close()
 
 
-class CsvFiles:
-    def __init__(self, targets: Targets) -> None:
+class CsvFileWriter:
+    """Writes changes of each table version into a CSV file of its own."""
+
+    def __init__(self, targets: OutputFiles) -> None:
         self._targets = targets
-        self._abouts = EventAbouts()
-        self._open: dict[Hashable, tuple[CsvLines, Sink]] = {}
+        self._abouts = EventMetadataTexts()
+        self._open: dict[Hashable, tuple[CsvFormat, WriteOnlyFile]] = {}
 
     def write(self, block: Block, changes: list[TableChanges], most: int | None) -> None:
-        """Changes of one table of the block, in the order of the log, at most so many."""
+        """Write at most `most` changes of one table of the block, in the order of the log."""
         table, columns = changes[0].table.name, changes[0].shown
         if (table, columns) not in self._open:
-            language, file = CsvLines(columns, self._abouts), self._targets.open(table)
-            file.write(language.begin().encode())
-            self._open[table, columns] = language, file
-        language, file = self._open[table, columns]
-        lines = compose_changes(block, changes, language)
-        file.write((lines if most is None else lines.first_changes(most)).raw)
+            csv_format, file = CsvFormat(columns, self._abouts), self._targets.open(table)
+            file.write(csv_format.write_begin().encode())
+            self._open[table, columns] = csv_format, file
+        csv_format, file = self._open[table, columns]
+        lines = compose_changes(block, changes, csv_format)
+        file.write((lines if most is None else lines.cut_after_changes(most)).raw)
 
     def close(self) -> None:
-        """There is nothing at the end of a CSV file."""
+        """Do nothing: a CSV file has no footer."""
 
 
 def _file_name(table: TableName) -> str:
-    """The one dot is that between the names, so that no two tables or versions share a file."""
+    """Return a file name for a table in which the only dot separates schema and table, so that no two tables share a
+    file.
+    """
     name = ".".join(_DOUBTFUL.sub(lambda found: f"%{ord(found[0]):02X}", name) for name in (table.schema, table.table))
     raw = name.encode()
     if len(raw) <= _LONGEST_NAME:

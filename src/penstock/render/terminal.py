@@ -15,17 +15,17 @@ from penstock.binlog.rows.table_changes import RowChangeKind, TableChanges
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions
 from penstock.model import Column
 from penstock.render import text
-from penstock.render.dialect import Dialect, vector_texts
-from penstock.render.frame import Frame, heading, placed
-from penstock.render.operations import list_words
-from penstock.render.page import LineContext, LineFormat, Page, Role, operations, values
-from penstock.render.weave import Chosen, Line, Written, weave
+from penstock.render.dialect import ValueWriter, write_vector_texts
+from penstock.render.frame import TransactionFrame, place_texts, write_headings
+from penstock.render.operations import describe_operations
+from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, formatted_operations, formatted_values
+from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
 if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 _CONTROLS = {chr(code): f"\\x{code:02x}" for code in (*range(32), 127)}
-_ESCAPES = text.Escapes.of(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"})
+_ESCAPES = text.EscapeTable.from_mapping(_CONTROLS | {"\n": "\\n", "\r": "\\r", "\t": "\\t", "'": "\\'", "\\": "\\\\"})
 _BLANKS = r"[\x00-\x20\x7f]+"
 _CUT = 60  # characters of a value
 _CUT_NOTE = 200
@@ -34,136 +34,162 @@ _COLOURS = {RowChangeKind.INSERT: "32", RowChangeKind.UPDATE: "33", RowChangeKin
 _DIM, _DDL = "2", "36"
 
 
-class TerminalValues(Dialect):
+class TerminalValueWriter(ValueWriter):
+    """Writes values for people: long texts and bytes are cut."""
+
     null = "NULL"
 
-    def text(self, array: pa.Array) -> Written:
-        return Written(text.escaped(_shortened(text.plain(array)), _ESCAPES), self.null, "'", "'")
+    def write_texts(self, array: pa.Array) -> FormattedColumn:
+        """Write texts in quotes, long ones cut."""
+        return FormattedColumn(text.escape_texts(_shorten(text.write_plain(array)), _ESCAPES), self.null, "'", "'")
 
-    def binary(self, array: pa.Array) -> Written:
-        short = text.hexed(pc.binary_slice(array, 0, _CUT_BYTES))
+    def write_binaries(self, array: pa.Array) -> FormattedColumn:
+        """Write bytes as hexadecimal digits, long ones cut."""
+        short = text.write_hex(pc.binary_slice(array, 0, _CUT_BYTES))
         is_long = _exceeds(pc.binary_length(array), _CUT_BYTES)
-        return Written(pc.if_else(is_long, text.join(short, "…"), short), self.null, "0x")
+        return FormattedColumn(pc.if_else(is_long, text.join_columns(short, "…"), short), self.null, "0x")
 
-    def moment(self, array: pa.Array, column: Column) -> Written:  # noqa: ARG002 - as the server prints it
-        return Written(text.plain(array), self.null)
+    def write_times(self, array: pa.Array, column: Column) -> FormattedColumn:  # noqa: ARG002 - as the server prints it
+        """Write dates and times as the server prints them."""
+        return FormattedColumn(text.write_plain(array), self.null)
 
-    def document(self, array: pa.Array) -> Written:
-        return Written(_shortened(text.plain(array)), self.null)
+    def write_documents(self, array: pa.Array) -> FormattedColumn:
+        """Write JSON documents, long ones cut."""
+        return FormattedColumn(_shorten(text.write_plain(array)), self.null)
 
-    def vector(self, array: pa.Array) -> Written:
-        return Written(_shortened(vector_texts(array)), self.null, "[", "]")
+    def write_vectors(self, array: pa.Array) -> FormattedColumn:
+        """Write vectors in brackets, long ones cut."""
+        return FormattedColumn(_shorten(write_vector_texts(array)), self.null, "[", "]")
 
 
-_VALUES = TerminalValues()
+_VALUES = TerminalValueWriter()
 
 
-class TerminalLines(LineFormat):
+class TerminalFormat(LineFormat):
+    """Writes the log for people: a heading per transaction and a line per change."""
+
     def __init__(self, xa: XaTransactions, *, colours: bool) -> None:
         super().__init__(xa)
         self._colours = colours
 
-    def changes(self, changes: TableChanges) -> Line:
-        start = f"  {self._coloured(changes.kind.name, _COLOURS[changes.kind])} {changes.table.name}"
+    def write_changes(self, changes: TableChanges) -> LinePattern:
+        """Return the pieces of a line for each change; an update shows its key and what it changed."""
+        start = f"  {self._colour(changes.kind.name, _COLOURS[changes.kind])} {changes.table.name}"
         if changes.kind is RowChangeKind.INSERT:
-            return [start, *_all(changes, changes.after, changes.last), "\n"]
+            return [start, *_all_values(changes, changes.after, changes.last), "\n"]
         if changes.kind is RowChangeKind.DELETE:
-            return [start, *_all(changes, changes.before, changes.first), "\n"]
-        key = _all(changes, tuple(changes.key_of(changes.before)), changes.first)
-        return [start, *key, *_changed(changes), "\n"]
+            return [start, *_all_values(changes, changes.before, changes.first), "\n"]
+        key = _all_values(changes, tuple(changes.key_of(changes.before)), changes.first)
+        return [start, *key, *_changed_values(changes), "\n"]
 
-    def statement(self, block: Block, statement: StatementEvent) -> str:
+    def write_statement(self, block: Block, statement: StatementEvent) -> str:
+        """Return the line of a statement."""
         one_line = " ".join(statement.text.split())
         place = f"{statement.database}: " if statement.database else ""
-        head = "" if statement.is_in_transaction else self._heading(block, np.array([statement.event]))[0].as_py()
-        return f"{head}  {self._coloured(f'{place}{one_line}', _DDL)}\n"
+        head = (
+            "" if statement.is_in_transaction else self._write_headings(block, np.array([statement.event]))[0].as_py()
+        )
+        return f"{head}  {self._colour(f'{place}{one_line}', _DDL)}\n"
 
-    def outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
-        return f"{self._heading(block, np.array([event]))[0].as_py()}  {self._coloured(outcome.sql, _DDL)}\n"
+    def write_xa_outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
+        """Return the line of the end of a prepared XA transaction."""
+        return f"{self._write_headings(block, np.array([event]))[0].as_py()}  {self._colour(outcome.sql, _DDL)}\n"
 
-    def incident(self, block: Block, incident: Incident) -> str:
-        head = self._heading(block, np.array([incident.event]))[0].as_py()
-        return f"{head}  {self._coloured(f'INCIDENT: {incident.meaning}', _COLOURS[RowChangeKind.DELETE])}\n"
+    def write_incident(self, block: Block, incident: Incident) -> str:
+        """Return the line of an incident."""
+        head = self._write_headings(block, np.array([incident.event]))[0].as_py()
+        return f"{head}  {self._colour(f'INCIDENT: {incident.meaning}', _COLOURS[RowChangeKind.DELETE])}\n"
 
-    def notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> Line:  # noqa: ARG002 - only the text
+    def write_notes(self, block: Block, events: NDArray[np.int64], texts: pa.Array) -> LinePattern:  # noqa: ARG002 - only the text
+        """Return the pieces of the lines of statements that produced rows."""
         start, end = (f"  \x1b[{_DIM}m# ", "\x1b[0m\n") if self._colours else ("  # ", "\n")
         one_line = pc.replace_substring_regex(texts, _BLANKS, " ")
-        return [Written(_shortened(one_line, _CUT_NOTE), before=start, after=end).at(np.arange(events.size))]
+        return [
+            FormattedColumn(_shorten(one_line, _CUT_NOTE), before=start, after=end).pick_rows(np.arange(events.size))
+        ]
 
-    def frame(self, page: Page, before: LineContext) -> tuple[Line, Line]:
-        frame = Frame.of(page, before)
-        heads = placed(self._heading(page.block, page.event[frame.starts]), frame.starts)
+    def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:
+        """Return the headings of transactions, and a line for those that do not end by COMMIT."""
+        frame = TransactionFrame.find_on_page(page, before)
+        heads = place_texts(self._write_headings(page.block, page.event[frame.starts]), frame.starts)
         ends, which = [""], np.zeros(len(page), np.int64)
-        for i, role, xid in frame.unusual_ends(page):
+        for i, role, xid in frame.non_commit_ends(page):
             which[i] = len(ends)
-            words = {Role.ROLLBACK: "ROLLBACK", Role.PREPARE: f"XA PREPARE {xid}"}
-            ends.append(f"  {self._coloured(words.get(role, f'XA COMMIT {xid} ONE PHASE'), _DDL)}\n")
-        return (heads,), (Written(text.of_list(ends)).at(which),) if len(ends) > 1 else ()
+            words = {LineRole.ROLLBACK: "ROLLBACK", LineRole.PREPARE: f"XA PREPARE {xid}"}
+            ends.append(f"  {self._colour(words.get(role, f'XA COMMIT {xid} ONE PHASE'), _DDL)}\n")
+        return (heads,), (FormattedColumn(text.texts_from_list(ends)).pick_rows(which),) if len(ends) > 1 else ()
 
-    def _heading(self, block: Block, events: NDArray[np.int64]) -> pa.Array:
+    def _write_headings(self, block: Block, events: NDArray[np.int64]) -> pa.Array:
+        """Return the coloured line above each transaction of these events."""
         start, end = (f"\x1b[{_DIM}m", "\x1b[0m\n") if self._colours else ("", "\n")
         xids = (
             [self.xa.xids.get(begin) for begin in block.column("transaction")[events].tolist()] if self.xa.xids else []
         )
-        marks = text.of_list(["" if xid is None else f"  XA {xid}" for xid in xids]) if xids else ""
-        return text.join(start, heading(block, events), marks, end)
+        marks = text.texts_from_list(["" if xid is None else f"  XA {xid}" for xid in xids]) if xids else ""
+        return text.join_columns(start, write_headings(block, events), marks, end)
 
-    def _coloured(self, word: str, colour: str) -> str:
+    def _colour(self, word: str, colour: str) -> str:
+        """Put a word into the escape codes of a colour, if colours are on."""
         return f"\x1b[{colour}m{word}\x1b[0m" if self._colours else word
 
 
-def _all(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | Chosen]:
-    pieces: list[str | Chosen] = []
+def _all_values(changes: TableChanges, columns: tuple[Column, ...], rows: NDArray[np.int64]) -> list[str | ColumnPiece]:
+    """Return the pieces that show every column of an image as `name=value`."""
+    pieces: list[str | ColumnPiece] = []
     for column in columns:
-        pieces += [f"  {column.name}=", values(changes, _VALUES, column, rows)]
+        pieces += [f"  {column.name}=", formatted_values(changes, _VALUES, column, rows)]
     return pieces
 
 
-def _changed(changes: TableChanges) -> list[str | Chosen]:
-    """Per column `name: old → new`; nothing where the value is the same."""
-    pieces: list[str | Chosen] = []
+def _changed_values(changes: TableChanges) -> list[str | ColumnPiece]:
+    """Return the pieces that show each changed column as `name: old → new`, and nothing for an unchanged one."""
+    pieces: list[str | ColumnPiece] = []
     old = {column.name for column in changes.before}
     every = np.arange(len(changes))
     for column in changes.shown_of(changes.after):
-        new = values(changes, _VALUES, column, changes.last)
+        new = formatted_values(changes, _VALUES, column, changes.last)
         if column.name not in old:
             pieces += [f"  {column.name}: → ", new]
             continue
         differs = _differs(changes.images.columns[column.name], changes)
         if differs.any():
-            both = (values(changes, _VALUES, column, changes.first), " → ", new)
-            shown = weave((f"  {column.name}: ", *both), len(changes))
+            both = (formatted_values(changes, _VALUES, column, changes.first), " → ", new)
+            shown = write_lines((f"  {column.name}: ", *both), len(changes))
             pieces.append(
-                Written(pa.concat_arrays([shown, text.of_list([""])])).at(np.where(differs, every, every.size))
+                FormattedColumn(pa.concat_arrays([shown, text.texts_from_list([""])])).pick_rows(
+                    np.where(differs, every, every.size)
+                )
             )
     for column in changes.shown_of(changes.partial):
-        pieces += [f"  {column.name}: ", operations(changes, _list_words, column, changes.last)]
+        pieces += [f"  {column.name}: ", formatted_operations(changes, _describe_operations, column, changes.last)]
     return pieces
 
 
-def _list_words(found: "JsonOperations", column: Column) -> pa.Array:  # noqa: ARG001 - it is named outside
-    paths = text.escaped(found.paths, _ESCAPES)
-    return list_words(found, paths, _shortened(text.plain(found.values)))
+def _describe_operations(operations: "JsonOperations", column: Column) -> pa.Array:  # noqa: ARG001 - it is named outside
+    """Describe the partial updates of a JSON column in words."""
+    paths = text.escape_texts(operations.paths, _ESCAPES)
+    return describe_operations(operations, paths, _shorten(text.write_plain(operations.values)))
 
 
 def _differs(array: pa.Array, changes: TableChanges) -> NDArray[np.bool_]:
-    """Where the image after a change has another value than the one before it."""
+    """Return which changes have another value after them than before."""
     if pa.types.is_nested(array.type):
-        array = vector_texts(array)
+        array = write_vector_texts(array)
     old, new = (array.take(to_arrow_numbers(rows)) for rows in (changes.first, changes.last))
     same = pc.or_kleene(pc.equal(old, new), pc.and_(pc.is_null(old), pc.is_null(new)))
     bits = np.unpackbits(np.frombuffer(same.buffers()[1], np.uint8), bitorder="little")[: len(same)]
-    valid = text.validity(same)
+    valid = text.get_validity(same)
     return (bits == 0) | (valid == 0 if valid.size else np.False_)
 
 
 def _exceeds(sizes: pa.Array, most: int) -> pa.Array:
+    """Return which sizes are larger than `most`."""
     return pc.greater(sizes, to_arrow_numbers(np.array([most], np.int32))[0])
 
 
-def _shortened(texts: pa.Array, most: int = _CUT) -> pa.Array:
-    """Long texts end in … ."""
+def _shorten(texts: pa.Array, most: int = _CUT) -> pa.Array:
+    """Cut texts longer than `most` characters, and end them with an ellipsis."""
     is_long = _exceeds(pc.utf8_length(texts), most)
     if not pc.any(is_long).as_py():
         return texts
-    return pc.if_else(is_long, text.join(pc.utf8_slice_codeunits(texts, 0, most), "…"), texts)
+    return pc.if_else(is_long, text.join_columns(pc.utf8_slice_codeunits(texts, 0, most), "…"), texts)

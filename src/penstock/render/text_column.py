@@ -6,19 +6,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.render.weave import Layout, bounds_of
+from penstock.render.weave import LineLayout, bounds_from_sizes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTexts:
-    """Texts that may be more than one Arrow array of strings can hold."""
+    """Texts that together may be larger than one Arrow array of strings can hold."""
 
     bounds: NDArray[np.int64]
     data: NDArray[np.uint8]
     is_there: NDArray[np.bool_]
 
-    def slice(self, first: int, stop: int) -> pa.Array:
-        """Return some of the texts as strings; null where none was written."""
+    def slice_texts(self, first: int, stop: int) -> pa.Array:
+        """Return some of the texts as an array of strings; null where none was written."""
         start, end = int(self.bounds[first]), int(self.bounds[stop])
         bounds = (self.bounds[first : stop + 1] - start).astype(np.int32)
         is_there = self.is_there[first:stop]
@@ -27,28 +27,28 @@ class LongTexts:
         return pa.Array.from_buffers(pa.string(), stop - first, buffers)
 
 
-class TextColumn:
-    """Measured first, then written at once.
+class TextColumnBuilder:
+    """Builds a column of texts from several parts, each with rows of its own: all are measured first, then written at
+    once.
 
-    column = TextColumn(3)
-    column.add(np.array([2, 0]), Layout(line, 2))
-    column.write().slice(0, 3)  # row 1 is null
+    column = TextColumnBuilder(3)
+    column.add(np.array([2, 0]), LineLayout(pattern, 2))
+    column.write().slice_texts(0, 3)  # row 1 is null
     """
 
     def __init__(self, rows: int) -> None:
         self._sizes, self._is_there = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
-        self._parts: list[tuple[NDArray[np.int64], Layout, str]] = []
+        self._parts: list[tuple[NDArray[np.int64], LineLayout, str]] = []
 
-    def add(self, rows: NDArray[np.int64], layout: Layout, first: str = "") -> None:
-        """Let text i of the layout go to rows[i]; `first` is a character that each of them begins with instead of its
-        own."""
+    def add(self, rows: NDArray[np.int64], layout: LineLayout, first: str = "") -> None:
+        """Let text i of the layout become row rows[i]; `first` replaces the first character of each text."""
         self._sizes[rows] = layout.sizes
         self._is_there[rows] = True
         self._parts.append((rows, layout, first))
 
     def write(self) -> LongTexts:
-        """Return all that was added."""
-        bounds = bounds_of(self._sizes)
+        """Write all parts that were added, and return the column."""
+        bounds = bounds_from_sizes(self._sizes)
         out = np.empty(int(bounds[-1]), np.uint8)
         for rows, layout, first in self._parts:
             places = bounds[rows]

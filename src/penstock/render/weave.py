@@ -13,61 +13,63 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.render import line_kernels as kernels
-from penstock.render.text import bytes_of, of_bytes, of_list, validity
+from penstock.render.text import get_bytes, get_validity, texts_from_bytes, texts_from_list
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
-    """A column as text: each value between `before` and `after`, a null as `null`."""
+class FormattedColumn:
+    """A column of texts, to be put between `before` and `after`; a null is written as `null`."""
 
     texts: pa.Array
     null: str = ""
     before: str = ""
     after: str = ""
 
-    def at(self, rows: NDArray[np.int64]) -> "Chosen":
-        return Chosen(self, rows)
+    def pick_rows(self, rows: NDArray[np.int64]) -> "ColumnPiece":
+        """Return a piece of a line that takes these rows of the column."""
+        return ColumnPiece(self, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
-    """Line i takes row rows[i] of a column."""
+class ColumnPiece:
+    """A piece of a line pattern: line i takes row rows[i] of a column."""
 
-    column: Written
+    column: FormattedColumn
     rows: NDArray[np.int64]
 
 
-Line = Sequence[str | Chosen]
+LinePattern = Sequence[str | ColumnPiece]
 _ROOM = 96  # bytes after the last mark: kernels copy short texts in chunks
 
 
-class Layout:
-    """The pieces of `count` lines in the form that kernels read.
+class LineLayout:
+    """The pieces of `count` lines in the form that kernels read; `sizes` has the bytes of each line.
 
-    layout = Layout(["id=", ids.at(rows)], rows.size)
-    layout.write(places, out)  # line i takes layout.sizes[i] bytes from places[i] on
+    layout = LineLayout(["id=", ids.pick_rows(rows)], rows.size)
+    layout.write(starts, out)  # line i takes layout.sizes[i] bytes from starts[i] on
     """
 
-    def __init__(self, line: Line, count: int) -> None:
-        chosen, tail = _merged(line)
+    def __init__(self, pattern: LinePattern, count: int) -> None:
+        chosen, tail = _merge_constants(pattern)
         if tail:  # there is no column at all
-            chosen = [Written(of_list([tail])).at(np.zeros(count, np.int64))]
+            chosen = [FormattedColumn(texts_from_list([tail])).pick_rows(np.zeros(count, np.int64))]
         if any(piece.rows.size != count for piece in chosen):
             raise ValueError(f"a piece of {count} lines says for another number of lines which rows they take")
         self._alive: list[Any] = []
         self._marks = bytearray()
-        self._pieces = np.array([self._piece(piece) for piece in chosen], np.int64).reshape(-1, kernels.CELLS)
+        self._pieces = np.array([self._describe_piece(piece) for piece in chosen], np.int64).reshape(-1, kernels.CELLS)
         self._marks += bytes(_ROOM)
         self.sizes = np.zeros(count, np.int64)
         kernels.measure_lines(self._pieces, self.sizes)
 
-    def write(self, places: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-        """Write each line into `out` from its place on."""
-        kernels.write_lines(self._pieces, np.frombuffer(self._marks, np.uint8), places, self.sizes, out)
+    def write(self, starts: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
+        """Write each line into `out`; line i begins at places[i]."""
+        kernels.write_lines(self._pieces, np.frombuffer(self._marks, np.uint8), starts, self.sizes, out)
 
-    def _piece(self, piece: Chosen) -> list[int]:
+    def _describe_piece(self, piece: ColumnPiece) -> list[int]:
+        """Return the addresses and sizes of a column's arrays, as the kernels read them."""
         column = piece.column
-        (data, bounds), valid = bytes_of(column.texts), validity(column.texts)
+        (data, bounds), valid = get_bytes(column.texts), get_validity(column.texts)
         arrays = [data, bounds, valid, np.ascontiguousarray(piece.rows, np.int64)]
         self._alive += arrays
         texts, ends, are_valid, rows = (array.ctypes.data for array in arrays)
@@ -79,35 +81,35 @@ class Layout:
         return cells
 
 
-def _merged(line: Line) -> tuple[list[Chosen], str]:
-    """Constants as part of the column after them: each piece goes over all lines once."""
-    found: list[Chosen] = []
+def _merge_constants(pattern: LinePattern) -> tuple[list[ColumnPiece], str]:
+    """Return the columns of a pattern with its constants made part of them, and a constant that has no column."""
+    pieces: list[ColumnPiece] = []
     constant = ""
-    for piece in line:
+    for piece in pattern:
         if isinstance(piece, str):
             constant += piece
         else:
             column = piece.column
             before, null = constant + column.before, constant + column.null
-            found.append(Chosen(replace(column, before=before, null=null), piece.rows))
+            pieces.append(ColumnPiece(replace(column, before=before, null=null), piece.rows))
             constant = ""
-    if found and constant:
-        last = found[-1].column
-        found[-1] = Chosen(replace(last, after=last.after + constant, null=last.null + constant), found[-1].rows)
+    if pieces and constant:
+        last = pieces[-1].column
+        pieces[-1] = ColumnPiece(replace(last, after=last.after + constant, null=last.null + constant), pieces[-1].rows)
         constant = ""
-    return found, constant
+    return pieces, constant
 
 
-def weave(line: Line, count: int) -> pa.Array:
-    """`count` lines, as an array."""
-    layout = Layout(line, count)
-    bounds = bounds_of(layout.sizes)
+def write_lines(pattern: LinePattern, count: int) -> pa.Array:
+    """Write `count` lines after a pattern, as an array of texts."""
+    layout = LineLayout(pattern, count)
+    bounds = bounds_from_sizes(layout.sizes)
     out = np.empty(int(bounds[-1]), np.uint8)
     layout.write(bounds[:-1], out)
-    return of_bytes(bounds, out)
+    return texts_from_bytes(bounds, out)
 
 
-def bounds_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def bounds_from_sizes(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where texts of these sizes begin when they lie side by side, and where the last one ends."""
     bounds = np.empty(sizes.size + 1, np.int64)
     bounds[0] = 0

@@ -17,12 +17,12 @@ _FIELDS_FILE = "penstock.json"
 
 
 def has_index(folder: Path) -> bool:
-    """Whether tantivy has made an index here."""
+    """Tell whether tantivy has made an index in this folder."""
     return (folder / "meta.json").exists()
 
 
 def write_fields(folder: Path, fields: Mapping[str, FieldKind]) -> None:
-    """Write, sync, rename: the file is old or new, never half."""
+    """Write the declared fields of an index atomically: the file is old or new, never half."""
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f"{_FIELDS_FILE}.{os.getpid()}"
     with temporary.open("wb") as file:
@@ -33,7 +33,7 @@ def write_fields(folder: Path, fields: Mapping[str, FieldKind]) -> None:
 
 
 def read_fields(folder: Path) -> dict[str, FieldKind]:
-    """The fields of the index in this folder."""
+    """Return the declared fields of the index in this folder."""
     try:
         content: Any = _json.loads((folder / _FIELDS_FILE).read_bytes())
         if content["format"] == _FORMAT:

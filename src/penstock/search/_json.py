@@ -8,6 +8,6 @@ from penstock.errors import MissingExtraError
 try:
     from orjson import JSONDecodeError, dumps, loads
 except ImportError as error:
-    raise MissingExtraError.of("search", "reading and writing documents") from error
+    raise MissingExtraError.for_extra("search", "reading and writing documents") from error
 
 __all__ = ["JSONDecodeError", "dumps", "loads"]

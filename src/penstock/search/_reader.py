@@ -14,56 +14,64 @@ from numpy.typing import NDArray
 
 from penstock.errors import SinkError
 from penstock.search import _json
-from penstock.search._tantivy import Layout, tantivy
+from penstock.search._tantivy import TantivySchema, tantivy
 from penstock.search.index import DOCUMENTS, FieldKind, Hit
-from penstock.search.question import understand
+from penstock.search.question import parse_question
 
 UNSEEN = -1  # below every version
 _PAGE = 10_000
 
 
-class Reader:
-    """An opened tantivy index; makes it when it is not there. Free to use from several threads."""
+class IndexReader:
+    """Reads the last commit of an embedded index, and creates the index if it is missing. Several threads may use
+    it.
+    """
 
     def __init__(self, folder: Path, fields: dict[str, FieldKind]) -> None:
         self._folder = folder
         self.fields = fields
-        self.layout = Layout(fields)
-        with self._errors():
+        self.layout = TantivySchema(fields)
+        with self._translate_errors():
             self.index = tantivy.Index(self.layout.schema, path=str(folder))
             self.layout.register(self.index)
             self.index.reload()
 
     def reload(self) -> None:
-        """See what has been committed until now, by whatever process."""
-        with self._errors():
+        """Make everything visible that any process has committed until now."""
+        with self._translate_errors():
             self.index.reload()
 
     def search(self, text: str, limit: int) -> list[Hit]:
-        question = self.layout.question(understand(text, self.fields))
+        """Return the best matching documents for the text of a search box."""
+        question = self.layout.query_question(parse_question(text, self.fields))
         return [
             Hit(str(stored.get_first("_id")), score, _json.loads(stored.get_first("_source") or b""))
-            for score, stored in self._find(question, limit)
+            for score, stored in self._find_documents(question, limit)
         ]
 
     def get(self, key: str) -> dict[str, Any] | None:
-        for _, stored in self._find(self.layout.living(self.layout.with_ids([key])), 1):
+        """Return the document with this id; None if there is none."""
+        for _, stored in self._find_documents(self.layout.query_living(self.layout.query_ids([key])), 1):
             return _json.loads(stored.get_first("_source") or b"")
         return None
 
     def count(self) -> int:
+        """Return how many documents are not deleted."""
         searcher = self.index.searcher()
-        return searcher.num_docs - _count(searcher, self.layout.tombstones())
+        return searcher.num_docs - _count_matches(searcher, self.layout.query_tombstones())
 
-    def tombstones_until(self, moment_s: int) -> int:
-        return _count(self.index.searcher(), self.layout.tombstones_until(moment_s))
+    def count_tombstones_until(self, moment_s: int) -> int:
+        """Return how many tombstones are at least this old."""
+        return _count_matches(self.index.searcher(), self.layout.query_tombstones_until(moment_s))
 
     def documents(self) -> pa.Table:
-        """Addresses are found at once, documents are read and packed page by page."""
+        """Return all documents that are not deleted; addresses are found at once, documents are read and packed page by
+        page.
+        """
         batches: list[pa.RecordBatch] = []
-        with self._errors():
+        with self._translate_errors():
             searcher = self.index.searcher()
-            found = searcher.search(self.layout.living(), max(1, searcher.num_docs), count=False).hits
+            found = searcher.search(self.layout.query_living(), max(1, searcher.num_docs), count=False).hits
             for start in range(0, len(found), _PAGE):
                 addresses = [address for _, address in found[start : start + _PAGE]]
                 page = [searcher.doc(address) for address in addresses]
@@ -76,32 +84,35 @@ class Reader:
         return pa.Table.from_batches(batches, DOCUMENTS)
 
     def versions(self, keys: list[str]) -> NDArray[np.int64]:
-        """The version held for each id, tombstones included, by one query."""
+        """Return the version stored for each id, tombstones included, by one query."""
         searcher = self.index.searcher()
         if not keys or not searcher.num_docs:
             return np.full(len(keys), UNSEEN, np.int64)
-        hits = searcher.search(self.layout.with_ids(keys), len(keys), count=False).hits
+        hits = searcher.search(self.layout.query_ids(keys), len(keys), count=False).hits
         addresses = [address for _, address in hits]
         ids = [searcher.doc(address).get_first("_id") for address in addresses]
         held = dict(zip(ids, searcher.fast_field_values("_version", addresses), strict=True))
         return np.fromiter((held.get(key, UNSEEN) for key in keys), np.int64, len(keys))
 
-    def _find(self, query: tantivy.Query, limit: int) -> Iterator[tuple[float, tantivy.Document]]:
+    def _find_documents(self, query: tantivy.Query, limit: int) -> Iterator[tuple[float, tantivy.Document]]:
+        """Yield the score and the document of the best matches of a query."""
         searcher = self.index.searcher()
         most = min(limit, searcher.num_docs)
         if most < 1:
             return
-        with self._errors():
+        with self._translate_errors():
             for score, address in searcher.search(query, most, count=False).hits:
                 yield score, searcher.doc(address)
 
     @contextmanager
-    def _errors(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
+        """Raise tantivy's errors as SinkErrors."""
         try:
             yield
         except (ValueError, OSError) as error:
             raise SinkError(f"the index in {self._folder} cannot be read: {error}") from error
 
 
-def _count(searcher: tantivy.Searcher, query: tantivy.Query) -> int:
+def _count_matches(searcher: tantivy.Searcher, query: tantivy.Query) -> int:
+    """Return how many documents match a query."""
     return searcher.search(query, 1, count=True).count

@@ -17,14 +17,14 @@ from typing import Any, cast
 from penstock.errors import MissingExtraError
 from penstock.search import _json
 from penstock.search.index import FieldKind
-from penstock.search.question import Question
-from penstock.search.value import canonical, exact_term, exact_terms, values_at
+from penstock.search.question import SearchQuestion
+from penstock.search.value import canonical_text, exact_term, exact_terms, values_at
 
 try:
     import tantivy
     from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 except ImportError as error:
-    raise MissingExtraError.of("embedded", "the embedded search index") from error
+    raise MissingExtraError.for_extra("embedded", "the embedded search index") from error
 
 _ANALYZER = "penstock"
 _MAX_TOKEN_BYTES = 100
@@ -32,8 +32,8 @@ _MAX_TOKEN_BYTES = 100
 _WORD = r"[\p{Han}\p{Hiragana}]|[\p{Alphabetic}\p{N}\p{M}--[\p{Han}\p{Hiragana}]]+"
 
 
-class Layout:
-    """The tantivy schema of declared fields, and the translation into it."""
+class TantivySchema:
+    """The tantivy schema of declared fields, and the translation of documents and questions into it."""
 
     def __init__(self, fields: Mapping[str, FieldKind]) -> None:
         texts = sorted(path for path, kind in fields.items() if kind is FieldKind.TEXT)
@@ -61,8 +61,8 @@ class Layout:
         index.register_tokenizer(_ANALYZER, self._analyzer)
         index.config_reader("manual")
 
-    def document(self, key: str, version: int, text: str) -> tantivy.Document:
-        """A document to add; ValueError says why it cannot be one."""
+    def build_document(self, key: str, version: int, text: str) -> tantivy.Document:
+        """Return a document to add; ValueError says why it cannot be one."""
         try:
             parsed: Any = _json.loads(text)
         except _json.JSONDecodeError as error:
@@ -75,53 +75,64 @@ class Layout:
             term
             for path, kind in self._exact.items()
             for value in values_at(source, path)
-            for term in _named(path, kind, value)
+            for term in _exact_terms(path, kind, value)
         ]
         for path, name in self._texts.items():
-            if values := [canonical(FieldKind.TEXT, value) for value in values_at(source, path)]:
+            if values := [canonical_text(FieldKind.TEXT, value) for value in values_at(source, path)]:
                 stored[name] = values
-        return self._stored(stored)
+        return self._stored_document(stored)
 
-    def tombstone(self, key: str, version: int, now_s: int) -> tantivy.Document:
-        """What stays of a deleted document, so that an older write finds a newer version."""
-        return self._stored({"_id": key, "_version": version, "_deleted_at": now_s})
+    def build_tombstone(self, key: str, version: int, now_s: int) -> tantivy.Document:
+        """Return what stays of a deleted document, so that an older write finds a newer version."""
+        return self._stored_document({"_id": key, "_version": version, "_deleted_at": now_s})
 
-    def with_ids(self, keys: list[str]) -> Query:
+    def query_ids(self, keys: list[str]) -> Query:
+        """Return the query for documents with these ids."""
         if len(keys) == 1:  # a set makes a dictionary of its terms first
             return Query.term_query(self.schema, "_id", keys[0], index_option="basic")
         return Query.term_set_query(self.schema, "_id", keys)
 
-    def tombstones(self) -> Query:
+    def query_tombstones(self) -> Query:
+        """Return the query for all tombstones."""
         return Query.exists_query("_deleted_at")
 
-    def tombstones_until(self, moment_s: int) -> Query:
+    def query_tombstones_until(self, moment_s: int) -> Query:
+        """Return the query for tombstones that are at least this old."""
         return Query.range_query(self.schema, "_deleted_at", tantivy.FieldType.Integer, None, moment_s)
 
-    def living(self, *conditions: Query) -> Query:
-        """Documents that are not deleted and meet all conditions."""
+    def query_living(self, *conditions: Query) -> Query:
+        """Return the query for documents that are not deleted and meet all conditions."""
         musts = conditions or (Query.all_query(),)
-        return Query.boolean_query([*((Occur.Must, query) for query in musts), (Occur.MustNot, self.tombstones())])
+        return Query.boolean_query(
+            [*((Occur.Must, query) for query in musts), (Occur.MustNot, self.query_tombstones())]
+        )
 
-    def question(self, question: Question) -> Query:
-        """A question of the search box; what matches in more fields, or more rarely, scores higher."""
+    def query_question(self, question: SearchQuestion) -> Query:
+        """Return the query for a question of the search box; what matches in more fields, or more rarely, scores
+        higher.
+        """
         if question.impossible:
             return Query.empty_query()
-        conditions = [self._exactly(exact_term(term.field, term.value)) for term in question.exact]
+        conditions = [self._query_exact(exact_term(term.field, term.value)) for term in question.exact]
         tokens = [(token, word.field) for word in question.words for token in self._analyzer.analyze(word.text)]
         if question.words and not tokens:
             return Query.empty_query()
         conditions += [
-            self._token(token, field, prefix=place == len(tokens) - 1) for place, (token, field) in enumerate(tokens)
+            self._query_token(token, field, prefix=place == len(tokens) - 1)
+            for place, (token, field) in enumerate(tokens)
         ]
-        return self.living(*conditions)
+        return self.query_living(*conditions)
 
-    def _exactly(self, term: str) -> Query:
+    def _query_exact(self, term: str) -> Query:
+        """Return the query for one exact term."""
         return Query.const_score_query(Query.term_query(self.schema, "_exact", term, index_option="basic"), 0.0)
 
-    def _stored(self, values: dict[str, Any]) -> tantivy.Document:
+    def _stored_document(self, values: dict[str, Any]) -> tantivy.Document:
+        """Return a tantivy document of these values."""
         return tantivy.Document.from_dict(values, self.schema)
 
-    def _token(self, token: str, field: str | None, *, prefix: bool) -> Query:
+    def _query_token(self, token: str, field: str | None, *, prefix: bool) -> Query:
+        """Return the query for one word, in one TEXT field or in any."""
         names = [self._texts[field]] if field else list(self._texts.values())
         ways = [Query.term_query(self.schema, name, token, index_option="freq") for name in names]
         if prefix:
@@ -130,7 +141,8 @@ class Layout:
         return Query.boolean_query([(Occur.Should, way) for way in ways])
 
 
-def _named(path: str, kind: FieldKind, value: Any) -> list[str]:
+def _exact_terms(path: str, kind: FieldKind, value: Any) -> list[str]:
+    """Return the exact terms of a field's value."""
     try:
         return list(exact_terms(path, kind, value))
     except ValueError as error:

@@ -30,7 +30,7 @@ _TRANSIENT_TYPES = frozenset({"circuit_breaking_exception", "es_rejected_executi
 _FATAL_TYPES = frozenset({"index_closed_exception", "index_not_found_exception", "security_exception"})
 
 
-class Outcome(IntEnum):
+class BulkOutcome(IntEnum):
     """What the server did with one operation; PENDING until it has answered."""
 
     PENDING = 0
@@ -42,7 +42,7 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class BulkFailure:
     """Why an operation, or a whole request, was not done."""
 
     status: int
@@ -54,30 +54,36 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Outcome of each operation of a request, and the failures by their place in it."""
+class BulkAnswer:
+    """The outcome of each operation of a request, and the failures by their index in it."""
 
     outcomes: NDArray[np.uint8]
-    failures: dict[int, Failure]
+    failures: dict[int, BulkFailure]
 
 
-def encode(ids: pa.StringArray, versions: NDArray[np.int64], documents: pa.StringArray) -> pa.LargeStringArray:
-    """Operations as text, one entry each. Documents are on one line, see `operation.admit`."""
-    quoted = _escape(ids).cast(pa.large_string())
+def encode_operations(
+    ids: pa.StringArray, versions: NDArray[np.int64], documents: pa.StringArray
+) -> pa.LargeStringArray:
+    """Encode operations as text, one entry each. Documents are on one line, see `operation.admit`."""
+    quoted = _escape_ids(ids).cast(pa.large_string())
     numbers = pa.array(versions).cast(pa.large_string())
     tail = ',"version_type":"external_gte"}}\n'
-    index = _join('{"index":{"_id":"', quoted, '","version":', numbers, tail, documents.cast(pa.large_string()), "\n")
+    index = _join_columns(
+        '{"index":{"_id":"', quoted, '","version":', numbers, tail, documents.cast(pa.large_string()), "\n"
+    )
     if not documents.null_count:
         return index
-    return pc.coalesce(index, _join('{"delete":{"_id":"', quoted, '","version":', numbers, tail))
+    return pc.coalesce(index, _join_columns('{"delete":{"_id":"', quoted, '","version":', numbers, tail))
 
 
-def _join(*parts: Any) -> Any:
+def _join_columns(*parts: Any) -> Any:
+    """Join columns and constants value by value."""
     texts = [pa.scalar(part, pa.large_string()) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*texts, pa.scalar("", pa.large_string()))
 
 
-def _escape(ids: pa.StringArray) -> pa.StringArray:
+def _escape_ids(ids: pa.StringArray) -> pa.StringArray:
+    """Escape ids as JSON strings."""
     if not pc.any(pc.match_substring_regex(ids, r'[\x00-\x1f"\\]')).as_py():
         return ids
     ids = pc.replace_substring(pc.replace_substring(ids, "\\", "\\\\"), '"', '\\"')
@@ -86,18 +92,18 @@ def _escape(ids: pa.StringArray) -> pa.StringArray:
     return ids
 
 
-def sizes(lines: pa.LargeStringArray) -> NDArray[np.int64]:
-    """Bytes of each encoded operation."""
+def operation_sizes(lines: pa.LargeStringArray) -> NDArray[np.int64]:
+    """Return the bytes of each encoded operation."""
     return pc.binary_length(lines).to_numpy(zero_copy_only=False)
 
 
-def fit(sizes_bytes: NDArray[np.int64], limit_bytes: int) -> int:
-    """How many operations from the start fit into a body; one always does."""
+def count_fitting(sizes_bytes: NDArray[np.int64], limit_bytes: int) -> int:
+    """Return how many operations from the start fit into a body; one always does."""
     return max(1, int(np.searchsorted(np.cumsum(sizes_bytes), limit_bytes, side="right")))
 
 
-def body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
-    """The bytes of some operations, without a copy when they are neighbours."""
+def build_body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
+    """Return the bytes of some operations, without a copy if they are neighbours."""
     first, count = int(chosen[0]), chosen.size
     neighbours = int(chosen[-1]) - first + 1 == count
     part = lines.slice(first, count) if neighbours else lines.take(pa.array(chosen))
@@ -106,57 +112,57 @@ def body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
     return memoryview(data)[bounds[part.offset] : bounds[part.offset + count]]
 
 
-def classify(status: int, error_type: str) -> Outcome:
-    """Decide on one item, or on a request that was refused whole. What is not known is fatal."""
+def classify_outcome(status: int, error_type: str) -> BulkOutcome:
+    """Return the outcome of one item, or of a request that was refused whole; what is not known is fatal."""
     if status < 300 or (status == 404 and not error_type):  # a delete of what is not there keeps its version
-        return Outcome.DONE
+        return BulkOutcome.DONE
     if status == 409:
-        return Outcome.STALE
+        return BulkOutcome.STALE
     if error_type in _FATAL_TYPES:
-        return Outcome.FATAL
+        return BulkOutcome.FATAL
     if status in _TRANSIENT_STATUS or error_type in _TRANSIENT_TYPES:
-        return Outcome.TRANSIENT
+        return BulkOutcome.TRANSIENT
     if status == 400:
-        return Outcome.REJECTED
-    return Outcome.FATAL
+        return BulkOutcome.REJECTED
+    return BulkOutcome.FATAL
 
 
-def read_answer(content: bytes, count: int) -> Answer:
+def read_answer(content: bytes, count: int) -> BulkAnswer:
     """Read the answer to a request of `count` operations; items are looked at only when some have failed."""
     try:
         answer: dict[str, Any] = _json.loads(content)
         if not answer["errors"]:
-            return Answer(np.full(count, Outcome.DONE, np.uint8), {})
+            return BulkAnswer(np.full(count, BulkOutcome.DONE, np.uint8), {})
         items: list[dict[str, dict[str, Any]]] = answer["items"]
     except (_json.JSONDecodeError, KeyError, TypeError) as error:
         raise ProtocolError(f"the answer to a bulk request is not one: {content[:200]!r}") from error
     if len(items) != count:
         raise ProtocolError(f"the answer to a bulk request of {count} operations has {len(items)} items")
     outcomes = np.empty(count, np.uint8)
-    failures: dict[int, Failure] = {}
+    failures: dict[int, BulkFailure] = {}
     for place, item in enumerate(items):
         (result,) = item.values()
-        failure = failure_of(result["status"], result.get("error"))
-        outcomes[place] = outcome = classify(failure.status, failure.type)
-        if outcome > Outcome.STALE:
+        failure = read_failure(result["status"], result.get("error"))
+        outcomes[place] = outcome = classify_outcome(failure.status, failure.type)
+        if outcome > BulkOutcome.STALE:
             failures[place] = failure
-    return Answer(outcomes, failures)
+    return BulkAnswer(outcomes, failures)
 
 
-def failure_of(status: int, error: Any) -> Failure:
+def read_failure(status: int, error: Any) -> BulkFailure:
     """Read an `error` object, of an item or of a whole answer."""
     if not isinstance(error, dict):
-        return Failure(status, "", str(error or "")[:_MAX_REASON_CHARS])
+        return BulkFailure(status, "", str(error or "")[:_MAX_REASON_CHARS])
     found = cast("dict[str, Any]", error)
     cause: dict[str, Any] = found.get("caused_by") or {}
     reason = ": ".join(str(text) for text in (found.get("reason"), cause.get("reason")) if text)
-    return Failure(status, str(found.get("type") or "unknown"), reason[:_MAX_REASON_CHARS])
+    return BulkFailure(status, str(found.get("type") or "unknown"), reason[:_MAX_REASON_CHARS])
 
 
-def read_refusal(status: int, content: bytes) -> Failure:
+def read_refusal(status: int, content: bytes) -> BulkFailure:
     """Return the failure that an HTTP error response describes; a proxy may answer in HTML, or with nothing."""
     try:
         answer: Any = _json.loads(content)
     except _json.JSONDecodeError:
-        return Failure(status, "", content[:_MAX_REASON_CHARS].decode("utf-8", "replace"))
-    return failure_of(status, cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else answer)
+        return BulkFailure(status, "", content[:_MAX_REASON_CHARS].decode("utf-8", "replace"))
+    return read_failure(status, cast("dict[str, Any]", answer).get("error") if isinstance(answer, dict) else answer)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import SinkError, SinkUnavailableError
 from penstock.search import bulk
-from penstock.search.bulk import Answer, Failure, Outcome
+from penstock.search.bulk import BulkAnswer, BulkFailure, BulkOutcome
 
 log = logging.getLogger(__name__)
 
@@ -25,22 +25,24 @@ _SMALLEST_LIMIT_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HttpResponse:
     """Status and content of an HTTP answer."""
 
     status: int
     content: bytes
 
 
-class Send(Protocol):
-    """Bring one bulk body to the server. A connection that fails or times out is a SinkUnavailableError."""
+class SendBulk(Protocol):
+    """Sends one bulk body to the server; a connection that fails or times out is a SinkUnavailableError."""
 
-    def __call__(self, body: memoryview, /) -> Response: ...
+    def __call__(self, body: memoryview, /) -> HttpResponse:
+        """Send a body, and return the answer."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How large, how often, how long."""
+    """How large bulk requests may be, and how often and how long they are retried."""
 
     bulk_bytes: int = 5 * 1024 * 1024
     # Time in which the server takes nothing at all, after which a write gives up.
@@ -50,8 +52,8 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
-    """Time and chance, so that tests own them."""
+class RetryClock:
+    """The clock, the sleep and the random numbers of retries, so that tests control them."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -59,19 +61,19 @@ class Rhythm:
 
 
 @dataclass(slots=True)
-class _Progress:
+class _DeliveryState:
     """State of one delivery."""
 
     outcomes: NDArray[np.uint8]
-    failures: dict[int, Failure]
+    failures: dict[int, BulkFailure]
     last_taken: float
     delays: int = 0
 
 
-class Lane:
-    """One bulk request at a time. Remembers between deliveries which size the server can take."""
+class BulkSender:
+    """Sends bulk requests one at a time, and remembers between deliveries which size the server accepts."""
 
-    def __init__(self, send: Send, where: str, policy: RetryPolicy, rhythm: Rhythm) -> None:
+    def __init__(self, send: SendBulk, where: str, policy: RetryPolicy, rhythm: RetryClock) -> None:
         self._send = send
         self._where = where
         self._policy = policy
@@ -79,51 +81,52 @@ class Lane:
         self._ceiling_bytes = policy.bulk_bytes
         self._limit_bytes = policy.bulk_bytes
 
-    def deliver(self, lines: pa.LargeStringArray) -> Answer:
+    def deliver_operations(self, lines: pa.LargeStringArray) -> BulkAnswer:
         """Send all operations; each is DONE, STALE or REJECTED in the answer."""
-        sizes = bulk.sizes(lines)
-        state = _Progress(np.zeros(sizes.size, np.uint8), {}, self._rhythm.clock())
+        sizes = bulk.operation_sizes(lines)
+        state = _DeliveryState(np.zeros(sizes.size, np.uint8), {}, self._rhythm.clock())
         pending = np.arange(sizes.size)
         while pending.size:
-            count = bulk.fit(sizes[pending], self._limit_bytes)
+            count = bulk.count_fitting(sizes[pending], self._limit_bytes)
             chosen, rest = pending[:count], pending[count:]
-            again = self._exchange(lines, chosen, int(sizes[chosen].sum()), state)
+            again = self._send_request(lines, chosen, int(sizes[chosen].sum()), state)
             pending = np.concatenate([again, rest]) if again.size else rest
-        return Answer(state.outcomes, state.failures)
+        return BulkAnswer(state.outcomes, state.failures)
 
-    def _exchange(
-        self, lines: pa.LargeStringArray, chosen: NDArray[np.int64], size_bytes: int, state: _Progress
+    def _send_request(
+        self, lines: pa.LargeStringArray, chosen: NDArray[np.int64], size_bytes: int, state: _DeliveryState
     ) -> NDArray[np.int64]:
-        """One request; returns what must be sent again."""
+        """Send one request, and return the operations that must be sent again."""
         try:
-            response = self._send(bulk.body(lines, chosen))
+            response = self._send(bulk.build_body(lines, chosen))
         except SinkUnavailableError as error:
             self._back_off(str(error), size_bytes, state)
             return chosen
         if response.status == 413:
-            return self._shrink(chosen, size_bytes, state)
+            return self._reduce_size(chosen, size_bytes, state)
         if response.status >= 300:
             failure = bulk.read_refusal(response.status, response.content)
-            if bulk.classify(failure.status, failure.type) is not Outcome.TRANSIENT:
-                raise refusal(self._where, failure)
+            if bulk.classify_outcome(failure.status, failure.type) is not BulkOutcome.TRANSIENT:
+                raise refusal_error(self._where, failure)
             self._back_off(str(failure), size_bytes, state)
             return chosen
-        return self._settle(bulk.read_answer(response.content, chosen.size), chosen, size_bytes, state)
+        return self._apply_answer(bulk.read_answer(response.content, chosen.size), chosen, size_bytes, state)
 
-    def _settle(
-        self, answer: Answer, chosen: NDArray[np.int64], size_bytes: int, state: _Progress
+    def _apply_answer(
+        self, answer: BulkAnswer, chosen: NDArray[np.int64], size_bytes: int, state: _DeliveryState
     ) -> NDArray[np.int64]:
-        busy: Failure | None = None
+        """Record the outcome of each operation of a request, and return those that must be sent again."""
+        busy: BulkFailure | None = None
         for place, failure in answer.failures.items():
             match answer.outcomes[place]:
-                case Outcome.FATAL:
-                    raise refusal(self._where, failure)
-                case Outcome.TRANSIENT:
+                case BulkOutcome.FATAL:
+                    raise refusal_error(self._where, failure)
+                case BulkOutcome.TRANSIENT:
                     busy = failure
                 case _:
                     state.failures[int(chosen[place])] = failure
         state.outcomes[chosen] = answer.outcomes
-        again = chosen[answer.outcomes == Outcome.TRANSIENT]
+        again = chosen[answer.outcomes == BulkOutcome.TRANSIENT]
         if again.size < chosen.size:
             state.last_taken, state.delays = self._rhythm.clock(), 0
         if busy:
@@ -132,22 +135,26 @@ class Lane:
             self._limit_bytes = min(self._limit_bytes * 2, self._ceiling_bytes)
         return again
 
-    def _shrink(self, chosen: NDArray[np.int64], size_bytes: int, state: _Progress) -> NDArray[np.int64]:
-        """The server's limit on a request is below ours: stay under it from now on."""
+    def _reduce_size(self, chosen: NDArray[np.int64], size_bytes: int, state: _DeliveryState) -> NDArray[np.int64]:
+        """Reduce the size of requests, since the server's limit is below ours, and return the operations to send
+        again.
+        """
         if chosen.size > 1:
             self._ceiling_bytes = self._limit_bytes = size_bytes // 2
             log.info("bulk request too large where=%r size_bytes=%d", self._where, size_bytes)
             return chosen
         row = int(chosen[0])
-        state.outcomes[row] = Outcome.REJECTED
-        state.failures[row] = Failure(413, "", f"{size_bytes} bytes are more than the server takes in one request")
+        state.outcomes[row] = BulkOutcome.REJECTED
+        state.failures[row] = BulkFailure(413, "", f"{size_bytes} bytes are more than the server takes in one request")
         return chosen[:0]
 
-    def _back_off(self, reason: str, size_bytes: int, state: _Progress) -> None:
-        """Wait a random part of a doubling delay, or give up when nothing was taken for too long."""
+    def _back_off(self, reason: str, size_bytes: int, state: _DeliveryState) -> None:
+        """Wait a random part of a doubling delay, or raise if nothing was accepted for too long."""
         waited_s = self._rhythm.clock() - state.last_taken
         if waited_s >= self._policy.deadline_s:
-            left = int(np.count_nonzero((state.outcomes == Outcome.PENDING) | (state.outcomes == Outcome.TRANSIENT)))
+            left = int(
+                np.count_nonzero((state.outcomes == BulkOutcome.PENDING) | (state.outcomes == BulkOutcome.TRANSIENT))
+            )
             raise SinkUnavailableError(
                 f"{self._where} has taken nothing for {waited_s:.0f} s: {reason}. {left} of {state.outcomes.size} "
                 "operations are not written; writing the batch again is harmless"
@@ -162,12 +169,13 @@ class Lane:
         self._rhythm.sleep(delay_s)
 
 
-def refusal(where: str, failure: Failure) -> SinkError:
-    """The error for what no retry will mend, with what to do."""
-    return SinkError(f"{where} refused: {failure}. {_advice(failure)}")
+def refusal_error(where: str, failure: BulkFailure) -> SinkError:
+    """Return the error for what no retry will fix, with what to do."""
+    return SinkError(f"{where} refused: {failure}. {_remedy(failure)}")
 
 
-def _advice(failure: Failure) -> str:
+def _remedy(failure: BulkFailure) -> str:
+    """Return what to do about a failure."""
     if failure.type == "cluster_block_exception":
         return "Remove the block from the index's settings (index.blocks.*)"
     if failure.type == "index_closed_exception":

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.search.index import FieldKind
-from penstock.search.question import Question, Word
+from penstock.search.question import SearchQuestion, SearchWord
 
 
-def query(question: Question, fields: Mapping[str, FieldKind]) -> dict[str, Any]:
-    """The `query` of a search request."""
+def build_query(question: SearchQuestion, fields: Mapping[str, FieldKind]) -> dict[str, Any]:
+    """Return the `query` of a search request."""
     texts = [name for name, kind in fields.items() if kind is FieldKind.TEXT]
     if question.is_everything:
         return {"match_all": {}}
@@ -21,13 +21,14 @@ def query(question: Question, fields: Mapping[str, FieldKind]) -> dict[str, Any]
     last = len(question.words) - 1
     return {
         "bool": {
-            "must": [_word(word, texts, prefix=place == last) for place, word in enumerate(question.words)],
+            "must": [_word_query(word, texts, prefix=place == last) for place, word in enumerate(question.words)],
             "filter": [{"term": {term.field: {"value": term.value}}} for term in question.exact],
         }
     }
 
 
-def _word(word: Word, texts: Sequence[str], *, prefix: bool) -> dict[str, Any]:
+def _word_query(word: SearchWord, texts: Sequence[str], *, prefix: bool) -> dict[str, Any]:
+    """Return the query for one word, in one TEXT field or in any."""
     match: dict[str, Any] = {
         "query": word.text,
         "fields": [word.field] if word.field else list(texts),

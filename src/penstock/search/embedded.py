@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
 from penstock.search import _folder
-from penstock.search._reader import UNSEEN, Reader
+from penstock.search._reader import UNSEEN, IndexReader
 from penstock.search._tantivy import tantivy
-from penstock.search.fields import check_fields, check_same
+from penstock.search.fields import check_fields, check_same_fields
 from penstock.search.index import FieldKind, Hit, Rejection, WriteReport
-from penstock.search.operation import Admitted, admit
+from penstock.search.operation import AdmittedOperations, admit_operations
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class EmbeddedIndex:
         self._clock = clock
         self._is_closed = False
         self._lock = threading.Lock()
-        self._reader: Reader | None = None
+        self._reader: IndexReader | None = None
         self._writer: tantivy.IndexWriter | None = None
         self._next_purge_s = 0.0
 
@@ -79,7 +79,7 @@ class EmbeddedIndex:
             clock=clock,
         )
         if _folder.has_index(index._folder):
-            index._attach(_folder.read_fields(index._folder))
+            index._open_reader(_folder.read_fields(index._folder))
         elif read_only:
             raise ConfigurationError(f"there is no index in {folder}: open it for writing first, and prepare it")
         return index
@@ -88,19 +88,21 @@ class EmbeddedIndex:
         return f"EmbeddedIndex({str(self._folder)!r})"
 
     def prepare(self, fields: Mapping[str, FieldKind]) -> None:
+        """Create the index if it is missing, or check that it has these fields."""
         check_fields(fields)
         if self._reader is None and not self._is_closed:
             _folder.write_fields(self._folder, fields)
-            self._attach(dict(fields))
-        check_same(fields, self._opened().fields, self._where)
+            self._open_reader(dict(fields))
+        check_same_fields(fields, self._require_reader().fields, self._where)
 
     def write(self, operations: pa.Table) -> WriteReport:
-        batch = admit(operations)
+        """Apply operations; they are on disk and searchable when this returns."""
+        batch = admit_operations(operations)
         with self._lock:
-            reader = self._opened()
-            writer = self._locked_writer(reader)
+            reader = self._require_reader()
+            writer = self._get_writer(reader)
             try:
-                return self._apply(reader, writer, batch)
+                return self._apply_batch(reader, writer, batch)
             except BaseException as error:
                 self._roll_back(writer)
                 if isinstance(error, ValueError | RuntimeError | OSError):
@@ -108,21 +110,27 @@ class EmbeddedIndex:
                 raise
 
     def refresh(self) -> None:
-        self._opened().reload()
+        """Make what other processes have committed visible."""
+        self._require_reader().reload()
 
     def search(self, text: str, limit: int = 10) -> list[Hit]:
-        return self._opened().search(text, limit)
+        """Return the best matching documents for the text of a search box."""
+        return self._require_reader().search(text, limit)
 
     def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
-        return self._opened().get(id)
+        """Return the document with this id; None if there is none."""
+        return self._require_reader().get(id)
 
     def count(self) -> int:
-        return self._opened().count()
+        """Return how many documents a search can find."""
+        return self._require_reader().count()
 
     def documents(self) -> pa.Table:
-        return self._opened().documents()
+        """Return all documents as a table."""
+        return self._require_reader().documents()
 
     def close(self) -> None:
+        """Release the writer and its lock."""
         with self._lock:
             self._is_closed, self._reader = True, None
             writer, self._writer = self._writer, None
@@ -137,21 +145,23 @@ class EmbeddedIndex:
     ) -> None:
         self.close()
 
-    def _attach(self, fields: dict[str, FieldKind]) -> None:
-        reader = Reader(self._folder, fields)
+    def _open_reader(self, fields: dict[str, FieldKind]) -> None:
+        """Open the index with these fields."""
+        reader = IndexReader(self._folder, fields)
         with self._lock:
             if not self._read_only:
-                self._locked_writer(reader)
+                self._get_writer(reader)
             self._reader = reader
 
-    def _opened(self) -> Reader:
+    def _require_reader(self) -> IndexReader:
+        """Return the reader, or raise if the index was not prepared."""
         if self._reader is None:
             state = "closed" if self._is_closed else "not there yet: prepare it first"
             raise SinkError(f"{self._where} is {state}")
         return self._reader
 
-    def _locked_writer(self, reader: Reader) -> tantivy.IndexWriter:
-        """The writer, made when needed; it holds a lock on the folder that ends with the process."""
+    def _get_writer(self, reader: IndexReader) -> tantivy.IndexWriter:
+        """Return the writer, creating it if needed; it holds a lock on the folder that ends with the process."""
         if self._read_only:
             raise SinkError(f"{self._where} was opened for reading only")
         if self._writer is None:
@@ -167,14 +177,17 @@ class EmbeddedIndex:
         return self._writer
 
     def _roll_back(self, writer: tantivy.IndexWriter) -> None:
-        """Forget what is not committed; a writer that cannot is given up, and the next write makes another."""
+        """Discard what is not committed; a writer that cannot do that is dropped, and the next write creates
+        another.
+        """
         try:
             writer.rollback()
         except (ValueError, RuntimeError, OSError):
             log.warning("writer given up folder=%s", self._folder)
             self._writer = None
 
-    def _apply(self, reader: Reader, writer: tantivy.IndexWriter, batch: Admitted) -> WriteReport:
+    def _apply_batch(self, reader: IndexReader, writer: tantivy.IndexWriter, batch: AdmittedOperations) -> WriteReport:
+        """Apply the operations that are newer than what the index has."""
         now_s = self._clock()
         keys: list[str] = batch.ids.to_pylist()
         documents: list[str | None] = batch.documents.to_pylist()
@@ -187,34 +200,34 @@ class EmbeddedIndex:
         for row in np.flatnonzero(is_fresh).tolist():
             key, version, text = keys[row], int(batch.versions[row]), documents[row]
             if text is None:
-                added.append(reader.layout.tombstone(key, version, int(now_s)))
+                added.append(reader.layout.build_tombstone(key, version, int(now_s)))
                 deleted += 1
             else:
                 try:
-                    added.append(reader.layout.document(key, version, text))
+                    added.append(reader.layout.build_document(key, version, text))
                 except ValueError as error:
                     rejected.append(Rejection(key, str(error)))
                     continue
             if held[row] != UNSEEN:
                 replaced.append(key)
         if replaced:
-            writer.delete_documents_by_query(reader.layout.with_ids(replaced))
+            writer.delete_documents_by_query(reader.layout.query_ids(replaced))
         for document in added:
             writer.add_document(document)
-        if self._purge(reader, writer, now_s) or added:
+        if self._purge_tombstones(reader, writer, now_s) or added:
             writer.commit()
             reader.reload()
         stale = len(keys) - int(np.count_nonzero(is_fresh))
         return WriteReport(len(added) - deleted, deleted, stale, tuple(rejected))
 
-    def _purge(self, reader: Reader, writer: tantivy.IndexWriter, now_s: float) -> bool:
-        """Drop old tombstones, now and then; True when there were any."""
+    def _purge_tombstones(self, reader: IndexReader, writer: tantivy.IndexWriter, now_s: float) -> bool:
+        """Drop old tombstones from time to time; return whether there were any."""
         if now_s < self._next_purge_s:
             return False
         self._next_purge_s = now_s + self._retention_s / 24
         last_s = int(now_s - self._retention_s)
-        if not (count := reader.tombstones_until(last_s)):
+        if not (count := reader.count_tombstones_until(last_s)):
             return False
         log.info("purging tombstones folder=%s count=%d", self._folder, count)
-        writer.delete_documents_by_query(reader.layout.tombstones_until(last_s))
+        writer.delete_documents_by_query(reader.layout.query_tombstones_until(last_s))
         return True

@@ -32,8 +32,8 @@ def check_fields(fields: Mapping[str, FieldKind]) -> None:
                 )
 
 
-def check_same(declared: Mapping[str, FieldKind], present: Mapping[str, str], where: str) -> None:
-    """Raise an error when an index lacks declared fields or has them with other types; it may have more fields."""
+def check_same_fields(declared: Mapping[str, FieldKind], present: Mapping[str, str], where: str) -> None:
+    """Raise an error if an index lacks declared fields or has them with other types; it may have more fields."""
     differences = [
         f"'{name}' is {present.get(name, 'not there')}, declared {kind}"
         for name, kind in declared.items()

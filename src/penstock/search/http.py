@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from penstock.errors import ConfigurationError, SinkUnavailableError
 from penstock.search import _json, bulk, dsl, mapping
-from penstock.search.bulk import Outcome
-from penstock.search.delivery import Lane, Response, RetryPolicy, Rhythm, refusal
-from penstock.search.fields import check_fields, check_same
+from penstock.search.bulk import BulkOutcome
+from penstock.search.delivery import BulkSender, HttpResponse, RetryClock, RetryPolicy, refusal_error
+from penstock.search.fields import check_fields, check_same_fields
 from penstock.search.index import DOCUMENTS, FieldKind, Hit, Rejection, WriteReport
-from penstock.search.operation import admit
-from penstock.search.question import understand
-from penstock.search.transport import Transport
+from penstock.search.operation import admit_operations
+from penstock.search.question import parse_question
+from penstock.search.transport import PooledTransport
 
 log = logging.getLogger(__name__)
 
@@ -31,28 +31,34 @@ _SCROLL = "2m"
 _NAME = re.compile(r"[^\s\\/*?\"<>|,#:A-Z._+-][^\s\\/*?\"<>|,#:A-Z]*")
 
 
-class Requests(Protocol):
-    """What the index needs of a transport."""
+class HttpTransport(Protocol):
+    """What an index needs of an HTTP transport."""
 
     where: str
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = ...) -> Response: ...
+    def request(self, method: str, path: str, body: Any = None, content_type: str = ...) -> HttpResponse:
+        """Send one request, and return the answer whatever its status."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close idle connections."""
 
 
 class HttpIndex:
-    """A `SearchIndex` on a server. One writer at a time; the other calls are free to run beside it."""
+    """A `SearchIndex` on Elasticsearch or OpenSearch. One writer at a time; other calls may run beside it.
+
+    index = HttpIndex.open("http://127.0.0.1:9200", "product")
+    """
 
     def __init__(
-        self, transport: Requests, index: str, policy: RetryPolicy | None = None, rhythm: Rhythm | None = None
+        self, transport: HttpTransport, index: str, policy: RetryPolicy | None = None, rhythm: RetryClock | None = None
     ) -> None:
         if not _NAME.fullmatch(index):
             raise ConfigurationError(f"'{index}' is not the name of one index: lower case, no pattern, no list")
         self._transport = transport
         self._index = index
         self._where = f"index '{index}' at {transport.where}"
-        self._lane = Lane(self._send_bulk, self._where, policy or RetryPolicy(), rhythm or Rhythm())
+        self._lane = BulkSender(self._send_bulk, self._where, policy or RetryPolicy(), rhythm or RetryClock())
         self._fields: dict[str, FieldKind] | None = None
 
     @classmethod
@@ -65,68 +71,77 @@ class HttpIndex:
         ca_certs: str | None = None,
         policy: RetryPolicy | None = None,
     ) -> Self:
-        """`url` may carry user:password@ and a path; certificates are verified, `ca_certs` names a file of them."""
-        return cls(Transport(url, timeout_s=timeout_s, ca_certs=ca_certs), index, policy)
+        """Return the index at a server; `url` may carry user:password@ and a path. Certificates are verified,
+        `ca_certs` names a file of them.
+        """
+        return cls(PooledTransport(url, timeout_s=timeout_s, ca_certs=ca_certs), index, policy)
 
     def __repr__(self) -> str:
         return f"HttpIndex({self._where})"
 
     def prepare(self, fields: Mapping[str, FieldKind]) -> None:
+        """Create the index if it is missing, or check that it has these fields."""
         check_fields(fields)
-        there = self._present()
+        there = self._load_fields()
         if there is None:
-            answer = self._transport.request("PUT", f"/{self._index}", _json.dumps(mapping.creation(fields)))
+            answer = self._transport.request("PUT", f"/{self._index}", _json.dumps(mapping.build_creation_body(fields)))
             if answer.status < 300:
                 log.info("created %s", self._where)
                 self._fields = dict(fields)
                 return
             if b"resource_already_exists_exception" not in answer.content:
-                self._check(answer)
-            there = self._present() or {}
-        check_same(fields, there, self._where)
-        self._keep_deletes()
-        self._fields = _kinds(there)
+                self._check_answer(answer)
+            there = self._load_fields() or {}
+        check_same_fields(fields, there, self._where)
+        self._retain_deletes()
+        self._fields = _declared_kinds(there)
 
     def write(self, operations: pa.Table) -> WriteReport:
-        batch = admit(operations)
+        """Apply operations by bulk requests."""
+        batch = admit_operations(operations)
         if not len(batch.ids):
             return WriteReport(rejected=batch.rejected)
-        answer = self._lane.deliver(bulk.encode(batch.ids, batch.versions, batch.documents))
-        done = answer.outcomes == Outcome.DONE
+        answer = self._lane.deliver_operations(bulk.encode_operations(batch.ids, batch.versions, batch.documents))
+        done = answer.outcomes == BulkOutcome.DONE
         deletes = batch.documents.is_null().to_numpy(zero_copy_only=False)
         refused = (Rejection(batch.ids[row].as_py(), str(failure)) for row, failure in answer.failures.items())
         return WriteReport(
             written=int(np.count_nonzero(done & ~deletes)),
             deleted=int(np.count_nonzero(done & deletes)),
-            stale=int(np.count_nonzero(answer.outcomes == Outcome.STALE)),
+            stale=int(np.count_nonzero(answer.outcomes == BulkOutcome.STALE)),
             rejected=(*batch.rejected, *refused),
         )
 
     def refresh(self) -> None:
-        self._ask("POST", f"/{self._index}/_refresh?filter_path=_shards.failed")
+        """Make everything written searchable."""
+        self._request_json("POST", f"/{self._index}/_refresh?filter_path=_shards.failed")
 
     def search(self, text: str, limit: int = 10) -> list[Hit]:
+        """Return the best matching documents for the text of a search box."""
         if limit < 1:
             return []
         fields = self._known_fields()
-        request = {"query": dsl.query(understand(text, fields), fields), "size": min(limit, _MAX_HITS)}
+        request = {"query": dsl.build_query(parse_question(text, fields), fields), "size": min(limit, _MAX_HITS)}
         only = "filter_path=hits.hits._id,hits.hits._score,hits.hits._source"
-        found = self._ask("POST", f"/{self._index}/_search?{only}", request)
+        found = self._request_json("POST", f"/{self._index}/_search?{only}", request)
         return [
             Hit(hit["_id"], hit.get("_score") or 0.0, hit.get("_source", {}))
             for hit in found.get("hits", {}).get("hits", [])
         ]
 
     def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
-        (found,) = self._ask("POST", f"/{self._index}/_mget", {"ids": [id]})["docs"]
+        """Return the document with this id; None if there is none."""
+        (found,) = self._request_json("POST", f"/{self._index}/_mget", {"ids": [id]})["docs"]
         if "error" in found:
-            raise refusal(self._where, bulk.failure_of(404, found["error"]))
+            raise refusal_error(self._where, bulk.read_failure(404, found["error"]))
         return found["_source"] if found["found"] else None
 
     def count(self) -> int:
-        return self._ask("GET", f"/{self._index}/_count?filter_path=count")["count"]
+        """Return how many documents a search can find."""
+        return self._request_json("GET", f"/{self._index}/_count?filter_path=count")["count"]
 
     def documents(self) -> pa.Table:
+        """Return all documents as a table."""
         batches = [
             pa.record_batch(
                 [
@@ -136,11 +151,12 @@ class HttpIndex:
                 ],
                 schema=DOCUMENTS,
             )
-            for page in self._pages()
+            for page in self._scroll_pages()
         ]
         return pa.Table.from_batches(batches, DOCUMENTS)
 
     def close(self) -> None:
+        """Close the connections."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -151,68 +167,78 @@ class HttpIndex:
     ) -> None:
         self.close()
 
-    def _pages(self) -> Iterator[list[dict[str, Any]]]:
-        """One consistent view, page by page. Scroll is the only way that both products spell alike."""
+    def _scroll_pages(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield all documents of one consistent view, page by page. Scroll is the only way that both products spell
+        alike.
+        """
         request = {"size": _PAGE, "sort": ["_doc"], "version": True}
         start = f"/{self._index}/_search?scroll={_SCROLL}&allow_partial_search_results=false"
-        answer = self._ask("POST", start, request)
+        answer = self._request_json("POST", start, request)
         try:
             while page := answer["hits"]["hits"]:
                 yield page
-                answer = self._ask("POST", "/_search/scroll", {"scroll": _SCROLL, "scroll_id": answer["_scroll_id"]})
+                answer = self._request_json(
+                    "POST", "/_search/scroll", {"scroll": _SCROLL, "scroll_id": answer["_scroll_id"]}
+                )
         finally:
-            self._ask("DELETE", "/_search/scroll", {"scroll_id": [answer["_scroll_id"]]})
+            self._request_json("DELETE", "/_search/scroll", {"scroll_id": [answer["_scroll_id"]]})
 
     def _known_fields(self) -> dict[str, FieldKind]:
+        """Return the fields of the index that are declared."""
         if self._fields is None:
-            there = self._present()
+            there = self._load_fields()
             if there is None:
                 return {}
-            self._fields = _kinds(there)
+            self._fields = _declared_kinds(there)
         return self._fields
 
-    def _present(self) -> dict[str, str] | None:
+    def _load_fields(self) -> dict[str, str] | None:
+        """Return the fields of the index as the server has them; None if there is no index."""
         answer = self._transport.request("GET", f"/{self._index}/_mapping")
         if answer.status == 404:
             return None
-        self._check(answer)
+        self._check_answer(answer)
         found: dict[str, Any] = _json.loads(answer.content)
         if len(found) != 1:
             raise ConfigurationError(
                 f"{self._where} is an alias of {len(found)} indexes; name one of them: {sorted(found)}"
             )
         (only,) = found.values()
-        return mapping.present(only["mappings"])
+        return mapping.read_mapping(only["mappings"])
 
-    def _keep_deletes(self) -> None:
+    def _retain_deletes(self) -> None:
         """Raise `gc_deletes` from the default of a minute; a value that somebody set is respected."""
-        found = self._ask("GET", f"/{self._index}/_settings/index.gc_deletes?flat_settings=true")
+        found = self._request_json("GET", f"/{self._index}/_settings/index.gc_deletes?flat_settings=true")
         if not any(entry["settings"] for entry in found.values()):
-            self._ask("PUT", f"/{self._index}/_settings", {"index.gc_deletes": mapping.GC_DELETES})
+            self._request_json("PUT", f"/{self._index}/_settings", {"index.gc_deletes": mapping.GC_DELETES})
 
-    def _send_bulk(self, body: memoryview) -> Response:
+    def _send_bulk(self, body: memoryview) -> HttpResponse:
+        """Send a bulk body, after checking that the index exists."""
         there = self._transport.request("HEAD", f"/{self._index}")
         if there.status == 404:
-            return Response(404, b'{"error":{"type":"index_not_found_exception","reason":"no such index"}}')
+            return HttpResponse(404, b'{"error":{"type":"index_not_found_exception","reason":"no such index"}}')
         if there.status >= 300:
             return there
         path = f"/{self._index}/_bulk?filter_path={bulk.FILTER_PATH}"
         return self._transport.request("POST", path, body, "application/x-ndjson")
 
-    def _ask(self, method: str, path: str, request: Any = None) -> Any:
+    def _request_json(self, method: str, path: str, request: Any = None) -> Any:
+        """Send a request, and return the JSON that it answers with."""
         answer = self._transport.request(method, path, None if request is None else _json.dumps(request))
-        self._check(answer)
+        self._check_answer(answer)
         return _json.loads(answer.content)
 
-    def _check(self, answer: Response) -> None:
+    def _check_answer(self, answer: HttpResponse) -> None:
+        """Raise the error that an answer describes."""
         if answer.status < 300:
             return
         failure = bulk.read_refusal(answer.status, answer.content)
-        if bulk.classify(failure.status, failure.type) is Outcome.TRANSIENT:
+        if bulk.classify_outcome(failure.status, failure.type) is BulkOutcome.TRANSIENT:
             raise SinkUnavailableError(f"{self._where} cannot answer now: {failure}")
-        raise refusal(self._where, failure)
+        raise refusal_error(self._where, failure)
 
 
-def _kinds(there: Mapping[str, str]) -> dict[str, FieldKind]:
+def _declared_kinds(there: Mapping[str, str]) -> dict[str, FieldKind]:
+    """Return the fields whose type is one of ours."""
     known = set(FieldKind)
     return {name: FieldKind(kind) for name, kind in there.items() if kind in known}

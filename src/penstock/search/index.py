@@ -43,7 +43,7 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """An operation the index will never take as it is."""
+    """An operation that the index will never accept as it is."""
 
     id: str
     reason: str
@@ -94,17 +94,17 @@ class SearchIndex(Protocol):
         ...
 
     def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
-        """The document as last written."""
+        """Return the document with this id as last written; None if there is none."""
         ...
 
     def count(self) -> int:
-        """How many documents a search can find."""
+        """Return how many documents a search can find."""
         ...
 
     def documents(self) -> pa.Table:
-        """Everything a search can find, as a table of DOCUMENTS in no particular order."""
+        """Return everything a search can find, as a table of DOCUMENTS in no particular order."""
         ...
 
     def close(self) -> None:
-        """Let go of connections and locks; a second call does nothing."""
+        """Release connections and locks; a second call does nothing."""
         ...

@@ -37,8 +37,8 @@ _KINDS: dict[str, FieldKind] = {
 }
 
 
-def creation(fields: Mapping[str, FieldKind]) -> dict[str, Any]:
-    """The body that creates the index."""
+def build_creation_body(fields: Mapping[str, FieldKind]) -> dict[str, Any]:
+    """Return the body that creates the index."""
     properties: dict[str, Any] = {}
     for path, kind in fields.items():
         *parents, name = path.split(".")
@@ -52,13 +52,13 @@ def creation(fields: Mapping[str, FieldKind]) -> dict[str, Any]:
     }
 
 
-def present(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """The fields of a mapping by path: their kind, or the product's own type when it is none of ours."""
+def read_mapping(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return the fields of a mapping by path: their kind, or the product's own type if it is none of ours."""
     found: dict[str, str] = {}
     properties = cast("dict[str, dict[str, Any]]", mapping.get("properties") or {})
     for name, spec in properties.items():
         if "properties" in spec:
-            found |= present(spec, f"{prefix}{name}.")
+            found |= read_mapping(spec, f"{prefix}{name}.")
         else:
             own = str(spec.get("type", "object"))
             found[f"{prefix}{name}"] = _KINDS.get(own, own)

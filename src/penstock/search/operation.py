@@ -19,8 +19,8 @@ MAX_ID_BYTES = 512  # both products refuse the whole request for one longer id
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
-    """The operations an index may try, and those that none would take."""
+class AdmittedOperations:
+    """The operations that an index may try, and those that none would accept."""
 
     ids: pa.StringArray
     versions: NDArray[np.int64]
@@ -28,11 +28,11 @@ class Admitted:
     rejected: tuple[Rejection, ...]
 
 
-def admit(operations: pa.Table) -> Admitted:
-    """Check a batch: a broken table raises, a broken operation is rejected alone."""
+def admit_operations(operations: pa.Table) -> AdmittedOperations:
+    """Check a batch of operations: a broken table raises, a broken operation is rejected alone."""
     _check_table(operations)
-    ids, documents = _joined(operations, "id"), _joined(operations, "document")
-    versions = _joined(operations, "version")
+    ids, documents = _combine_column(operations, "id"), _combine_column(operations, "document")
+    versions = _combine_column(operations, "version")
     if pc.any(pc.match_substring(documents, "\n")).as_py():
         # In JSON a bare line feed is only white space, in a bulk body it ends the document.
         documents = pc.replace_substring(documents, "\n", " ")
@@ -44,15 +44,16 @@ def admit(operations: pa.Table) -> Admitted:
     rejected: tuple[Rejection, ...] = ()
     if pc.any(bad).as_py():
         rejected = (
-            *_reject(ids.filter(bad_id), f"an id has 1 to {MAX_ID_BYTES} bytes"),
-            *_reject(ids.filter(pc.and_not(bad_document, bad_id)), "the document is not a JSON object"),
+            *_reject_ids(ids.filter(bad_id), f"an id has 1 to {MAX_ID_BYTES} bytes"),
+            *_reject_ids(ids.filter(pc.and_not(bad_document, bad_id)), "the document is not a JSON object"),
         )
         good = pc.invert(bad)
         ids, documents, versions = ids.filter(good), documents.filter(good), versions.filter(good)
-    return Admitted(ids, versions.to_numpy(zero_copy_only=False), documents, rejected)
+    return AdmittedOperations(ids, versions.to_numpy(zero_copy_only=False), documents, rejected)
 
 
 def _check_table(operations: pa.Table) -> None:
+    """Raise if the table is not one of OPERATIONS with unique ids."""
     found = {field.name: field.type for field in operations.schema}
     if found != {field.name: field.type for field in OPERATIONS}:
         raise SinkError(f"a batch of operations has the columns {OPERATIONS.to_string()}; got {found}")
@@ -70,10 +71,12 @@ def _check_table(operations: pa.Table) -> None:
         raise SinkError("versions are not negative: they come from a change's sequence")
 
 
-def _reject(ids: pa.StringArray, reason: str) -> list[Rejection]:
+def _reject_ids(ids: pa.StringArray, reason: str) -> list[Rejection]:
+    """Return a rejection with this reason for each id."""
     return [Rejection(key, reason) for key in ids.to_pylist()]
 
 
-def _joined(table: pa.Table, name: str) -> Any:
+def _combine_column(table: pa.Table, name: str) -> Any:
+    """Return a column as one array."""
     column = table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays([pa.array([], column.type), *column.chunks])

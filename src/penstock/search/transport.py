@@ -7,21 +7,21 @@ from typing import Any
 from urllib.parse import unquote
 
 from penstock.errors import ConfigurationError, MissingExtraError, SinkError, SinkUnavailableError
-from penstock.search.delivery import Response
+from penstock.search.delivery import HttpResponse
 
 try:
     import urllib3
     from urllib3.exceptions import HTTPError, LocationParseError, SSLError
     from urllib3.util import Url, parse_url
 except ImportError as error:
-    raise MissingExtraError.of("search", "writing to Elasticsearch or OpenSearch") from error
+    raise MissingExtraError.for_extra("search", "writing to Elasticsearch or OpenSearch") from error
 
 
-class Transport:
-    """Requests to one server. Usable from several threads."""
+class PooledTransport:
+    """Sends HTTP requests to one server over a pool of connections. Several threads may use it."""
 
     def __init__(self, url: str, *, timeout_s: float = 60.0, ca_certs: str | None = None) -> None:
-        parts = _parse(url)
+        parts = _parse_url(url)
         self.where = f"{parts.scheme}://{parts.netloc}{(parts.path or '').rstrip('/')}"
         headers = {"accept": "application/json"}
         if parts.auth:
@@ -39,8 +39,8 @@ class Transport:
     def __repr__(self) -> str:
         return f"Transport({self.where!r})"
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Response:
-        """One request, one answer, whatever its status."""
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> HttpResponse:
+        """Send one request, and return the answer whatever its status."""
         headers: dict[str, str] = dict(self._pool.headers)
         if body is not None:
             headers["content-type"] = content_type
@@ -53,14 +53,15 @@ class Transport:
             ) from error
         except HTTPError as error:
             raise SinkUnavailableError(f"no answer from {self.where}: {error}") from error
-        return Response(answer.status, answer.data)
+        return HttpResponse(answer.status, answer.data)
 
     def close(self) -> None:
         """Close the idle connections."""
         self._pool.clear()
 
 
-def _parse(url: str) -> Url:
+def _parse_url(url: str) -> Url:
+    """Parse the URL of a server; a broken one is a ConfigurationError."""
     # The text of a parse error may hold the password, so it is not chained.
     try:
         parts = parse_url(url)

@@ -21,47 +21,48 @@ _DAY_CHARS = len("2024-01-31")
 
 
 def values_at(document: Mapping[str, Any], path: str) -> Iterator[Any]:
-    """The scalars under a dotted path, through objects and lists; nulls and absent steps give nothing."""
+    """Yield the scalars under a dotted path, through objects and lists; nulls and absent steps give nothing."""
     found: list[Any] = [document]
     for step in path.split("."):
         found = [
             cast("dict[str, Any]", item)[step]
-            for item in _flat(found)
+            for item in _flatten(found)
             if isinstance(item, dict) and cast("dict[str, Any]", item).get(step) is not None
         ]
-    for value in _flat(found):
+    for value in _flatten(found):
         if isinstance(value, dict):
             raise ValueError(f"field '{path}' is an object, but a value is declared")  # noqa: TRY004 - the document's fault
         if value is not None:
             yield value
 
 
-def _flat(items: list[Any]) -> Iterator[Any]:
+def _flatten(items: list[Any]) -> Iterator[Any]:
+    """Yield the items of nested lists."""
     for item in items:
         if isinstance(item, list):
-            yield from _flat(cast("list[Any]", item))
+            yield from _flatten(cast("list[Any]", item))
         else:
             yield item
 
 
-def canonical(kind: FieldKind, value: Any) -> str:
-    """The one text of a value; ValueError when the kind does not take it."""
+def canonical_text(kind: FieldKind, value: Any) -> str:
+    """Return the canonical text of a value; ValueError if the kind does not accept it."""
     match kind:
         case FieldKind.TEXT | FieldKind.KEYWORD:
-            return value if isinstance(value, str) else _lower(value) if isinstance(value, bool) else str(value)
+            return value if isinstance(value, str) else _boolean_text(value) if isinstance(value, bool) else str(value)
         case FieldKind.INTEGER:
-            return _integer(value)
+            return _canonical_integer(value)
         case FieldKind.FLOAT:
-            return _float(value)
+            return _canonical_float(value)
         case FieldKind.BOOLEAN:
-            return _boolean(value)
+            return _canonical_boolean(value)
         case FieldKind.DATE:
-            return _date(value)
+            return _canonical_date(value)
 
 
 def exact_terms(path: str, kind: FieldKind, value: Any) -> Iterator[str]:
-    """The terms that a stored value answers to, see `exact_term`."""
-    text = canonical(kind, value)
+    """Yield the terms under which a stored value is found, see `exact_term`."""
+    text = canonical_text(kind, value)
     if kind is FieldKind.KEYWORD and len(text) > MAX_KEYWORD_CHARS:
         return
     yield f"{path}={text}"
@@ -70,26 +71,28 @@ def exact_terms(path: str, kind: FieldKind, value: Any) -> Iterator[str]:
 
 
 def exact_term(path: str, text: str) -> str:
-    """The term that finds a searched value, given as `searched` returned it."""
+    """Return the term that finds a searched value, given as `canonical_search_text` returned it."""
     return f"{path}={text}"
 
 
-def searched(kind: FieldKind, text: str) -> str | None:
-    """The canonical text of what somebody typed, None when no stored value can be equal to it. A date without a
+def canonical_search_text(kind: FieldKind, text: str) -> str | None:
+    """Return the canonical text of what somebody typed; None if no stored value can be equal to it. A date without a
     time stays a date: it means the whole day.
     """
     try:
-        full = canonical(kind, text)
+        full = canonical_text(kind, text)
     except ValueError:
         return None
     return full[:_DAY_CHARS] if kind is FieldKind.DATE and len(text) <= _DAY_CHARS else full
 
 
-def _lower(value: bool) -> str:
+def _boolean_text(value: bool) -> str:
+    """Return `true` or `false`."""
     return "true" if value else "false"
 
 
-def _integer(value: Any) -> str:
+def _canonical_integer(value: Any) -> str:
+    """Return the canonical text of an integer."""
     if isinstance(value, bool):
         raise ValueError(f"{value} is not an integer")  # noqa: TRY004 - the document's fault, not the caller's
     try:
@@ -103,7 +106,8 @@ def _integer(value: Any) -> str:
     return str(int(number))
 
 
-def _float(value: Any) -> str:
+def _canonical_float(value: Any) -> str:
+    """Return the canonical text of a float."""
     if isinstance(value, bool):
         raise ValueError(f"{value} is not a number")  # noqa: TRY004 - the document's fault, not the caller's
     try:
@@ -115,15 +119,17 @@ def _float(value: Any) -> str:
     return repr(number + 0.0)  # so that -0.0 is 0.0
 
 
-def _boolean(value: Any) -> str:
+def _canonical_boolean(value: Any) -> str:
+    """Return the canonical text of a boolean."""
     if isinstance(value, bool):
-        return _lower(value)
+        return _boolean_text(value)
     if value in ("true", "false", ""):
         return value or "false"
     raise ValueError(f"{value!r} is neither true nor false")
 
 
-def _date(value: Any) -> str:
+def _canonical_date(value: Any) -> str:
+    """Return the canonical text of a date and time."""
     if isinstance(value, bool):
         raise ValueError(f"{value} is not a date")  # noqa: TRY004 - the document's fault, not the caller's
     try:

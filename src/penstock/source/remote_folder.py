@@ -8,7 +8,7 @@ from penstock.errors import ConfigurationError, MissingExtraError, PositionLostE
 try:
     from fsspec.core import url_to_fs
 except ImportError as error:
-    raise MissingExtraError.of("fsspec", "reading log files from a URL") from error
+    raise MissingExtraError.for_extra("fsspec", "reading log files from a URL") from error
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import MissingExtraError
 
 if find_spec("pyspark") is None:
-    raise MissingExtraError.of("spark", "reading changes with Spark")
+    raise MissingExtraError.for_extra("spark", "reading changes with Spark")
 
 if TYPE_CHECKING:
     from penstock.spark.sessions import session

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from penstock.client import Address, EmbeddedSource, FlightClient
+from penstock.client import EmbeddedSource, FlightClient, ServerAddress
 from penstock.errors import (
     ConfigurationError,
     IncompatibleColumnError,
@@ -39,7 +39,7 @@ _REPORT_S = 1.0  # how often the source is asked where its log ends
 
 
 @lru_cache(maxsize=16)
-def shared_client(server: Address | EmbeddedSource, destination: str, wait_s: float) -> FlightClient:
+def shared_client(server: ServerAddress | EmbeddedSource, destination: str, wait_s: float) -> FlightClient:
     """Return a client of this process: Spark's workers are reused from batch to batch."""
     return FlightClient(server, destination, patience_s=wait_s)
 
@@ -73,7 +73,7 @@ class ChangeLog:
         """Return the position that an option means now."""
         if text.startswith("{"):
             return self.position_of(json.loads(text))
-        return self.client.resolve(text)
+        return self.client.resolve_position(text)
 
     def source_end(self) -> Position:
         """Return where the source's log ends now, captured or not."""
@@ -81,7 +81,7 @@ class ChangeLog:
 
     def end_after(self, start: Position, wait_ms: int) -> Position:
         """Return where a batch from `start` should end; `start` itself when nothing came in time."""
-        return self.client.latest(start, self._options.max_bytes, wait_ms, **self._options.limit)
+        return self.client.find_batch_end(start, self._options.max_bytes, wait_ms, **self._options.limit)
 
     def end_before(self, start: Position, last: Position) -> Position:
         """Return where a batch from `start` should end, not after `last`, which the source's log has reached.
@@ -101,11 +101,11 @@ class ChangeLog:
         """Return what names the parts of a range; each can be read alone, any number of times."""
         options = self._options
         wanted = "" if options.includes_ddl else options.filter  # a statement has no table that could be asked for
-        return self.client.parts(options.tables, start, end, wanted)
+        return self.client.plan_parts(options.tables, start, end, wanted)
 
     def read(self, ticket: bytes) -> "Iterator[Block]":
         """Return the blocks of one part, also when the server is restarted or moves meanwhile."""
-        return self.client.read(ticket)
+        return self.client.read_part(ticket)
 
     def read_rows(self, ticket: bytes, layout: "ChangeLayout") -> "Iterator[pa.RecordBatch]":
         """Return the changes of one part in the columns of the query, in the order of the log."""

@@ -16,7 +16,7 @@ from penstock.spark.types import for_spark
 
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
-    from penstock.render.json_changes import JsonChanges
+    from penstock.render.json_changes import JsonChangeReader
 
 
 def shown_columns(table: TableSchema) -> Sequence[Column]:
@@ -40,7 +40,7 @@ class GenericLayout:
     ) -> None:
         """Show the tables that pass the rules, with the columns that `columns_of`, which must be picklable, gives."""
         self._rules, self._include_ddl, self._columns_of = rules, include_ddl, columns_of
-        self._changes: JsonChanges | None = None
+        self._changes: JsonChangeReader | None = None
         self.schema = for_spark(json_change_fields(include_ddl=include_ddl))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,9 +50,9 @@ class GenericLayout:
     def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
         """Yield all changes of a block in the order of the log."""
         if self._changes is None:
-            from penstock.render.json_changes import JsonChanges  # noqa: PLC0415 - planning does without kernels
+            from penstock.render.json_changes import JsonChangeReader  # noqa: PLC0415 - planning does without kernels
 
-            self._changes = JsonChanges(self._columns_of, self._rules.passes, include_ddl=self._include_ddl)
-        for batch in self._changes.batches(block):
+            self._changes = JsonChangeReader(self._columns_of, self._rules.passes, include_ddl=self._include_ddl)
+        for batch in self._changes.read_batches(block):
             arrays = [column.cast(field.type) for column, field in zip(batch.columns, self.schema, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

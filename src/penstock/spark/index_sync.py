@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.client import Address
+from penstock.client import ServerAddress
 from penstock.document import DocumentBuilder, DocumentPlan, apply_changes
 from penstock.model import Position
 from penstock.search.index import SearchIndex
@@ -40,7 +40,7 @@ class IndexSync:
         builder: DocumentBuilder,
         index: SearchIndex,
         *,
-        server: str | Address,
+        server: str | ServerAddress,
         destination: str = "default",
         name: str | None = None,
         on_batch: Callable[[SyncBatch], None] = lambda _: None,
@@ -49,7 +49,7 @@ class IndexSync:
         self._structs = struct_names(plan.spec.tables)
         self._builder = builder
         self._index = index
-        self._server = server if isinstance(server, Address) else Address(server)
+        self._server = server if isinstance(server, ServerAddress) else ServerAddress(server)
         self._destination = destination
         self._name = name or f"penstock-index-{plan.spec.index}"  # of the query, once per Spark session
         self._on_batch = on_batch

@@ -56,7 +56,7 @@ class TableLayout:
 
     @classmethod
     def ask(cls, options: ReadOptions, client: FlightClient) -> "TableLayout":
-        described = client.describe(options.tables)
+        described = client.describe_tables(options.tables)
         fields = {
             table: select_fields(table, schema, options.columns_of(table))
             for table, schema in zip(options.tables, described, strict=True)

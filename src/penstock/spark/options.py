@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Literal
 
-from penstock.client import Address, EmbeddedSource
+from penstock.client import EmbeddedSource, ServerAddress
 from penstock.errors import ConfigurationError
 from penstock.model import Position, TableName
 from penstock.model.start_point import Moment, StartWord, is_fixed, parse_start
@@ -98,7 +98,7 @@ class ReadOptions:
     >>> ReadOptions.of({"server": "127.0.0.1:11115", "table": "shop.orders"})
     """
 
-    server: Address | EmbeddedSource
+    server: ServerAddress | EmbeddedSource
     destination: str
     tables: tuple[TableName, ...]
     filter: str  # instead of tables
@@ -203,7 +203,7 @@ def _check_known(given: Mapping[str, str]) -> None:
         raise ConfigurationError(f"unknown option {', '.join(unknown)}: {meant}there are {', '.join(_KNOWN.values())}")
 
 
-def _server(given: Mapping[str, str]) -> Address | EmbeddedSource:
+def _server(given: Mapping[str, str]) -> ServerAddress | EmbeddedSource:
     """Return where the log comes from: a server that is named or looked up, or a capture of our own."""
     origins = [name for name in _ORIGINS if given.get(name)]
     if len(origins) != 1:
@@ -216,9 +216,9 @@ def _server(given: Mapping[str, str]) -> Address | EmbeddedSource:
         if given.get(name) and origin not in allowed:
             raise ConfigurationError(f"the option {_KNOWN[name]} goes with {' or '.join(allowed)}, not with {origin}")
     if origin == "server":
-        return Address(given["server"], given.get("token", ""), given.get("tlsca", ""))
+        return ServerAddress(given["server"], given.get("token", ""), given.get("tlsca", ""))
     if origin == "zookeeper":
-        address = Address.of_zookeeper(given["zookeeper"], given.get("token", ""), given.get("tlsca", ""))
+        address = ServerAddress.from_zookeeper(given["zookeeper"], given.get("token", ""), given.get("tlsca", ""))
         if not address.zookeeper:  # raises for what is none
             raise ConfigurationError("the option `zookeeper` is empty")
         return address

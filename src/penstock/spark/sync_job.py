@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from penstock.client import Address, FlightClient
+from penstock.client import FlightClient, ServerAddress
 from penstock.config import SourceSettings
 from penstock.disk import replace_file
-from penstock.document import DocumentBuilder, DocumentPlan, load_all, load_spec
+from penstock.document import DocumentBuilder, DocumentPlan, load_all_documents, load_spec
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.model import Position, Sequence
 from penstock.schema import check_cascades, read_live_schema
@@ -36,26 +36,26 @@ def open_index(target: str, name: str) -> Any:
 
 
 class SyncJob:
-    def __init__(self, plan: DocumentPlan, source: SourceSettings, server: Address, destination: str) -> None:
+    def __init__(self, plan: DocumentPlan, source: SourceSettings, server: ServerAddress, destination: str) -> None:
         self.plan = plan
         self._source = source
         self._server = server
         self._destination = destination
 
     @classmethod
-    def prepare(cls, spec_file: Path, source: SourceSettings, server: Address, destination: str) -> "SyncJob":
+    def prepare(cls, spec_file: Path, source: SourceSettings, server: ServerAddress, destination: str) -> "SyncJob":
         """Everything that can be wrong with the machine, the spec or the source is said here, before any work."""
         check_java()
         spec = load_spec(spec_file)
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
-            plan = DocumentPlan.of(spec, {table: read_live_schema(cursor, table) for table in spec.tables})
+            plan = DocumentPlan.from_spec(spec, {table: read_live_schema(cursor, table) for table in spec.tables})
             check_cascades(cursor, spec.tables)
         return cls(plan, source, server, destination)
 
     def run(self, index: SearchIndex, checkpoint: Path, stopped: threading.Event, say: Callable[[str], None]) -> None:
         beginning = Beginning(checkpoint)
         with closing(FlightClient(self._server, self._destination)) as client:
-            bounds = client.bounds()
+            bounds = client.store_bounds()
         index.prepare(self.plan.fields)
         with closing(RowQuery(self._source)) as reader:
             builder = DocumentBuilder(self.plan, reader)
@@ -90,13 +90,13 @@ class SyncJob:
         beginning.remember(start)
         say(f"first load of index '{name}', changes will follow from {start}")
         version = int(Sequence.from_position(start))
-        count = load_all(builder, index, version, lambda done: say(f"  {done} documents"))
+        count = load_all_documents(builder, index, version, lambda done: say(f"  {done} documents"))
         index.refresh()
         say(f"loaded {count} documents")
         return start
 
     def _check_not_empty(self, index: SearchIndex, builder: DocumentBuilder, checkpoint: Path) -> None:
-        if not index.count() and next(builder.pages(1), None):
+        if not index.count() and next(builder.build_pages(1), None):
             raise ConfigurationError(
                 f"index '{self.plan.spec.index}' is empty, but {checkpoint} says that it was loaded:"
                 f" remove {checkpoint} and {Beginning(checkpoint).file} to load it again"

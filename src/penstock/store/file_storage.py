@@ -221,9 +221,9 @@ class FileStorage:
                 except OSError as error:
                     self._is_dirty = True
                     self.problem = f"{self.folder} cannot be synced: {error.strerror}"
-                    self._warnings.failed(self.problem)
+                    self._warnings.report_failure(self.problem)
                 else:
-                    self._warnings.succeeded()
+                    self._warnings.report_success()
 
     def add(self, info: BlockInfo, entries: BlockEntries) -> None:
         self._remember(info, entries)

@@ -95,7 +95,7 @@ class EventStore:
                     return False
                 continue
             with self._lock:
-                self._warnings.succeeded()
+                self._warnings.report_success()
                 for info, block in numbered:
                     self._index.add(info, block)
                 self._registry.skip_acked()
@@ -123,7 +123,7 @@ class EventStore:
     def _wait_for_disk(self, error: StoreFullError, deadline: float | None) -> bool:
         """Wait a moment, or until acks have made room; return False when the time is over."""
         with self._lock:
-            self._warnings.failed(error)
+            self._warnings.report_failure(error)
             while self._space.make_room():
                 pass  # what only absent clients need
             self._space.free()  # also what was acked while the write failed

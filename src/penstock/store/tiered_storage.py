@@ -65,10 +65,10 @@ class TieredStorage:
                 oldest = next(iter(self._memory.values()))
             try:
                 self._move(*oldest)
-                self._warnings.succeeded()
+                self._warnings.report_success()
                 self.problem = ""
             except StoreFullError as error:
-                self._warnings.failed(error)
+                self._warnings.report_failure(error)
                 self.problem = str(error)
                 self.wake()
                 with self._lock:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from penstock.errors import ServerStartError
 from penstock.testing.cache import Report
-from penstock.testing.sources import for_suite, read_sources
+from penstock.testing.sources import read_sources, rewrite_for_suite
 
 # Taken from the machine's apt: proxies, checks, credentials, keys. Not its hooks, pins and extra index files.
 _INHERITED = re.compile(
@@ -32,23 +32,24 @@ class PackageFolder:
 
     root: Path
 
-    def path(self, inside: str) -> Path:
+    def path_of(self, inside: str) -> Path:
+        """Return the path of a file of the packages."""
         return self.root / inside
 
-    def command(self, program: str) -> list[str]:
-        """How to run `usr/sbin/…`: by the folder's own loader, with the folder's own libraries."""
+    def command_for(self, program: str) -> list[str]:
+        """Return how to run `usr/sbin/…`: by the folder's own loader, with the folder's own libraries."""
         # Not lib64/: there it is a link that may point to the machine's loader.
         loaders = sorted({*self.root.glob("lib/*/ld-linux*.so.*"), *self.root.glob("usr/lib/*/ld-linux*.so.*")})
-        if not loaders or not self.path(program).is_file():
+        if not loaders or not self.path_of(program).is_file():
             raise ServerStartError(
                 f"{self.root} has no {program} or no loader for it: remove the folder to fetch it anew"
             )
         triplet = loaders[0].parent.name
         libraries = [str(self.root / base / triplet) for base in ("usr/lib", "lib") if (self.root / base).is_dir()]
-        return [str(loaders[0]), "--library-path", ":".join(libraries), str(self.path(program))]
+        return [str(loaders[0]), "--library-path", ":".join(libraries), str(self.path_of(program))]
 
 
-def unpack(
+def unpack_packages(
     folder: Path,
     packages: Sequence[str],
     report: Report,
@@ -56,16 +57,16 @@ def unpack(
     without_libraries: Sequence[str] = (),
     suite: str | None = None,
 ) -> PackageFolder:
-    """Put the named packages and the libraries they need into an existing folder."""
+    """Unpack the named packages and the libraries they need into an existing folder."""
     apt = _PrivateApt(folder / ".apt", suite)
     report("reading package lists")
     updated = apt.run("update", "-qq", is_required=False)
-    names = [*apt.closure(packages, updated), *without_libraries]
+    names = [*apt.list_dependencies(packages, updated), *without_libraries]
     report(f"downloading {len(names)} packages")
     apt.run("download", "-qq", *names)
     report("unpacking")
     for package in sorted(apt.downloads.glob("*.deb")):
-        _checked(["dpkg-deb", "-x", str(package), str(folder)])
+        _run_checked(["dpkg-deb", "-x", str(package), str(folder)])
     shutil.rmtree(apt.folder)
     return PackageFolder(folder)
 
@@ -86,28 +87,34 @@ class _PrivateApt:
         (folder / "state/status").touch()
         self._write_sources(suite)
         configuration = folder / "apt.conf"
-        configuration.write_text(_configuration(folder), encoding="utf-8")
+        configuration.write_text(_build_configuration(folder), encoding="utf-8")
         self._environment = {**os.environ, "APT_CONFIG": str(configuration), "LC_ALL": "C"}
 
     def run(self, *arguments: str, is_required: bool = True) -> str:
+        """Run apt with the private configuration, and return its output."""
         command = ["apt-get", *arguments]
-        return _checked(command, folder=self.downloads, environment=self._environment, is_required=is_required)
+        return _run_checked(command, folder=self.downloads, environment=self._environment, is_required=is_required)
 
-    def closure(self, packages: Sequence[str], updated: str) -> list[str]:
-        """The named packages and the libraries among all that installing them would bring."""
+    def list_dependencies(self, packages: Sequence[str], updated: str) -> list[str]:
+        """Return the named packages and the libraries among all that installing them would bring."""
         try:
             plan = self.run("-s", "install", "--no-install-recommends", *packages)
         except ServerStartError as error:
             # A source that could not be read matters only if the packages are missing for it.
-            raise ServerStartError(f"{error}\nbefore that, apt-get update said:\n{_indented(updated)}") from error
+            raise ServerStartError(f"{error}\nbefore that, apt-get update said:\n{_indent(updated)}") from error
         names = {name.partition(":")[0] for name in _INSTALLED.findall(plan)}
         return sorted(name for name in names if name in packages or _LIBRARY.fullmatch(name))
 
     def _write_sources(self, suite: str | None) -> None:
-        asked = _checked(["apt-config", "shell", "main", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"])
+        """Write the machine's sources, for another suite if one is given."""
+        asked = _run_checked(
+            ["apt-config", "shell", "main", "Dir::Etc::sourcelist/f", "parts", "Dir::Etc::sourceparts/d"]
+        )
         places = dict(word.split("=", 1) for word in shlex.split(asked))
         machine = read_sources(Path(places["main"]), Path(places["parts"]))
-        texts = machine if suite is None else {name: for_suite(name, text, suite) for name, text in machine.items()}
+        texts = (
+            machine if suite is None else {name: rewrite_for_suite(name, text, suite) for name, text in machine.items()}
+        )
         if not "".join(texts.values()).strip():
             raise ServerStartError(
                 f"apt has no source to take packages {f'of {suite} ' if suite else ''}from: "
@@ -117,8 +124,9 @@ class _PrivateApt:
             (self.folder / "sources" / name).write_text(text, encoding="utf-8")
 
 
-def _configuration(folder: Path) -> str:
-    inherited = [line for line in _checked(["apt-config", "dump"]).splitlines() if _INHERITED.match(line)]
+def _build_configuration(folder: Path) -> str:
+    """Return the apt configuration that keeps everything below `folder`."""
+    inherited = [line for line in _run_checked(["apt-config", "dump"]).splitlines() if _INHERITED.match(line)]
     own = {
         "Dir::Etc::main": "none/file",
         "Dir::Etc::parts": "none",
@@ -139,13 +147,14 @@ def _configuration(folder: Path) -> str:
     return "\n".join([*inherited, *lines, ""])
 
 
-def _checked(
+def _run_checked(
     command: list[str],
     *,
     folder: Path | None = None,
     environment: dict[str, str] | None = None,
     is_required: bool = True,
 ) -> str:
+    """Run a command and return its output; a failure is a ServerStartError with its last lines."""
     done = subprocess.run(  # noqa: S603 - apt and dpkg, with names from our own code
         command,
         cwd=folder,
@@ -158,9 +167,10 @@ def _checked(
         check=False,
     )
     if done.returncode and is_required:
-        raise ServerStartError(f"`{shlex.join(command[:3])} …` failed:\n{_indented(done.stdout)}")
+        raise ServerStartError(f"`{shlex.join(command[:3])} …` failed:\n{_indent(done.stdout)}")
     return done.stdout
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
+    """Return a text with each line indented."""
     return "\n".join(f"  {line}" for line in text.strip().splitlines()[-12:])

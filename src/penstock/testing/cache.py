@@ -18,7 +18,7 @@ Report = Callable[[str], None]
 
 
 def cache_folder() -> Path:
-    """PENSTOCK_CACHE, else the user's cache folder."""
+    """Return the folder for downloads: PENSTOCK_CACHE, else the user's cache folder."""
     named = os.environ.get("PENSTOCK_CACHE")
     if named:
         return Path(named).expanduser().absolute()
@@ -26,7 +26,7 @@ def cache_folder() -> Path:
 
 
 def has_folder(path: Path) -> bool:
-    """Whether it is a folder; one behind a folder that we may not enter is not there for us."""
+    """Tell whether a folder exists; one behind a folder that we may not enter does not exist for us."""
     try:
         return path.is_dir()
     except PermissionError:
@@ -37,7 +37,7 @@ def build_once(target: Path, build: Callable[[Path], None], report: Report) -> P
     """Return `target`, after `build` has filled it unless it was there."""
     if has_folder(target):
         return target
-    with locked(target, report):
+    with lock_folder(target, report):
         if has_folder(target):
             return target
         partial = target.parent / f".{target.name}.partial"
@@ -53,9 +53,9 @@ def build_once(target: Path, build: Callable[[Path], None], report: Report) -> P
 
 
 @contextmanager
-def locked(target: Path, report: Report) -> Generator[None]:
+def lock_folder(target: Path, report: Report) -> Generator[None]:
     """Hold the lock of one folder of the cache, whether the folder exists or not."""
-    with _lock_file(target) as lock:
+    with _open_lock_file(target) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -64,7 +64,8 @@ def locked(target: Path, report: Report) -> Generator[None]:
         yield
 
 
-def _lock_file(target: Path) -> TextIO:
+def _open_lock_file(target: Path) -> TextIO:
+    """Open the lock file of a cache folder."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         # The file has no content and stays, because removing a lock file is a race.

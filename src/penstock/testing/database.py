@@ -52,17 +52,18 @@ class DatabaseServer(PrivateServer):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The server program and where its own files are, without settings."""
+        """Return the server program and where its own files are, without settings."""
 
     @abstractmethod
     def defaults(self) -> dict[str, OptionValue]:
-        """Settings of this server on top of `COMMON`; `options` given to the constructor win over both."""
+        """Return the settings of this server on top of `COMMON`; `options` given to the constructor win over both."""
 
     @abstractmethod
     def initialise(self, data: Path) -> None:
         """Fill an empty data folder."""
 
     def launch(self) -> ServerProcess:
+        """Start the server process, initialising its data folder first if needed."""
         (self.folder / "tmp").mkdir(exist_ok=True)
         if not self.data.exists():
             # Complete or absent, so that a start after a crash does not meet half a data folder.
@@ -72,16 +73,18 @@ class DatabaseServer(PrivateServer):
             fresh.rename(self.data)
         self._account.touch(mode=0o600)
         self._account.write_text(self._account_statements(), encoding="utf-8")
-        command = [*self.command(), *arguments(self._settings())]
+        command = [*self.command(), *settings_to_arguments(self._merge_settings())]
         return ServerProcess.start(self.name, command, log=self.log, folder=self.data)
 
     def start(self) -> Self:
+        """Start the server, and return once it accepts connections."""
         try:
             return super().start()
         finally:
             self._account.unlink(missing_ok=True)
 
     def is_ready(self) -> bool:
+        """Tell whether the server accepts connections."""
         try:
             # Somebody else's program may have the port and say nothing.
             connection = self.connect(connect_timeout=3, read_timeout=3)
@@ -93,7 +96,7 @@ class DatabaseServer(PrivateServer):
         return True
 
     def connect(self, **changes: Any) -> "Connection[Cursor]":
-        """A connection as root in autocommit mode; keyword arguments are PyMySQL's and win."""
+        """Return a connection as root in autocommit mode; keyword arguments are PyMySQL's and win."""
         settings: dict[str, Any] = {
             "host": self.host,
             "port": self.port,
@@ -104,7 +107,8 @@ class DatabaseServer(PrivateServer):
         }
         return pymysql.connect(**(settings | changes))
 
-    def _settings(self) -> dict[str, OptionValue]:
+    def _merge_settings(self) -> dict[str, OptionValue]:
+        """Return the settings to start the server with."""
         own: dict[str, OptionValue] = {
             "datadir": str(self.data),
             "tmpdir": str(self.folder / "tmp"),
@@ -115,6 +119,7 @@ class DatabaseServer(PrivateServer):
         return {**own, **COMMON, **self.defaults(), **self.options}
 
     def _account_statements(self) -> str:
+        """Return the SQL that sets the root password."""
         # The server sees 127.0.0.1 as 'localhost' unless names are not resolved; one password fits both.
         lines = ["SET SESSION sql_log_bin = 0;"]
         for host in ("localhost", self.host):
@@ -125,8 +130,8 @@ class DatabaseServer(PrivateServer):
         return "\n".join([*lines, ""])
 
 
-def arguments(settings: Mapping[str, OptionValue]) -> list[str]:
-    """Settings as a command line."""
+def settings_to_arguments(settings: Mapping[str, OptionValue]) -> list[str]:
+    """Return settings as a command line."""
     return [
         f"--{name}" if value is True else f"--{name}={value}" for name, value in settings.items() if value is not None
     ]

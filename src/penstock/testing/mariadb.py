@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import ServerStartError
-from penstock.testing.apt import PackageFolder, unpack
+from penstock.testing.apt import PackageFolder, unpack_packages
 from penstock.testing.cache import Report, build_once, cache_folder, has_folder
 from penstock.testing.database import DatabaseServer, OptionValue
-from penstock.testing.process import log_tail
+from penstock.testing.process import read_log_tail
 
 OLDEST = (10, 5)
 _VERSION = re.compile(r"\bVer (\d+)\.(\d+)\.\S*MariaDB")
@@ -27,15 +27,15 @@ _SYSTEM_TABLES = ("*_system_tables.sql", "*_performance_tables.sql", "*_system_t
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
+class MariaDBInstallation:
     """A MariaDB program: how to run it, and where its share and plugin folders are."""
 
     program: tuple[str, ...]
     share: Path
     plugins: Path | None
 
-    def tool(self, name: str) -> list[str]:
-        """How to run a program that came with the server, such as mariadb-binlog."""
+    def tool_command(self, name: str) -> list[str]:
+        """Return how to run a program that came with the server, such as mariadb-binlog."""
         *loader, server = self.program
         path = Path(server).parent.parent / "bin" / name
         if not path.is_file():
@@ -43,32 +43,32 @@ class Installation:
         return [*loader, str(path)]
 
     @classmethod
-    def find(cls, cache: Path | None = None) -> "Installation | None":
-        """The machine's own, if it is new enough and complete, else an unpacked one."""
-        return _installed() or cls.unpacked(_target(cache))
+    def find(cls, cache: Path | None = None) -> "MariaDBInstallation | None":
+        """Return the machine's own installation if it is new enough and complete, else an unpacked one, else None."""
+        return _find_installed() or cls.find_unpacked(_cache_target(cache))
 
     @classmethod
-    def unpacked(cls, folder: Path) -> "Installation | None":
-        """The MariaDB that `unpack_mariadb` put into `folder`, or None when the folder has none."""
-        share = _share_in(folder / "usr/share")
+    def find_unpacked(cls, folder: Path) -> "MariaDBInstallation | None":
+        """Return the MariaDB that `unpack_mariadb` put into `folder`; None if the folder has none."""
+        share = _find_share_folder(folder / "usr/share")
         if share is None:
             return None
-        program = PackageFolder(folder).command("usr/sbin/mariadbd")
+        program = PackageFolder(folder).command_for("usr/sbin/mariadbd")
         return cls(tuple(program), share, folder / "usr/lib/mysql/plugin")
 
     @classmethod
-    def fetch(cls, report: Report, cache: Path | None = None) -> "Installation":
-        """As `find`, but Debian's packages are unpacked into the cache when there is none."""
-        installed = _installed()
+    def fetch(cls, report: Report, cache: Path | None = None) -> "MariaDBInstallation":
+        """Return what `find` returns; if there is none, unpack Debian's packages into the cache."""
+        installed = _find_installed()
         if installed:
             return installed
         if shutil.which("apt-get") is None:
             raise ServerStartError(
                 f"no MariaDB server was found on this machine: install one, {'.'.join(map(str, OLDEST))} or newer"
             )
-        target = _target(cache)
+        target = _cache_target(cache)
         build_once(target, lambda folder: unpack_mariadb(folder, report), report)
-        unpacked = cls.unpacked(target)
+        unpacked = cls.find_unpacked(target)
         if unpacked is None:
             raise ServerStartError(f"{target} has no usable MariaDB: remove the folder to fetch it anew")
         return unpacked
@@ -76,7 +76,7 @@ class Installation:
 
 def unpack_mariadb(folder: Path, report: Report, *, suite: str | None = None) -> None:
     """Unpack Debian's MariaDB into an existing folder: that of the machine's own release, or of another suite."""
-    unpack(folder, _PACKAGES, report, without_libraries=_EXTRAS, suite=suite)
+    unpack_packages(folder, _PACKAGES, report, without_libraries=_EXTRAS, suite=suite)
 
 
 class MariaDB(DatabaseServer):
@@ -86,7 +86,7 @@ class MariaDB(DatabaseServer):
 
     def __init__(
         self,
-        installation: Installation,
+        installation: MariaDBInstallation,
         folder: Path,
         *,
         port: int | None = None,
@@ -96,6 +96,7 @@ class MariaDB(DatabaseServer):
         self.installation = installation
 
     def command(self) -> list[str]:
+        """Return the server program and where its own files are."""
         share = self.installation.share
         # The first option must be --no-defaults: the machine's configuration files are not ours.
         options = ["--no-defaults", f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"]
@@ -106,9 +107,11 @@ class MariaDB(DatabaseServer):
         return [*self.installation.program, *options]
 
     def defaults(self) -> dict[str, OptionValue]:
+        """Return MariaDB's own settings."""
         return {"binlog_row_metadata": "FULL", "innodb_log_file_size": "32M"}
 
     def initialise(self, data: Path) -> None:
+        """Fill an empty data folder with mariadb-install-db."""
         # What mariadb-install-db does, without its help texts and its test database.
         share = self.installation.share
         scripts = [path.read_bytes() for pattern in _SYSTEM_TABLES for path in share.glob(pattern)]
@@ -134,14 +137,18 @@ class MariaDB(DatabaseServer):
                 check=False,
             )
         if done.returncode:
-            raise ServerStartError(f"MariaDB could not create {data}; the end of {self.log}:\n{log_tail(self.log)}")
+            raise ServerStartError(
+                f"MariaDB could not create {data}; the end of {self.log}:\n{read_log_tail(self.log)}"
+            )
 
 
-def _target(cache: Path | None) -> Path:
+def _cache_target(cache: Path | None) -> Path:
+    """Return the cache folder for MariaDB."""
     return (cache or cache_folder()) / "mariadb"
 
 
-def _installed() -> Installation | None:
+def _find_installed() -> MariaDBInstallation | None:
+    """Return the machine's own MariaDB; None if there is none that can be used."""
     # Debian keeps servers in sbin, which is not on every user's PATH.
     path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
     for name in ("mariadbd", "mysqld"):
@@ -149,18 +156,20 @@ def _installed() -> Installation | None:
         if program is not None and _is_usable(program):
             # bin/ or sbin/ or libexec/ of an installation's root, the share folder beside it.
             prefix = Path(program).resolve().parent.parent
-            share = _share_in(prefix / "share")
+            share = _find_share_folder(prefix / "share")
             if share is not None:
-                return Installation((program,), share, None)
+                return MariaDBInstallation((program,), share, None)
     return None
 
 
-def _share_in(folder: Path) -> Path | None:
+def _find_share_folder(folder: Path) -> Path | None:
+    """Return the share folder of an installation."""
     candidates = (folder / "mysql", folder / "mariadb", folder)
     return next((path for path in candidates if has_folder(path) and any(path.glob(_SYSTEM_TABLES[0]))), None)
 
 
 def _is_usable(program: str) -> bool:
+    """Tell whether a program runs and is new enough."""
     command = [program, "--no-defaults", "--version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - found on PATH
     found = _VERSION.search(answer.stdout)

@@ -61,7 +61,7 @@ def _ports_without_automatic_use() -> Sequence[int]:
 
 
 def poll_until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Ask `condition` until it is true or the time is over; says which."""
+    """Ask `condition` until it is true or the time is over, and return whether it became true."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -91,9 +91,9 @@ class ServerProcess:
         environment: Mapping[str, str] | None = None,
     ) -> "ServerProcess":
         """Start `command` in `folder`, output to `log`; as another user if one is named (needs root)."""
-        arguments = [*_setpriv(user), "--", *map(str, command)]
+        arguments = [*_setpriv_command(user), "--", *map(str, command)]
         with log.open("ab") as output:
-            spawning = _spawner(os.getpid()).submit(
+            spawning = _get_spawner(os.getpid()).submit(
                 subprocess.Popen,
                 arguments,
                 stdin=subprocess.DEVNULL,
@@ -110,6 +110,7 @@ class ServerProcess:
         return cls(name, process, log)
 
     def has_exited(self) -> bool:
+        """Tell whether the process has exited."""
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -129,28 +130,30 @@ class ServerProcess:
             what = f"was not ready after {timeout_s:g} s"
         else:
             what = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
-        raise ServerStartError(f"{self.name} {what}; the end of {self.log}:\n{log_tail(self.log)}")
+        raise ServerStartError(f"{self.name} {what}; the end of {self.log}:\n{read_log_tail(self.log)}")
 
     def stop(self, timeout_s: float = 20) -> None:
-        """TERM to the whole group; KILL to what is left of it when the time is over."""
+        """Send SIGTERM to the whole group, and SIGKILL to what is left of it when the time is over."""
         if self._process.returncode is None:
-            self._signal(signal.SIGTERM)
+            self._signal_group(signal.SIGTERM)
             # Not only the leader: a start program may end before the server that it started.
             poll_until(lambda: not _has_living_members(self.pid), timeout_s)
         self.kill()
 
     def kill(self) -> None:
-        """KILL to the whole group, as a crash would be."""
+        """Send SIGKILL to the whole group, as a crash would."""
         if self._process.returncode is None:
-            self._signal(signal.SIGKILL)
+            self._signal_group(signal.SIGKILL)
             self._process.wait()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def _signal_group(self, number: signal.Signals) -> None:
+        """Send a signal to the process group."""
         # While the leader is not collected its group exists, so this cannot fail with "no such process".
         os.killpg(self.pid, number)
 
 
 def _has_living_members(group: int) -> bool:
+    """Tell whether a process group has a process that has not exited."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             # pid (name) state parent group …; the name may hold anything, so count from its closing bracket.
@@ -162,8 +165,8 @@ def _has_living_members(group: int) -> bool:
     return False
 
 
-def log_tail(log: Path) -> str:
-    """The last lines of a log, indented, for an error message; Java's stack frames would push the reason out."""
+def read_log_tail(log: Path) -> str:
+    """Return the last lines of a log, indented, for an error message; Java's stack frames would push the reason out."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:
@@ -172,7 +175,8 @@ def log_tail(log: Path) -> str:
     return "\n".join(f"  {line}" for line in telling[-TAIL_LINES:] or ["(empty)"])
 
 
-def _setpriv(user: str | None) -> list[str]:
+def _setpriv_command(user: str | None) -> list[str]:
+    """Return the setpriv command that ends the server with its parent, and runs it as another user."""
     program = shutil.which("setpriv")
     if program is None:
         raise ServerStartError("setpriv was not found: install util-linux (it ends servers when their parent dies)")
@@ -184,6 +188,7 @@ def _setpriv(user: str | None) -> list[str]:
 
 
 @functools.cache
-def _spawner(_process_id: int) -> ThreadPoolExecutor:
+def _get_spawner(_process_id: int) -> ThreadPoolExecutor:
+    """Return the one thread of this process that starts servers."""
     # Keyed by process id: a forked child has our memory but not our thread.
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-servers")

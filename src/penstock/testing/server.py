@@ -28,19 +28,19 @@ class PrivateServer(ABC):
 
     @abstractmethod
     def launch(self) -> ServerProcess:
-        """Make the folder ready and start the process; `start` does the waiting."""
+        """Prepare the folder and start the process; `start` does the waiting."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Whether the server answers; asked again and again, so it must return soon."""
+        """Tell whether the server answers; it is called again and again, so it must return soon."""
 
     @property
     def pid(self) -> int | None:
-        """The process id while the server runs."""
+        """Return the process id while the server runs, else None."""
         return self._process.pid if self._process else None
 
     def start(self) -> Self:
-        """Return once the server answers."""
+        """Start the server, and return once it answers."""
         if self._process is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             process = self.launch()
@@ -49,13 +49,13 @@ class PrivateServer(ABC):
         return self
 
     def stop(self) -> None:
-        """Shut down in order."""
+        """Shut the server down in order."""
         if self._process is not None:
             self._process.stop()
             self._process = None
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """End the server as a crash would."""
         if self._process is not None:
             self._process.kill()
             self._process = None

@@ -17,29 +17,32 @@ _NO = {"no", "false", "without", "off", "disable"}
 
 
 def read_sources(main: Path, parts: Path) -> dict[str, str]:
-    """The texts of the machine's sources files by file name; a file that apt would not read is not there."""
+    """Return the texts of the machine's sources files by file name; a file that apt would not read is left out."""
     candidates = [main, *(sorted(parts.iterdir()) if parts.is_dir() else [])]
-    return {path.name: path.read_text(encoding="utf-8") for path in candidates if _is_sources(path)}
+    return {path.name: path.read_text(encoding="utf-8") for path in candidates if _is_sources_file(path)}
 
 
-def for_suite(name: str, text: str, suite: str) -> str:
-    """The text of one sources file with the distribution's own suite replaced and everything else left out."""
-    lines = _list_lines(text, suite) if name.endswith(".list") else _stanzas(text, suite)
+def rewrite_for_suite(name: str, text: str, suite: str) -> str:
+    """Return the text of a sources file with the distribution's own suite replaced and everything else left out."""
+    lines = _rewrite_lines(text, suite) if name.endswith(".list") else _rewrite_stanzas(text, suite)
     return "".join(lines)
 
 
-def _is_sources(path: Path) -> bool:
+def _is_sources_file(path: Path) -> bool:
+    """Tell whether apt would read a file."""
     return path.suffix in {".list", ".sources"} and path.is_file()
 
 
-def _list_lines(text: str, suite: str) -> Iterator[str]:
+def _rewrite_lines(text: str, suite: str) -> Iterator[str]:
+    """Yield the lines of a one-line-style file for another suite."""
     for line in text.splitlines():
         found = _LIST_LINE.match(line.partition("#")[0].strip())
         if found and _MAIN_SUITE.fullmatch(found["suite"]) and "main" in found["components"].split():
             yield f"deb {found['options'] or ''}{found['uri']} {suite} {found['components']}\n"
 
 
-def _stanzas(text: str, suite: str) -> Iterator[str]:
+def _rewrite_stanzas(text: str, suite: str) -> Iterator[str]:
+    """Yield the stanzas of a deb822 file for another suite."""
     without_comments = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for stanza in re.split(r"\n\s*\n", without_comments):
         fields = {found["name"].lower(): found["value"].strip() for found in _FIELD.finditer(stanza)}
@@ -50,6 +53,7 @@ def _stanzas(text: str, suite: str) -> Iterator[str]:
 
 
 def _is_distribution(fields: dict[str, str]) -> bool:
+    """Tell whether a stanza is of the distribution's own archive."""
     return (
         "deb" in fields.get("types", "").split()
         and fields.get("enabled", "yes").lower() not in _NO

@@ -42,7 +42,7 @@ def binlog_tool_of(request: pytest.FixtureRequest) -> Callable[[str], list[str]]
     def command(name: str) -> list[str]:
         if name.startswith("mariadb"):
             server: MariaDB = request.getfixturevalue(name)
-            return server.installation.tool("mariadb-binlog")
+            return server.installation.tool_command("mariadb-binlog")
         return MYSQL_9.server(Path()).tool("mysqlbinlog")
 
     return command

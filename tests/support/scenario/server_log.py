@@ -115,7 +115,7 @@ def _tool(server: DatabaseServer, folder: Path) -> list[str]:
     if isinstance(server, MySQL) and not server.version.startswith("5."):
         return _new("mysql9", folder, MySQL).tool("mysqlbinlog")
     own = server if isinstance(server, MariaDB) else _new("mariadb", folder, MariaDB)
-    return own.installation.tool("mariadb-binlog")
+    return own.installation.tool_command("mariadb-binlog")
 
 
 def _new(name: str, folder: Path, kind: type[T]) -> T:

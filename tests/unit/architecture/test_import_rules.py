@@ -142,7 +142,7 @@ def test_only_the_tool_and_what_it_prints_know_the_tool() -> None:
         ("store", "def late():\n    from penstock.instance import Instance"),
         ("model", "from ..store import memory"),
         ("server", "import kazoo.client"),
-        ("capture", "from penstock.inspect.selection import Selection"),
+        ("capture", "from penstock.inspect.selection import EventSelection"),
     ],
 )
 def test_a_forbidden_import_is_found(room: str, source: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from penstock.binlog.events.file_log import FileLog
-from penstock.inspect.selection import Selection
+from penstock.inspect.selection import EventSelection
 from penstock.model.start_point import Moment
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
@@ -43,8 +43,8 @@ def test_a_file_is_opened_at_the_time_at_which_a_statement_began(tmp_path: Path,
     paths += [file_of(tmp_path, 2 + i, 1990, 1990, 2100 + i) for i in range(1, late_files)]
     paths.append(file_of(tmp_path, 3 + late_files, 1990, 1990, 2200))
     assert files_read(paths, 2000) == [path.name for path in paths[1:]]
-    selection = Selection(since=Moment(2000 * SECOND))
-    picked = [selection.pick(block) for block in FileLog(paths, selection.since, print, verify=True)]
+    selection = EventSelection(since=Moment(2000 * SECOND))
+    picked = [selection.pick_events(block) for block in FileLog(paths, selection.since, print, verify=True)]
     found = {int(second) for block in picked for second in block.column("timestamp")}
     assert found == {2200, *range(2100, 2100 + late_files)}
 

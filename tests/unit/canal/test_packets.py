@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.canal import messages, packet, protobuf
-from penstock.canal.packet import FrameSocket, PacketType, ProtobufFields, fields_of
+from penstock.canal.packet import FrameSocket, PacketType, ProtobufFields, iter_fields
 from penstock.errors import ProtocolError
 
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -35,16 +35,16 @@ def connected() -> Iterator[tuple[socket.socket, FrameSocket]]:
 @given(NUMBERS, st.lists(st.binary(max_size=300)))
 def test_fields_are_those_that_the_library_wrote(batch_id: int, entries: list[bytes]) -> None:
     raw = messages.Messages(batch_id=batch_id, messages=entries).SerializeToString()
-    found = list(fields_of(raw))
+    found = list(iter_fields(raw))
     assert [value for field, value in found if field == 2] == entries
     assert [value for field, value in found if field == 1] == ([batch_id % (1 << 64)] if batch_id else [])
-    assert list(fields_of(memoryview(raw))) == found
+    assert list(iter_fields(memoryview(raw))) == found
 
 
 @given(st.binary(max_size=60))
 def test_bytes_of_any_kind_are_fields_or_refused(raw: bytes) -> None:
     try:
-        found = list(fields_of(raw))
+        found = list(iter_fields(raw))
     except ProtocolError:
         return
     assert sum(len(value) for _, value in found if isinstance(value, bytes)) <= len(raw)
@@ -56,39 +56,41 @@ def test_a_message_that_is_cut_inside_of_a_field_is_refused(text: str, number: i
     ends = {0, len(raw), len(messages.ClientAck(destination=text).SerializeToString())}
     cut = data.draw(st.sampled_from(sorted(set(range(len(raw))) - ends)))
     with pytest.raises(ProtocolError):
-        list(fields_of(raw[:cut]))
+        list(iter_fields(raw[:cut]))
 
 
 @given(NUMBERS)
 def test_a_number_is_read_as_it_was_written(number: int) -> None:
-    assert ProtobufFields(protobuf.flag(3, number)).number(3) == number
-    assert messages.ClientAck.FromString(protobuf.number(3, number)).batch_id == number
+    assert ProtobufFields(protobuf.encode_number_always(3, number)).get_number(3) == number
+    assert messages.ClientAck.FromString(protobuf.encode_number(3, number)).batch_id == number
 
 
 @pytest.mark.parametrize("raw", [b"\x08" + b"\xff" * 10 + b"\x01", b"\x08\xff", b"\x0b", b"\x09\x01", b"\x0d\x01"])
 def test_a_field_that_does_not_end_is_refused(raw: bytes) -> None:
     with pytest.raises(ProtocolError):
-        list(fields_of(raw))
+        list(iter_fields(raw))
 
 
 def test_fixed_numbers_are_passed_over() -> None:
-    raw = b"\x09" + bytes(8) + b"\x15" + bytes(4) + protobuf.text(3, "x")
-    assert list(fields_of(raw)) == [(3, b"x")]
+    raw = b"\x09" + bytes(8) + b"\x15" + bytes(4) + protobuf.encode_text(3, "x")
+    assert list(iter_fields(raw)) == [(3, b"x")]
 
 
 def test_of_a_field_that_was_sent_twice_the_last_counts() -> None:
-    fields = ProtobufFields(protobuf.text(1, "a") + protobuf.flag(2, 7) + protobuf.text(1, "b"))
-    assert (fields.text(1), fields.number(2), fields.text(9), fields.number(9, 5)) == ("b", 7, "", 5)
+    fields = ProtobufFields(
+        protobuf.encode_text(1, "a") + protobuf.encode_number_always(2, 7) + protobuf.encode_text(1, "b")
+    )
+    assert (fields.get_text(1), fields.get_number(2), fields.get_text(9), fields.get_number(9, 5)) == ("b", 7, "", 5)
     assert 1 in fields
     assert 9 not in fields
 
 
 def test_a_field_of_another_kind_is_named() -> None:
-    fields = ProtobufFields(protobuf.text(1, b"\xff") + protobuf.flag(2, 7))
+    fields = ProtobufFields(protobuf.encode_text(1, b"\xff") + protobuf.encode_number_always(2, 7))
     for call, reason in (
-        (lambda: fields.number(1), "field 1 of the packet is no number"),
-        (lambda: fields.raw(2), "field 2 of the packet is no text"),
-        (lambda: fields.text(1), "field 1 of the packet is no UTF-8"),
+        (lambda: fields.get_number(1), "field 1 of the packet is no number"),
+        (lambda: fields.get_bytes(2), "field 2 of the packet is no text"),
+        (lambda: fields.get_text(1), "field 1 of the packet is no UTF-8"),
     ):
         with pytest.raises(ProtocolError, match=reason):
             call()
@@ -96,8 +98,8 @@ def test_a_field_of_another_kind_is_named() -> None:
 
 @given(st.integers(1, (1 << 63) - 1), st.lists(st.binary(max_size=100)))
 def test_a_head_and_entries_are_a_frame_of_messages(batch_id: int, entries: list[bytes]) -> None:
-    body = b"".join(protobuf.message(2, entry) for entry in entries)
-    raw = packet.messages_head(batch_id, len(body)) + body
+    body = b"".join(protobuf.encode_message(2, entry) for entry in entries)
+    raw = packet.build_messages_head(batch_id, len(body)) + body
     (size,) = struct.unpack(">i", raw[:4])
     assert size == len(raw) - 4
     read = messages.Packet.FromString(raw[4:])
@@ -131,10 +133,10 @@ def test_a_frame_that_is_too_large_is_refused_before_it_is_read(size: int) -> No
 def test_a_peer_that_closes_has_no_more_frames(sent: bytes) -> None:
     with connected() as (peer, frames):
         peer.sendall(sent)
-        assert not frames.is_gone or not sent
+        assert not frames.is_closed_by_peer or not sent
         peer.shutdown(socket.SHUT_WR)
         assert frames.receive() is None
-        assert frames.is_gone
+        assert frames.is_closed_by_peer
 
 
 @pytest.mark.parametrize("sent", [b"", b"\0", b"\0\0\0\x05abc"])
@@ -143,7 +145,7 @@ def test_a_silent_peer_is_not_waited_for_without_end(sent: bytes) -> None:
         frames.idle_s, frames._frame_s = 0.05, 0.05
         peer.sendall(sent)
         assert frames.receive() is None
-        assert not frames.is_gone
+        assert not frames.is_closed_by_peer
 
 
 def test_many_parts_arrive_as_one() -> None:

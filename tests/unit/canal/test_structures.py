@@ -19,7 +19,7 @@ from penstock.canal.structures import (
     HandshakeReply,
     InstanceAdminRequest,
     LogAdminRequest,
-    Structure,
+    ProtobufStructure,
     SubRequest,
     UnsubRequest,
 )
@@ -39,13 +39,13 @@ VALUES = {
 
 
 @st.composite
-def structures(draw: st.DrawFn) -> Structure:
+def structures(draw: st.DrawFn) -> ProtobufStructure:
     kind: Any = draw(st.sampled_from(KNOWN))
     return kind(**{one.name: draw(VALUES[FIELDS[kind.message][one.name].kind]) for one in fields(kind)})
 
 
 @given(structures())
-def test_they_are_what_the_library_makes_of_the_same_values(structure: Structure) -> None:
+def test_they_are_what_the_library_makes_of_the_same_values(structure: ProtobufStructure) -> None:
     values = {one.name: getattr(structure, one.name) for one in fields(structure)}  # type: ignore[arg-type]
     theirs = getattr(messages, structure.message)
     read = theirs.FromString(structure.encode())
@@ -55,14 +55,14 @@ def test_they_are_what_the_library_makes_of_the_same_values(structure: Structure
 
 
 def test_a_packet_is_what_the_library_reads() -> None:
-    raw = packet.frame(PacketType.ACK, AckReply(400, "no").encode())
+    raw = packet.build_frame(PacketType.ACK, AckReply(400, "no").encode())
     read = messages.Packet.FromString(raw[4:])
     assert (read.type, read.version, messages.Ack.FromString(read.body).error_message) == (PacketType.ACK, 1, "no")
     assert Packet.parse(raw[4:]) == Packet(PacketType.ACK, AckReply(400, "no").encode())
 
 
 def test_the_console_has_a_packet_of_its_own() -> None:
-    raw = packet.frame(5, InstanceAdminRequest("shop", "stop").encode(), "AdminPacket")
+    raw = packet.build_frame(5, InstanceAdminRequest("shop", "stop").encode(), "AdminPacket")
     parsed = Packet.parse(raw[4:], "AdminPacket")
     assert InstanceAdminRequest.decode(parsed.body) == InstanceAdminRequest("shop", "stop")
     request = LogAdminRequest("server", "tail", file="penstock.log", count=20)

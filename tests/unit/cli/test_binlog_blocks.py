@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from penstock.binlog.events import file_log
 from penstock.cli import app, binlog_work
-from penstock.render.page import compose
+from penstock.render.page import compose_page
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.unit.render.shop_log import PRODUCT, shown, written
@@ -53,9 +53,9 @@ def test_two_blocks_are_rendered_at_the_same_time(tmp_path: Path, monkeypatch: p
     def compose_with_another(*args: Any) -> Any:
         if next(calls) < 2:
             both.wait()  # until another thread is here too
-        return compose(*args)
+        return compose_page(*args)
 
-    monkeypatch.setattr(binlog_work, "compose", compose_with_another)
+    monkeypatch.setattr(binlog_work, "compose_page", compose_with_another)
     lines = shown(written(products(200), tmp_path), "--format", "json").splitlines()
     assert [json.loads(line)["key"]["id"] for line in lines] == list(range(200))
 

@@ -137,7 +137,7 @@ def run(arguments):
     time.sleep(0.3)
     raise {exception}
 
-cli._run = run
+cli._run_command = run
 cli.main()
 """
 

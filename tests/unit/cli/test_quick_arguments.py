@@ -16,7 +16,7 @@ from typer.models import ArgumentInfo
 from typer.testing import CliRunner
 
 from penstock.cli.binlog import binlog
-from penstock.cli.quick_arguments import Parameter, parse_quickly
+from penstock.cli.quick_arguments import CommandParameter, parse_quickly
 from penstock.cli.quick_binlog import PARAMETERS
 from tests.unit.render.shop_log import shop_log, written
 
@@ -95,7 +95,7 @@ def test_a_password_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_parameters_are_those_that_typer_knows() -> None:
     """All that is written twice: names, spellings, types, defaults, limits and variables of the environment."""
-    signature, found = inspect.signature(binlog), list[Parameter]()
+    signature, found = inspect.signature(binlog), list[CommandParameter]()
     for name, hint in get_type_hints(binlog, include_extras=True).items():
         if name == "return":
             continue
@@ -105,7 +105,7 @@ def test_the_parameters_are_those_that_typer_knows() -> None:
         first = [info.default] if isinstance(info.default, str) else []
         words = [] if isinstance(info, ArgumentInfo) else [*first, *(info.param_decls or ())] or [f"--{name}"]
         found.append(
-            Parameter(
+            CommandParameter(
                 name,
                 tuple(words),
                 get_args(kind)[0] if is_list else kind,

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli import app, status
-from penstock.cli.status_text import status_text
+from penstock.cli.status_text import format_status
 from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError, ServerUnavailableError
 from penstock.server import Server
 from penstock.store import BatchSize, Start
@@ -154,7 +154,7 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
     }
     store = {"bytes": 5, "limit_bytes": None, "fill": None, "waits_for": ["7"]}
     election = {"is_held": False, "owner": "db2:11111", "epoch": None}
-    found = status_text(
+    found = format_status(
         {
             "time": 200_000.0,
             "server": {"version": "1", "uptime_s": 200_000, "ports": {}},

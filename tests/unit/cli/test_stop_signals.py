@@ -7,8 +7,8 @@ import time
 
 _WAITS = """
 import time
-from penstock.cli.signals import on_stop
-on_stop(lambda: print("stopping", flush=True))
+from penstock.cli.signals import handle_stop_signals
+handle_stop_signals(lambda: print("stopping", flush=True))
 print("ready", flush=True)
 while True:
     time.sleep(0.05)

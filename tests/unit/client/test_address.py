@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from penstock.client import Address
+from penstock.client import ServerAddress
 from penstock.config import FlightSettings, RunningSettings
 from penstock.coordinate.canal import MemberNode, RunningNode
 from penstock.errors import ConfigurationError
@@ -29,14 +29,14 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - nothing is bound
     ],
 )
 def test_servers_are_named_one_after_the_other(server: str, urls: list[str]) -> None:
-    address = Address(server)
+    address = ServerAddress(server)
     assert list(address.urls) == urls
     assert address.zookeeper == ""
 
 
 def test_a_file_of_certificates_makes_a_list_tls() -> None:
-    assert Address("a:1,b:2", tls_ca="ca.pem").urls == ("grpc+tls://a:1", "grpc+tls://b:2")
-    assert Address("grpc://a:1", tls_ca="ca.pem").urls == ("grpc://a:1",)
+    assert ServerAddress("a:1,b:2", tls_ca="ca.pem").urls == ("grpc+tls://a:1", "grpc+tls://b:2")
+    assert ServerAddress("grpc://a:1", tls_ca="ca.pem").urls == ("grpc://a:1",)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_file_of_certificates_makes_a_list_tls() -> None:
 )
 def test_what_is_no_server_is_refused_with_the_ways_to_write_one(server: str) -> None:
     with pytest.raises(ConfigurationError, match=r"HOST:PORT.*zookeeper://") as told:
-        _ = Address(server).urls
+        _ = ServerAddress(server).urls
     assert repr(server) in str(told.value)
 
 
@@ -71,31 +71,31 @@ def test_what_is_no_server_is_refused_with_the_ways_to_write_one(server: str) ->
     ],
 )
 def test_zookeeper_is_written_as_in_the_settings_of_servers(server: str, hosts: str) -> None:
-    assert Address(server).zookeeper == hosts
-    assert Address.of_zookeeper(hosts) == Address(f"zookeeper://{hosts}")
-    assert Address.of_zookeeper(server) == Address(server)
+    assert ServerAddress(server).zookeeper == hosts
+    assert ServerAddress.from_zookeeper(hosts) == ServerAddress(f"zookeeper://{hosts}")
+    assert ServerAddress.from_zookeeper(server) == ServerAddress(server)
 
 
 @pytest.mark.parametrize("server", ["zookeeper://", "zookeeper://a:b", "zookeeper://a:1,,b:1", "zookeeper://a:1//x"])
 def test_what_is_no_zookeeper_is_refused(server: str) -> None:
     with pytest.raises(ConfigurationError, match="not a ZooKeeper address"):
-        _ = Address(server).zookeeper
+        _ = ServerAddress(server).zookeeper
 
 
 def test_the_folder_of_canal_is_no_chroot() -> None:
     with pytest.raises(ConfigurationError, match="leave /otter/canal out"):
-        _ = Address("zookeeper://zk1:2181/otter/canal").zookeeper
+        _ = ServerAddress("zookeeper://zk1:2181/otter/canal").zookeeper
 
 
 def test_an_address_goes_to_other_processes_and_never_shows_its_token() -> None:
     for server in ("a:1,b:1", "zookeeper://zk1:2181"):
-        address = Address(server, "secret-token", "ca.pem")
+        address = ServerAddress(server, "secret-token", "ca.pem")
         assert pickle.loads(pickle.dumps(address)) == address  # noqa: S301 - our own
         assert "secret-token" not in repr(address) + str(address)
 
 
 def test_who_asks_for_tls_does_not_send_a_token_without_it() -> None:
-    address = Address("zookeeper://zk1:2181", "secret-token", "ca.pem")
+    address = ServerAddress("zookeeper://zk1:2181", "secret-token", "ca.pem")
     assert address.check_published("grpc+tls://a:1") == "grpc+tls://a:1"
     with pytest.raises(ConfigurationError, match="a:1, which ZooKeeper at zk1:2181 names, does not speak TLS"):
         address.check_published("grpc://a:1")
@@ -129,7 +129,7 @@ def test_a_server_on_every_address_publishes_one() -> None:
     flight = FlightSettings.model_validate({"host": EVERYWHERE, "tokens": {"a": "b"}})
     url = published_flight_url(flight, "grpc", 11115, RunningSettings())
     assert EVERYWHERE not in url
-    assert Address(url).urls == (url,)
+    assert ServerAddress(url).urls == (url,)
 
 
 @pytest.mark.parametrize("raw", [b"", b"x", b"[]", b"null", b"{}", RunningNode("a:1").to_bytes()])

@@ -13,15 +13,22 @@ from hypothesis import strategies as st
 
 from penstock.canal import messages, packet, protobuf, scramble
 from penstock.canal.packet import Packet, PacketType
-from penstock.canal.structures import AckReply, ClientAuthRequest, GetRequest, HandshakeReply, SubRequest, ack_frame
+from penstock.canal.structures import (
+    AckReply,
+    ClientAuthRequest,
+    GetRequest,
+    HandshakeReply,
+    SubRequest,
+    build_ack_frame,
+)
 from penstock.canal.types import EntryType, EventType
 from penstock.client.canal import CanalConnector
-from penstock.client.canal.message import NOTHING, CanalPacket, message_of
+from penstock.client.canal.message import NOTHING, CanalPacket, parse_message
 from penstock.errors import AuthenticationError, PenstockError, ProtocolError, ServerUnavailableError, StartingError
 
 SEED = b"12345678"
-HANDSHAKE = packet.frame(PacketType.HANDSHAKE, HandshakeReply(SEED).encode())
-OK = ack_frame()
+HANDSHAKE = packet.build_frame(PacketType.HANDSHAKE, HandshakeReply(SEED).encode())
+OK = build_ack_frame()
 CLOSE = b""
 
 
@@ -78,8 +85,8 @@ def playing(*answers: list[bytes], **settings: Any) -> Iterator[tuple[CanalConne
 
 
 def batch(batch_id: int, *entries: bytes) -> bytes:
-    body = b"".join(protobuf.message(2, entry) for entry in entries)
-    return packet.messages_head(batch_id, len(body)) + body
+    body = b"".join(protobuf.encode_message(2, entry) for entry in entries)
+    return packet.build_messages_head(batch_id, len(body)) + body
 
 
 def entry(kind: EntryType, value: bytes = b"") -> bytes:
@@ -92,7 +99,7 @@ def entry(kind: EntryType, value: bytes = b"") -> bytes:
 @given(st.integers(-(1 << 63), (1 << 63) - 1), st.lists(st.binary(max_size=200)))
 def test_a_batch_is_what_the_library_wrote(batch_id: int, entries: list[bytes]) -> None:
     raw = messages.Messages(batch_id=batch_id, messages=entries).SerializeToString()
-    message = message_of(memoryview(raw))
+    message = parse_message(memoryview(raw))
     assert (message.id, message.raw, len(message)) == (batch_id or NOTHING, tuple(entries), len(entries))
     assert message.is_empty == (batch_id in {0, NOTHING})
 
@@ -100,19 +107,21 @@ def test_a_batch_is_what_the_library_wrote(batch_id: int, entries: list[bytes]) 
 @given(st.binary(max_size=60))
 def test_bytes_of_any_kind_are_an_answer_or_refused(raw: bytes) -> None:
     with suppress(ProtocolError):
-        message_of(CanalPacket.of(memoryview(raw)).body)
+        parse_message(CanalPacket.parse(memoryview(raw)).body)
 
 
-@pytest.mark.parametrize("raw", [protobuf.text(3, "x"), protobuf.text(2, "x"), protobuf.flag(5, 7)])
+@pytest.mark.parametrize(
+    "raw", [protobuf.encode_text(3, "x"), protobuf.encode_text(2, "x"), protobuf.encode_number_always(5, 7)]
+)
 def test_a_packet_whose_fields_are_of_another_kind_is_refused(raw: bytes) -> None:
     with pytest.raises(ProtocolError, match="is no packet of canal's"):
-        CanalPacket.of(memoryview(raw))
+        CanalPacket.parse(memoryview(raw))
 
 
 def test_changes_are_the_rows_of_a_batch_and_not_its_transactions() -> None:
     change = messages.RowChange(eventType=int(EventType.INSERT)).SerializeToString()
     raw = batch(5, entry(EntryType.TRANSACTIONBEGIN), entry(EntryType.ROWDATA, change), entry(EntryType.TRANSACTIONEND))
-    message = message_of(CanalPacket.of(memoryview(raw)[4:]).body)
+    message = parse_message(CanalPacket.parse(memoryview(raw)[4:]).body)
     ((header, found),) = message.row_changes()
     assert (header.tableName, found.eventType, len(message.entries)) == ("t", EventType.INSERT, 3)
 
@@ -134,7 +143,7 @@ def test_a_client_logs_in_subscribes_gets_and_acks() -> None:
         connector.unsubscribe()
     (auth,) = peer.bodies(PacketType.CLIENTAUTHENTICATION, ClientAuthRequest)
     assert auth.username == "canal"
-    assert scramble.is_right(auth.password, SEED, scramble.stored_form("secret"))
+    assert scramble.is_valid_token(auth.password, SEED, scramble.hash_for_storage("secret"))
     assert peer.bodies(PacketType.SUBSCRIPTION, SubRequest) == [SubRequest("shop", "7", "shop\\..*")]
     asked = peer.bodies(PacketType.GET, GetRequest)
     assert [(one.fetch_size, one.timeout, one.unit) for one in asked] == [(100, 250, 2), (100, -1, 2), (100, -1, 2)]
@@ -161,9 +170,9 @@ def test_who_does_not_roll_back_at_a_connect_does_not() -> None:
 
 
 REFUSALS: list[tuple[list[bytes], type[PenstockError], str]] = [
-    ([HANDSHAKE, ack_frame(400, "auth failed")], AuthenticationError, r"auth failed \(400\)"),
-    ([HANDSHAKE, OK, ack_frame(402, "no filter")], ProtocolError, r"no filter \(402\)"),
-    ([HANDSHAKE, OK, ack_frame(503, "'shop' is starting")], StartingError, "'shop' is starting"),
+    ([HANDSHAKE, build_ack_frame(400, "auth failed")], AuthenticationError, r"auth failed \(400\)"),
+    ([HANDSHAKE, OK, build_ack_frame(402, "no filter")], ProtocolError, r"no filter \(402\)"),
+    ([HANDSHAKE, OK, build_ack_frame(503, "'shop' is starting")], StartingError, "'shop' is starting"),
     ([HANDSHAKE, OK, batch(1)], ProtocolError, "answered with a packet of type 7"),
     ([HANDSHAKE, OK, OK, OK], ProtocolError, r"\(0\)"),
     ([OK], ProtocolError, "does not speak canal's protocol"),
@@ -203,4 +212,4 @@ def test_a_server_that_is_not_there_is_named() -> None:
 
 
 def test_an_error_has_its_code_in_the_answer_of_a_server() -> None:
-    assert AckReply.decode(Packet.parse(ack_frame(400, "no")[4:]).body) == AckReply(400, "no")
+    assert AckReply.decode(Packet.parse(build_ack_frame(400, "no")[4:]).body) == AckReply(400, "no")

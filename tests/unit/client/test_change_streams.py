@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.rows.fields import CHANGE_FIELDS
-from penstock.client.changes import Changes, Subscription
+from penstock.client.changes import ChangeStream, ClientSubscription
 from penstock.errors import MetaError, NotRunningError, PenstockError, ProtocolError, ServerUnavailableError
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), *CHANGE_FIELDS])
@@ -40,7 +40,7 @@ class RecordedLink:
         self.refusal: PenstockError | None = None
         self.schema = SCHEMA
 
-    def get(self, ticket: bytes, **_: Any) -> "RecordedLink":
+    def open_stream(self, ticket: bytes, **_: Any) -> "RecordedLink":
         self.tickets.append(json.loads(ticket))
         return self
 
@@ -55,18 +55,18 @@ class RecordedLink:
     def cancel(self) -> None:
         self.steps.clear()
 
-    def action(self, name: str, about: Mapping[str, Any], **_: Any) -> None:
+    def call_action(self, name: str, about: Mapping[str, Any], **_: Any) -> None:
         self.actions.append((name, about))
         if self.refusal is not None:
             raise self.refusal
 
 
-def changes_of(link: RecordedLink, start: Any = "binlog.000001:4", **more: Any) -> Changes:
-    return Changes(link, {"destination": "shop", "start": start, **more}, PATIENCE_S)  # type: ignore[arg-type]
+def changes_of(link: RecordedLink, start: Any = "binlog.000001:4", **more: Any) -> ChangeStream:
+    return ChangeStream(link, {"destination": "shop", "start": start, **more}, PATIENCE_S)  # type: ignore[arg-type]
 
 
-def subscribed(link: RecordedLink) -> Subscription:
-    return Subscription(link, {"destination": "shop", "client": 7}, PATIENCE_S)  # type: ignore[arg-type]
+def subscribed(link: RecordedLink) -> ClientSubscription:
+    return ClientSubscription(link, {"destination": "shop", "client": 7}, PATIENCE_S)  # type: ignore[arg-type]
 
 
 def ids(batches: Iterator[pa.RecordBatch]) -> list[int]:
@@ -121,7 +121,7 @@ def test_what_will_not_be_better_is_raised_at_once() -> None:
 
 
 def test_patience_has_an_end() -> None:
-    changes = Changes(RecordedLink(*[GONE] * 9), {"destination": "shop", "start": "a:4"}, 0)  # type: ignore[arg-type]
+    changes = ChangeStream(RecordedLink(*[GONE] * 9), {"destination": "shop", "start": "a:4"}, 0)  # type: ignore[arg-type]
     with pytest.raises(ServerUnavailableError, match="gone"):
         ids(iter(changes))
 

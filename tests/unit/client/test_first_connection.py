@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.client import Connection
+from penstock.client import ServerConnection
 from penstock.errors import ServerUnavailableError, SourceConnectionError
 from penstock.server import Server
 from penstock.testing import free_port
@@ -15,7 +15,7 @@ from tests.unit.server.admin_support import served, settings_with, shop_folder
 
 LONG_S = 60.0
 
-CALLS: dict[str, Callable[[Connection], object]] = {
+CALLS: dict[str, Callable[[ServerConnection], object]] = {
     "changes": lambda there: there.changes("shop.product", start="earliest").close(),
     "subscription": lambda there: there.subscribe(1001).close(),
     "positions": lambda there: there.positions(),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
-from penstock.client.repeated_read import RepeatedRead
+from penstock.client.repeated_read import ResumedRead
 from penstock.errors import ProtocolError, ServerUnavailableError
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
@@ -30,7 +30,7 @@ class BrokenLink:
     def __init__(self, *reads: list[Block]) -> None:
         self._reads = list(reads)
 
-    def get(self, ticket: bytes) -> "BrokenStream":
+    def open_stream(self, ticket: bytes) -> "BrokenStream":
         del ticket
         return BrokenStream(self._reads.pop(0), breaks=bool(self._reads))
 
@@ -49,9 +49,9 @@ class BrokenStream:
 
 def read(link: Any) -> list[tuple[int, int]]:
     """Position and table of each event that came."""
-    reading, events = RepeatedRead(link, b""), list[tuple[int, int]]()
+    reading, events = ResumedRead(link, b""), list[tuple[int, int]]()
     while (chunk := reading.next_chunk()) is not None:
-        block = reading.without_known(chunk.block)
+        block = reading.drop_repeated(chunk.block)
         events += zip(block.column("position").tolist(), block.column("table_id").tolist(), strict=True)
     return events
 

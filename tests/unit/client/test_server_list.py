@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.client import Connection, FlightClient
+from penstock.client import FlightClient, ServerConnection
 from penstock.errors import ConfigurationError, NotRunningError, ServerUnavailableError
 from penstock.model import TableName
 from penstock.server import Server
@@ -16,7 +16,7 @@ from penstock.testing import free_port
 from tests.unit.server.admin_support import served, settings_with, shop_folder
 
 ROWS = 6
-CALLS: dict[str, Callable[[Connection], object]] = {
+CALLS: dict[str, Callable[[ServerConnection], object]] = {
     "changes": lambda there: there.changes("shop.product", start="earliest").close(),
     "subscription": lambda there: there.subscribe(1001).close(),
     "positions": lambda there: there.positions(),
@@ -41,8 +41,10 @@ def move(old: Server, new: Server) -> None:
 
 
 def events_of(client: FlightClient) -> int:
-    (ticket,) = client.parts([TableName.parse("shop.product")], client.oldest(), client.bounds()["latest"])
-    return sum(len(block) for block in client.read(ticket))
+    (ticket,) = client.plan_parts(
+        [TableName.parse("shop.product")], client.source_start(), client.store_bounds()["latest"]
+    )
+    return sum(len(block) for block in client.read_part(ticket))
 
 
 @pytest.mark.parametrize("name", CALLS)

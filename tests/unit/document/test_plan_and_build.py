@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.document import DocumentBuilder, DocumentPlan, DocumentSpec, apply_changes, load_all
-from penstock.document.affected import changed_keys
-from penstock.document.sync import affected_documents
+from penstock.document import DocumentBuilder, DocumentPlan, DocumentSpec, apply_changes, load_all_documents
+from penstock.document.affected import find_changed_keys
+from penstock.document.sync import find_affected_documents
 from penstock.errors import SchemaError, SinkRejectedError
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.search.index import FieldKind, Rejection, WriteReport
@@ -112,8 +112,8 @@ def changes(*rows: tuple[TableName, int | None, int]) -> pa.Table:
 
 
 def test_the_plan_reads_without_locks_and_with_bound_values() -> None:
-    plan = DocumentPlan.of(spec(), TABLES)
-    sql, values = plan.by_id(2)
+    plan = DocumentPlan.from_spec(spec(), TABLES)
+    sql, values = plan.select_by_id(2)
     assert sql == (
         "SELECT root.`id`, root.`name`, root.`price`, root.`made`, `join store`.`city`, `join store`.`id`"
         " FROM `shop`.`product` AS root LEFT JOIN `shop`.`store` AS `join store` ON `join store`.`id` = root.`store_id`"
@@ -134,14 +134,14 @@ def test_an_id_that_is_no_number_and_no_text_is_refused() -> None:
     tables = {odd: table(odd, Column("id", WireType.TIMESTAMP2), Column("a", WireType.LONG))}
     raw = {"index": "x", "root": {"table": "d.t", "columns": ["a"]}}
     with pytest.raises(SchemaError, match=r"id d\.t\.id has type TIMESTAMP2"):
-        DocumentPlan.of(DocumentSpec.model_validate(raw), tables)
+        DocumentPlan.from_spec(DocumentSpec.model_validate(raw), tables)
 
 
 def test_names_with_odd_characters_are_quoted() -> None:
     odd = TableName("sh`op", "pro%duct")
     tables = {odd: table(odd, Column("i`d", WireType.LONG), Column("na%me", WireType.VARCHAR), key=("i`d",))}
     raw = {"index": "x", "root": {"table": str(odd), "id": "i`d", "columns": ["na%me"]}}
-    sql, _ = DocumentPlan.of(DocumentSpec.model_validate(raw), tables).by_id(1)
+    sql, _ = DocumentPlan.from_spec(DocumentSpec.model_validate(raw), tables).select_by_id(1)
     assert "`sh``op`.`pro%%duct`" in sql
     assert "root.`i``d`" in sql
     assert sql.count("%s") == 1
@@ -158,40 +158,40 @@ def test_names_with_odd_characters_are_quoted() -> None:
 )
 def test_a_spec_that_does_not_fit_the_tables_is_explained(change: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError, match=message):
-        DocumentPlan.of(spec(**change), TABLES)
+        DocumentPlan.from_spec(spec(**change), TABLES)
 
 
 def test_a_document_has_exact_values_and_its_join() -> None:
     rows = FakeRows({1: {"name": 'k"ö', "store_id": 5}, 2: {"name": "b", "store_id": 9}}, {5: "Lisbon"})
-    builder = DocumentBuilder(DocumentPlan.of(spec(), TABLES), rows)
-    documents = dict(builder.documents([1, 2, 3]))
+    builder = DocumentBuilder(DocumentPlan.from_spec(spec(), TABLES), rows)
+    documents = dict(builder.build_documents([1, 2, 3]))
     assert documents["1"] == '{"name":"k\\"ö","price":1.50,"made":"2024-01-02T03:00:00","store":{"city":"Lisbon"}}'
     assert json.loads(documents["2"])["store"] is None
     assert "3" not in documents
 
 
 def test_values_that_json_has_no_word_for() -> None:
-    from penstock.document.build import _plain, orjson
+    from penstock.document.build import _to_json_value, orjson
 
     row = {"a": timedelta(hours=-1), "b": b"\x00\xff", "c": Decimal("1E+3"), "d": Decimal("-0.10")}
-    assert orjson.dumps(row, default=_plain) == b'{"a":"-1 day, 23:00:00","b":"AP8=","c":1000,"d":-0.10}'
+    assert orjson.dumps(row, default=_to_json_value) == b'{"a":"-1 day, 23:00:00","b":"AP8=","c":1000,"d":-0.10}'
     with pytest.raises(TypeError):
-        orjson.dumps({"a": object()}, default=_plain)
+        orjson.dumps({"a": object()}, default=_to_json_value)
 
 
 def test_both_images_and_both_tables_name_documents_with_their_highest_sequence() -> None:
     rows = FakeRows(
         {1: {"name": "a", "store_id": 5}, 2: {"name": "b", "store_id": 6}, 3: {"name": "c", "store_id": 5}}, {}
     )
-    plan = DocumentPlan.of(spec(), TABLES)
+    plan = DocumentPlan.from_spec(spec(), TABLES)
     batch = changes((PRODUCT, 1, 10), (PRODUCT, 1, 12), (STORE, 5, 11), (PRODUCT, 9, 13), (STORE, None, 20))
-    versions = affected_documents(batch, STRUCTS, plan, DocumentBuilder(plan, rows))
+    versions = find_affected_documents(batch, STRUCTS, plan, DocumentBuilder(plan, rows))
     assert versions == {1: 12, 3: 11, 9: 13}
 
 
 def test_a_row_that_is_gone_or_hidden_is_deleted_with_its_version() -> None:
     rows = FakeRows({1: {"name": "a", "store_id": 5, "state": "off"}, 2: {"name": "b", "store_id": 5}}, {5: "Porto"})
-    plan, index = DocumentPlan.of(spec(), TABLES), FakeIndex()
+    plan, index = DocumentPlan.from_spec(spec(), TABLES), FakeIndex()
     batch = changes((PRODUCT, 1, 7), (PRODUCT, 2, 8), (PRODUCT, 3, 9))
     assert apply_changes(batch, STRUCTS, plan, DocumentBuilder(plan, rows), index) == 3
     assert rows.waits == [0], "one wait, before anything is read"
@@ -202,7 +202,7 @@ def test_a_row_that_is_gone_or_hidden_is_deleted_with_its_version() -> None:
 
 def test_a_refused_document_stops_the_batch() -> None:
     rows = FakeRows({1: {"name": "a", "store_id": 5}}, {})
-    plan, index = DocumentPlan.of(spec(), TABLES), FakeIndex()
+    plan, index = DocumentPlan.from_spec(spec(), TABLES), FakeIndex()
     index.reject = (Rejection("1", "bad date"),)
     with pytest.raises(SinkRejectedError, match="id 1: bad date"):
         apply_changes(changes((PRODUCT, 1, 7)), STRUCTS, plan, DocumentBuilder(plan, rows), index)
@@ -210,8 +210,8 @@ def test_a_refused_document_stops_the_batch() -> None:
 
 def test_the_first_load_reads_every_page() -> None:
     rows = FakeRows({i: {"name": str(i), "store_id": 5} for i in range(2500)}, {})
-    plan, index, seen = DocumentPlan.of(spec(), TABLES), FakeIndex(), []
-    assert load_all(DocumentBuilder(plan, rows), index, 3, seen.append) == 2500
+    plan, index, seen = DocumentPlan.from_spec(spec(), TABLES), FakeIndex(), []
+    assert load_all_documents(DocumentBuilder(plan, rows), index, 3, seen.append) == 2500
     assert len(index.live) == 2500
     assert seen == [1000, 2000, 2500]
     assert rows.waits == [0], "one wait, before anything is read"
@@ -219,8 +219,8 @@ def test_the_first_load_reads_every_page() -> None:
 
 def test_a_join_that_touches_many_documents_is_paged() -> None:
     rows = FakeRows({i: {"name": str(i), "store_id": 5} for i in range(2500)}, {5: "Porto"})
-    builder = DocumentBuilder(DocumentPlan.of(spec(), TABLES), rows)
-    assert list(builder.roots_of(spec().joins["store"], [5])) == list(range(2500))
+    builder = DocumentBuilder(DocumentPlan.from_spec(spec(), TABLES), rows)
+    assert list(builder.find_roots(spec().joins["store"], [5])) == list(range(2500))
 
 
 @given(st.lists(st.tuples(st.sampled_from([PRODUCT, STORE]), st.integers(0, 5), st.integers(0, 10**12)), max_size=40))
@@ -229,14 +229,14 @@ def test_changed_keys_keep_the_highest_sequence(rows: list[tuple[TableName, int,
     for name, key, seq in rows:
         own = expected.setdefault(name, {})
         own[key] = max(own.get(key, -1), seq)
-    assert changed_keys(changes(*rows), STRUCTS, {PRODUCT: "id", STORE: "id"}) == expected
+    assert find_changed_keys(changes(*rows), STRUCTS, {PRODUCT: "id", STORE: "id"}) == expected
 
 
 @given(st.data())
 def test_replaying_any_suffix_of_batches_changes_nothing(data: st.DataObject) -> None:
     """A crash repeats the last batch, or several: the index ends the same."""
     rows = FakeRows({}, {5: "Porto"})
-    plan, index = DocumentPlan.of(spec(), TABLES), FakeIndex()
+    plan, index = DocumentPlan.from_spec(spec(), TABLES), FakeIndex()
     builder = DocumentBuilder(plan, rows)
     batches: list[pa.Table] = []
     for seq in range(data.draw(st.integers(1, 8))):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.inspect.log_tables import Unnamed
-from penstock.inspect.shapes import Shapes
+from penstock.inspect.log_tables import UnnamedTables
+from penstock.inspect.shapes import SchemaLookup
 from penstock.model import Column, TableName, TableSchema, WireType
 
 MARIADB, MYSQL = "10.11.6-MariaDB-log", "8.4.0"
@@ -41,34 +41,34 @@ class Server:
         return self.answer
 
 
-def declared(shapes: Shapes, table: TableSchema = LOGGED, version: str = MARIADB) -> list[str]:
-    return [column.declared for column in shapes.of(table, version).columns]
+def declared(shapes: SchemaLookup, table: TableSchema = LOGGED, version: str = MARIADB) -> list[str]:
+    return [column.declared for column in shapes.complete_table(table, version).columns]
 
 
 def test_mariadb_is_asked_for_types_that_look_like_bytes() -> None:
     server = Server(NOW)
-    shapes = Shapes(server)
+    shapes = SchemaLookup(server)
     assert declared(shapes) == declared(shapes) == ["uuid", "inet4", "", ""]
     assert server.asked == [NAME]
 
 
 def test_nobody_is_asked_without_need() -> None:
     server = Server(NOW)
-    assert declared(Shapes(server), version=MYSQL) == [""] * 4
+    assert declared(SchemaLookup(server), version=MYSQL) == [""] * 4
     texts = replace(LOGGED, columns=LOGGED.columns[3:], key=())
-    assert declared(Shapes(server), texts) == [""]
+    assert declared(SchemaLookup(server), texts) == [""]
     assert server.asked == []
-    assert declared(Shapes(None)) == [""] * 4
+    assert declared(SchemaLookup(None)) == [""] * 4
 
 
 def test_a_table_that_changed_keeps_what_is_still_sure() -> None:
     dropped = replace(NOW, columns=(replace(NOW.columns[0], size=8), NOW.columns[1]))
-    assert declared(Shapes(Server(dropped))) == ["", "inet4", "", ""]
+    assert declared(SchemaLookup(Server(dropped))) == ["", "inet4", "", ""]
 
 
 def test_a_table_that_is_gone_keeps_its_bytes() -> None:
     server = Server(None)
-    shapes = Shapes(server)
+    shapes = SchemaLookup(server)
     assert declared(shapes) == declared(shapes) == [""] * 4
     assert server.asked == [NAME]
 
@@ -79,7 +79,7 @@ NAMELESS = replace(
 
 
 def test_without_names_the_server_is_asked() -> None:
-    assert Shapes(Server(NOW)).of(NAMELESS, MYSQL) == replace(NOW, key=("id",))
+    assert SchemaLookup(Server(NOW)).complete_table(NAMELESS, MYSQL) == replace(NOW, key=("id",))
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_without_names_the_server_is_asked() -> None:
     ],
 )
 def test_a_table_that_the_server_does_not_have_like_this_stays_without_names(now: TableSchema | None, why: str) -> None:
-    unnamed = Unnamed()
-    shapes = Shapes(Server(now), unnamed)
-    assert shapes.of(NAMELESS, MYSQL) == shapes.of(NAMELESS, MYSQL) == NAMELESS
-    (warning,) = unnamed.warnings(has_server=True)
+    unnamed = UnnamedTables()
+    shapes = SchemaLookup(Server(now), unnamed)
+    assert shapes.complete_table(NAMELESS, MYSQL) == shapes.complete_table(NAMELESS, MYSQL) == NAMELESS
+    (warning,) = unnamed.format_warnings(has_server=True)
     assert warning.startswith("the columns of these tables have no names and are shown as @1, @2 …: shop.visit (")
     assert re.search(why, warning)
 
@@ -101,5 +101,8 @@ def test_a_table_that_the_server_does_not_have_like_this_stays_without_names(now
 def test_a_charset_that_only_the_server_knows_is_asked_for() -> None:
     columns = (replace(LOGGED.columns[3], charset=""), replace(LOGGED.columns[3], name="other", charset=""))
     table = replace(LOGGED, columns=columns, key=())
-    assert [column.charset for column in Shapes(Server(NOW)).of(table, MYSQL).columns] == ["utf8mb4", ""]
-    assert Shapes(Server(None)).of(table, MYSQL) == table
+    assert [column.charset for column in SchemaLookup(Server(NOW)).complete_table(table, MYSQL).columns] == [
+        "utf8mb4",
+        "",
+    ]
+    assert SchemaLookup(Server(None)).complete_table(table, MYSQL) == table

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from penstock.binlog.rows.table_changes import RowChangeKind
-from penstock.inspect.selection import Selection, table_patterns
-from penstock.inspect.statistics import Statistics, Timeline
+from penstock.inspect.selection import EventSelection, compile_table_patterns
+from penstock.inspect.statistics import LogStatistics, Timeline
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
 from tests.twins.row import DELETE, INSERT, UPDATE
@@ -59,10 +59,10 @@ def mixed_log() -> LogWriter:
     return log
 
 
-def counted(log: LogWriter, tables: tuple[str, ...] = (), cut: int = 0) -> Statistics:
-    selection, found = Selection(table_patterns(tables)), Statistics()
+def counted(log: LogWriter, tables: tuple[str, ...] = (), cut: int = 0) -> LogStatistics:
+    selection, found = EventSelection(compile_table_patterns(tables)), LogStatistics()
     for block in read(log, [cut] if cut else []):
-        found.add(selection.pick(block, for_counting=True))
+        found.add_block(selection.pick_events(block, for_counting=True))
     return found
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.file import LogFile
 from penstock.errors import BinlogError
-from penstock.inspect.verify import FileCheck, verify_file
+from penstock.inspect.verify import FileVerdict, verify_file
 from tests.twins.event import MAGIC, MARIADB_ANNOTATE
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
@@ -28,11 +28,11 @@ WORDS = {
 }
 
 
-def verdict_of(path: Path, part_bytes: int) -> FileCheck:
+def verdict_of(path: Path, part_bytes: int) -> FileVerdict:
     return verify_file(path, lambda _: None, part_bytes=part_bytes)
 
 
-def through_a_pipe(raw: bytes, folder: Path, part_bytes: int) -> FileCheck:
+def through_a_pipe(raw: bytes, folder: Path, part_bytes: int) -> FileVerdict:
     pipe = folder / "pipe"
     os.mkfifo(pipe)
 
@@ -49,7 +49,7 @@ def through_a_pipe(raw: bytes, folder: Path, part_bytes: int) -> FileCheck:
         pipe.unlink()
 
 
-def hold(found: FileCheck, raw: bytes) -> None:
+def hold(found: FileVerdict, raw: bytes) -> None:
     expected = walk(raw)
     assert (found.events, found.bytes) == (expected.events, expected.at)
     if expected.why == WHOLE:

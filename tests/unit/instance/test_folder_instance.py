@@ -383,11 +383,11 @@ def test_it_is_served_over_flight(tmp_path: Path, file_of: Made) -> None:
     server.start()
     try:
         client = FlightClient(server.address, "shop")
-        oldest = client.oldest()
-        assert poll(lambda: client.latest(oldest, 1 << 20, 100).file == "binlog.000002")
-        end = client.latest(oldest, 1 << 20, 100)
-        tickets = client.parts([PRODUCT.name], oldest, end)
-        assert [row for ticket in tickets for block in client.read(ticket) for row in ids_in(block)] == [
+        oldest = client.source_start()
+        assert poll(lambda: client.find_batch_end(oldest, 1 << 20, 100).file == "binlog.000002")
+        end = client.find_batch_end(oldest, 1 << 20, 100)
+        tickets = client.plan_parts([PRODUCT.name], oldest, end)
+        assert [row for ticket in tickets for block in client.read_part(ticket) for row in ids_in(block)] == [
             1,
             2,
             3,

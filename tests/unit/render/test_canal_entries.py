@@ -15,10 +15,10 @@ from penstock.canal import messages
 from penstock.canal.types import EntryType, EventType
 from penstock.errors import ConfigurationError
 from penstock.model import ChangeKind
-from penstock.render.canal import Entries, Rendering
-from penstock.render.canal.reals import java_reals
-from penstock.render.canal.values import Values
-from penstock.render.canal.zone import Zone, checked_zone
+from penstock.render.canal import EntryEncoder, EntryOptions
+from penstock.render.canal.reals import write_java_floats
+from penstock.render.canal.values import CanalValueWriter
+from penstock.render.canal.zone import TimeZone, parse_time_zone
 from penstock.schema.declared import declared_types
 from tests.twins.canal import canal_sql_type, canal_text, java_real
 from tests.twins.event import MAGIC
@@ -37,9 +37,9 @@ def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
 
 def entries_of(path: Path, **rendering: Any) -> list[Any]:
     """Each as it is on the wire: what protobuf writes of it again is the same bytes."""
-    entries, found = Entries(Rendering(declared, **rendering)), list[Any]()
+    entries, found = EntryEncoder(EntryOptions(declared, **rendering)), list[Any]()
     for block in LogFile(path):
-        made = entries.of(block)
+        made = entries.encode_block(block)
         raw = made.data.tobytes()
         assert not len(made) or made.ends[-1] == len(raw)
         message = messages.Messages.FromString(raw)
@@ -95,7 +95,7 @@ def check_image(columns: Any, image: Image | None, before: Image | None, zone: s
 def test_entries_say_what_was_written(tmp_path: Path, log: LogWriter, zone: str) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(log.data))
-    rows = changes_of(entries_of(path, values=Values(zone=checked_zone(zone))))
+    rows = changes_of(entries_of(path, values=CanalValueWriter(zone=parse_time_zone(zone))))
     images = iter(log.images)
     for image in images:
         header, change, row = next(rows)
@@ -145,10 +145,10 @@ def test_entries_have_gtids_on_request(tmp_path: Path, is_mariadb: bool) -> None
 @given(st.lists(st.floats(), min_size=1), st.lists(st.floats(width=32), min_size=1))
 @settings(examples(200))
 def test_reals_are_javas(doubles: list[float], floats: list[float]) -> None:
-    assert java_reals(pa.array(doubles, pa.float64())).to_pylist() == [
+    assert write_java_floats(pa.array(doubles, pa.float64())).to_pylist() == [
         java_real(value, is_float=False) for value in doubles
     ]
-    assert java_reals(pa.array(floats, pa.float32())).to_pylist() == [
+    assert write_java_floats(pa.array(floats, pa.float32())).to_pylist() == [
         java_real(value, is_float=True) for value in floats
     ]
 
@@ -163,6 +163,6 @@ def test_reals_by_example(value: float, text: str) -> None:
 
 
 def test_utc_is_left_alone_and_an_unknown_zone_is_refused() -> None:
-    assert Zone().name == "UTC"
+    assert TimeZone().name == "UTC"
     with pytest.raises(ConfigurationError, match="Asia/Shanghai"):
-        checked_zone("Nowhere/Land")
+        parse_time_zone("Nowhere/Land")

@@ -12,9 +12,9 @@ from penstock.binlog.events.file import LogFile
 from penstock.config import ColumnSettings
 from penstock.errors import BinlogError, PenstockError
 from penstock.filter import ColumnRules
-from penstock.render.canal import Entries, Rendering
-from penstock.render.canal.values import Values
-from penstock.render.canal.zone import checked_zone
+from penstock.render.canal import EntryEncoder, EntryOptions
+from penstock.render.canal.values import CanalValueWriter
+from penstock.render.canal.zone import parse_time_zone
 from penstock.schema.declared import declared_types
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
@@ -28,13 +28,13 @@ def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
     return lambda number: declared_types(block.schema_of(number), block.server_version)
 
 
-def rendered(path: Path, rendering: Rendering) -> list[Any]:
+def rendered(path: Path, rendering: EntryOptions) -> list[Any]:
     """The bytes of each block; of one that cannot be decoded what is said of it."""
-    found, entries = list[Any](), Entries(rendering)
+    found, entries = list[Any](), EntryEncoder(rendering)
     try:
         for block in LogFile(path):
             try:
-                found.append(entries.of(block).data.tobytes())
+                found.append(entries.encode_block(block).data.tobytes())
             except PenstockError as error:
                 found.append(str(error))
     except BinlogError as error:
@@ -42,7 +42,7 @@ def rendered(path: Path, rendering: Rendering) -> list[Any]:
     return found
 
 
-def assert_same(path: Path, rendering: Rendering) -> None:
+def assert_same(path: Path, rendering: EntryOptions) -> None:
     together = rendered(path, rendering)
     with table_by_table():
         assert together == rendered(path, rendering)
@@ -53,7 +53,7 @@ def assert_same(path: Path, rendering: Rendering) -> None:
 def test_tables_together_give_the_bytes_of_each_alone(tmp_path: Path, log: LogWriter, style: Any, zone: str) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(log.data))
-    assert_same(path, Rendering(declared, Values(style, checked_zone(zone))))
+    assert_same(path, EntryOptions(declared, CanalValueWriter(style, parse_time_zone(zone))))
 
 
 @given(logs(files=1), st.data())
@@ -61,15 +61,15 @@ def test_tables_together_give_the_bytes_of_each_alone(tmp_path: Path, log: LogWr
 def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWriter, data: st.DataObject) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + data.draw(broken(bytes(log.data), first=200)))
-    assert_same(path, Rendering(declared))
+    assert_same(path, EntryOptions(declared))
 
 
 def test_a_column_that_is_left_out_is_left_out_of_all_tables_together(tmp_path: Path) -> None:
     path = tmp_path / "binlog.000001"
     path.write_bytes(MAGIC + bytes(spread(12, 4).data))
     rules = ColumnRules.from_settings([ColumnSettings(table=r"shop\..*", drop=["name"])])
-    assert_same(path, Rendering(declared, columns=rules))
-    (raw,) = rendered(path, Rendering(declared, columns=rules))
+    assert_same(path, EntryOptions(declared, columns=rules))
+    (raw,) = rendered(path, EntryOptions(declared, columns=rules))
     assert b"name" not in raw
     assert b"price" in raw
 
@@ -81,7 +81,7 @@ def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
         path = tmp_path / f"{count}.000001"
         path.write_bytes(MAGIC + bytes(spread(600, count).data))
         (block,) = LogFile(path)
-        entries = Entries(Rendering(declared))
-        assert len(entries.of(block)) == 3 * 600  # what is remembered of the tables is found out
-        found[count] = calls_of(lambda: entries.of(block))  # noqa: B023 - called at once
+        entries = EntryEncoder(EntryOptions(declared))
+        assert len(entries.encode_block(block)) == 3 * 600  # what is remembered of the tables is found out
+        found[count] = calls_of(lambda: entries.encode_block(block))  # noqa: B023 - called at once
     assert found[300] - found[3] < 300 * 20

@@ -10,7 +10,7 @@ from penstock.canal import messages
 from penstock.canal.types import EntryType, EventType
 from penstock.instance.filter import table_filter
 from penstock.model import TableName
-from penstock.render.canal import Entries, Rendering
+from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.schema.declared import declared_types
 from penstock.store.block_info import EntryPosition
 from penstock.store.client import StoreClient
@@ -26,8 +26,8 @@ def declared(block: Block) -> Callable[[int], tuple[str, ...]]:
     return lambda number: declared_types(block.schema_of(number), block.server_version)
 
 
-def found_in(entries: Entries, block: Block) -> list[Any]:
-    raw = messages.Messages.FromString(entries.of(block).data.tobytes()).messages
+def found_in(entries: EntryEncoder, block: Block) -> list[Any]:
+    raw = messages.Messages.FromString(entries.encode_block(block).data.tobytes()).messages
     return [messages.Entry.FromString(each) for each in raw]
 
 
@@ -36,7 +36,7 @@ def told(text: str, wants: str = "", **rendering: Any) -> tuple[str, str, str] |
     log = FilterLog(LogWriter().open())
     log.statement((text, "ddl", ()))
     (block,) = blocks_of(log, [])
-    entries = Entries(Rendering(declared, wants=table_filter(wants), **rendering))
+    entries = EntryEncoder(EntryOptions(declared, wants_table=table_filter(wants), **rendering))
     found = [entry for entry in found_in(entries, block) if entry.entryType == EntryType.ROWDATA]
     if not found:
         return None
@@ -164,7 +164,7 @@ def test_a_statement_behind_rows_is_shown_with_them_wherever_blocks_end(is_maria
     log, edges = notes_log(is_mariadb)
     wants = table_filter(r"shop\.a")
     for cut in edges:
-        entries = Entries(Rendering(declared, wants=wants))
+        entries = EntryEncoder(EntryOptions(declared, wants_table=wants))
         blocks = [shown_to(wants, block) for block in blocks_of(log, [cut])]
         assert len(blocks) == 2
         found = [entry for block in blocks for entry in found_in(entries, block)]
@@ -179,6 +179,6 @@ def test_a_statement_behind_rows_is_shown_with_them_wherever_blocks_end(is_maria
 def test_without_a_filter_every_statement_behind_rows_is_shown_once() -> None:
     log, edges = notes_log(is_mariadb=True)
     for cut in edges:
-        entries = Entries(Rendering(declared))
+        entries = EntryEncoder(EntryOptions(declared))
         found = [entry for block in blocks_of(log, [cut]) for entry in found_in(entries, block)]
         assert texts_of(found) == ["note", "a", "note", "b", "note", "b", "note", "a", "note", "b"]

@@ -11,7 +11,7 @@ from pyarrow import feather
 
 from penstock.binlog.rows.fields import choose_free_names
 from penstock.model import Column, TableName, TableSchema, WireType
-from penstock.render.csv_lines import ABOUT
+from penstock.render.csv_lines import METADATA_COLUMNS
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, DELETE, INSERT, UPDATE
 from tests.unit.render.shop_log import shop_log, shown, written
@@ -115,10 +115,10 @@ def test_each_image_has_its_own_place(tmp_path: Path) -> None:
 
 def test_the_columns_are_in_the_order_of_the_handbook(tmp_path: Path) -> None:
     head = shown(written(log_of(TABLE, (DELETE, [[1, None, None]])), tmp_path), "--output", "csv").splitlines()[0]
-    assert head.split(",") == ["id", "raw", "name", *ABOUT]
+    assert head.split(",") == ["id", "raw", "name", *METADATA_COLUMNS]
     section = HANDBOOK.read_text().split("### csv, arrow, parquet")[1].split("##")[0]
     named = re.findall(r"`(_\w+)`", section.split("Arrow and Parquet")[0])
-    assert tuple(named) == ABOUT
+    assert tuple(named) == METADATA_COLUMNS
 
 
 def test_a_column_with_a_name_of_ours(tmp_path: Path) -> None:

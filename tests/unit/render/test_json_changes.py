@@ -16,8 +16,8 @@ from penstock.errors import BinlogError, PenstockError
 from penstock.model import TableName, TableSchema, WireType
 from penstock.render import ordered_changes
 from penstock.render.json_change_fields import json_change_fields
-from penstock.render.json_changes import JsonChanges
-from penstock.render.json_rows import JsonRows
+from penstock.render.json_changes import JsonChangeReader
+from penstock.render.json_rows import JsonRowReader
 from tests.twins.event import MAGIC
 from tests.twins.json_strategy import encoded
 from tests.twins.log import LogWriter
@@ -41,12 +41,12 @@ def file_of(log: LogWriter, folder: Path) -> Path:
 
 
 def changes_of(path: Path, **options: Any) -> list[dict[str, Any]]:
-    changes = JsonChanges(all_columns, **options)
+    changes = JsonChangeReader(all_columns, **options)
     return [row for block in LogFile(path) for row in rows_of(changes, block)]
 
 
-def rows_of(changes: JsonChanges, block: Block) -> Iterator[dict[str, Any]]:
-    for batch in changes.batches(block):
+def rows_of(changes: JsonChangeReader, block: Block) -> Iterator[dict[str, Any]]:
+    for batch in changes.read_batches(block):
         assert batch.schema == changes.schema
         batch.validate(full=True)
         yield from batch.to_pylist()
@@ -108,8 +108,8 @@ def test_changes_are_those_of_json_lines(tmp_path: Path, log: LogWriter, are_alo
 @MANY
 def test_what_is_said_of_a_change_is_said_of_its_last_image(tmp_path: Path, log: LogWriter, are_alone: bool) -> None:
     path = file_of(log, tmp_path)
-    rows = JsonRows(all_columns)
-    batches = [rows.of(block) for block in LogFile(path)]
+    rows = JsonRowReader(all_columns)
+    batches = [rows.read_block(block) for block in LogFile(path)]
     images = [row for batch in batches if batch is not None for row in batch.to_pylist()]
     last = [image for image in images if image["_change_type"] != "update_preimage"]
     if are_alone:
@@ -132,7 +132,7 @@ def test_broken_rows_are_refused_with_the_same_words(tmp_path: Path, log: LogWri
 
 
 def _shown_or_refused(path: Path) -> list[Any]:
-    found, changes = list[Any](), JsonChanges(all_columns, include_ddl=True)
+    found, changes = list[Any](), JsonChangeReader(all_columns, include_ddl=True)
     try:
         for block in LogFile(path):
             try:
@@ -165,7 +165,7 @@ def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
         path = tmp_path / f"{count}.000001"
         path.write_bytes(MAGIC + bytes(spread(600, count).data))
         (block,) = LogFile(path)
-        changes = JsonChanges(all_columns)
-        list(changes.batches(block))  # what is remembered of the tables is found out
-        found[count] = calls_of(lambda: list(changes.batches(block)))  # noqa: B023 - called at once
+        changes = JsonChangeReader(all_columns)
+        list(changes.read_batches(block))  # what is remembered of the tables is found out
+        found[count] = calls_of(lambda: list(changes.read_batches(block)))  # noqa: B023 - called at once
     assert found[300] - found[3] < 300 * 20

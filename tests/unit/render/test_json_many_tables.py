@@ -12,7 +12,7 @@ from penstock.config import ColumnSettings
 from penstock.errors import BinlogError, PenstockError
 from penstock.filter import ColumnRules
 from penstock.model import Column, TableSchema
-from penstock.render.json_rows import ROW_FIELDS, JsonRows
+from penstock.render.json_rows import ROW_FIELDS, JsonRowReader
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
@@ -27,11 +27,11 @@ def all_columns(table: TableSchema) -> tuple[Column, ...]:
 
 def rows_of(path: Path, columns_of: Any = all_columns) -> list[Any]:
     """The rows of each block; of one that cannot be decoded what is said of it."""
-    found, rows = list[Any](), JsonRows(columns_of)
+    found, rows = list[Any](), JsonRowReader(columns_of)
     try:
         for block in LogFile(path):
             try:
-                batch = rows.of(block)
+                batch = rows.read_block(block)
                 assert batch is None or batch.schema == ROW_FIELDS
                 if batch is not None:
                     batch.validate(full=True)
@@ -82,7 +82,7 @@ def test_work_does_not_grow_with_the_number_of_tables(tmp_path: Path) -> None:
         path = tmp_path / f"{count}.000001"
         path.write_bytes(MAGIC + bytes(spread(600, count).data))
         (block,) = LogFile(path)
-        rows = JsonRows(all_columns)
-        rows.of(block)  # what is remembered of the tables is found out
-        found[count] = calls_of(lambda: rows.of(block))  # noqa: B023 - called at once
+        rows = JsonRowReader(all_columns)
+        rows.read_block(block)  # what is remembered of the tables is found out
+        found[count] = calls_of(lambda: rows.read_block(block))  # noqa: B023 - called at once
     assert found[300] - found[3] < 300 * 20

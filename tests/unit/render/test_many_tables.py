@@ -9,7 +9,7 @@ import pytest
 
 from penstock.model import TableName
 from penstock.render.file_pool import FilePool
-from penstock.render.table_files import BatchFiles, Targets
+from penstock.render.table_files import BatchFileWriter, OutputFiles
 from tests.unit.render.many_tables import first_column, used_mb, write_tables
 
 TABLES = 300
@@ -42,8 +42,8 @@ def test_the_pool_opens_again_where_it_ended(tmp_path: Path) -> None:
 
 def test_row_groups_wait_together(tmp_path: Path) -> None:
     """The largest make room when all of them hold too much."""
-    targets = Targets("parquet", tmp_path, sys.stdout.buffer)
-    files = BatchFiles(targets, "parquet", waiting_bytes=100_000)
+    targets = OutputFiles("parquet", tmp_path, sys.stdout.buffer)
+    files = BatchFileWriter(targets, "parquet", waiting_bytes=100_000)
     rows = {TableName("s", name): size for name, size in (("large", 3_000), ("small", 10))}
     for _ in range(20):
         for table, count in rows.items():
@@ -57,7 +57,7 @@ def test_row_groups_wait_together(tmp_path: Path) -> None:
 
 
 def test_names_that_no_file_system_takes(tmp_path: Path) -> None:
-    targets = Targets("csv", tmp_path, sys.stdout.buffer)
+    targets = OutputFiles("csv", tmp_path, sys.stdout.buffer)
     for last in "ab":
         targets.open(TableName("\u6f22" * 64, "\u5b57" * 63 + last)).write(last.encode())
     targets.close()

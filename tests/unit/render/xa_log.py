@@ -6,12 +6,12 @@ from typing import Any
 
 from penstock.binlog.events.note import AnnotationPicker
 from penstock.binlog.rows.table_changes import ColumnChoice, decode_table_changes
-from penstock.inspect.selection import Selection, table_patterns
-from penstock.inspect.shapes import Shapes
-from penstock.render.json_lines import JsonLines
-from penstock.render.page import LineContext, compose, find_lines_between
-from penstock.render.sql import SqlLines
-from penstock.render.terminal import TerminalLines
+from penstock.inspect.selection import EventSelection, compile_table_patterns
+from penstock.inspect.shapes import SchemaLookup
+from penstock.render.json_lines import JsonLineFormat
+from penstock.render.page import LineContext, compose_page, find_lines_between
+from penstock.render.sql import SqlFormat
+from penstock.render.terminal import TerminalFormat
 from tests.twins import event as ev
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
@@ -63,19 +63,19 @@ def note_rows(log: LogWriter, what: str) -> None:
 
 def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[str, ...] = ()) -> str:
     """As the command writes it, with the log in pieces of these sizes, each a block or more."""
-    selection = Selection(table_patterns(tables), notes=AnnotationPicker())
-    language = {
-        "sql": SqlLines(selection.xa),
-        "json": JsonLines(selection.xa),
-        "table": TerminalLines(selection.xa, colours=False),
+    selection = EventSelection(compile_table_patterns(tables), notes=AnnotationPicker())
+    line_format = {
+        "sql": SqlFormat(selection.xa),
+        "json": JsonLineFormat(selection.xa),
+        "table": TerminalFormat(selection.xa, colours=False),
     }[kind]
-    found, last = language.begin(), LineContext()
+    found, last = line_format.write_begin(), LineContext()
     for block in read(log, sizes):
-        part = selection.pick(block)
+        part = selection.pick_events(block)
         if len(part):
-            language = language.for_block(selection.xa)
-            between = find_lines_between(part, language)
-            page = compose(part, decode_table_changes(part, ColumnChoice(), Shapes()), between, language)
-            found += b"".join(page.framed(language, last)).decode()
-            last = language.context_after(page.page, len(page.page) - 1)
-    return found + language.end(last)
+            line_format = line_format.for_block(selection.xa)
+            between = find_lines_between(part, line_format)
+            page = compose_page(part, decode_table_changes(part, ColumnChoice(), SchemaLookup()), between, line_format)
+            found += b"".join(page.framed_pieces(line_format, last)).decode()
+            last = line_format.context_after(page.page, len(page.page) - 1)
+    return found + line_format.write_end(last)

@@ -5,44 +5,44 @@ import json
 import pytest
 
 from penstock.errors import ProtocolError
-from penstock.search.bulk import Outcome, classify, read_answer, read_refusal
+from penstock.search.bulk import BulkOutcome, classify_outcome, read_answer, read_refusal
 
 
 @pytest.mark.parametrize(
     ("status", "error_type", "outcome"),
     [
-        (200, "", Outcome.DONE),
-        (201, "", Outcome.DONE),
-        (404, "", Outcome.DONE),
-        (409, "version_conflict_engine_exception", Outcome.STALE),
-        (429, "es_rejected_execution_exception", Outcome.TRANSIENT),
-        (429, "circuit_breaking_exception", Outcome.TRANSIENT),
-        (429, "cluster_block_exception", Outcome.TRANSIENT),
-        (500, "circuit_breaking_exception", Outcome.TRANSIENT),
-        (502, "", Outcome.TRANSIENT),
-        (503, "unavailable_shards_exception", Outcome.TRANSIENT),
-        (504, "", Outcome.TRANSIENT),
-        (408, "", Outcome.TRANSIENT),
-        (400, "mapper_parsing_exception", Outcome.REJECTED),
-        (400, "document_parsing_exception", Outcome.REJECTED),
-        (400, "strict_dynamic_mapping_exception", Outcome.REJECTED),
-        (400, "illegal_argument_exception", Outcome.REJECTED),
-        (400, "index_closed_exception", Outcome.FATAL),
-        (401, "security_exception", Outcome.FATAL),
-        (403, "cluster_block_exception", Outcome.FATAL),
-        (404, "index_not_found_exception", Outcome.FATAL),
-        (302, "", Outcome.FATAL),
-        (418, "teapot_exception", Outcome.FATAL),
-        (500, "null_pointer_exception", Outcome.FATAL),
+        (200, "", BulkOutcome.DONE),
+        (201, "", BulkOutcome.DONE),
+        (404, "", BulkOutcome.DONE),
+        (409, "version_conflict_engine_exception", BulkOutcome.STALE),
+        (429, "es_rejected_execution_exception", BulkOutcome.TRANSIENT),
+        (429, "circuit_breaking_exception", BulkOutcome.TRANSIENT),
+        (429, "cluster_block_exception", BulkOutcome.TRANSIENT),
+        (500, "circuit_breaking_exception", BulkOutcome.TRANSIENT),
+        (502, "", BulkOutcome.TRANSIENT),
+        (503, "unavailable_shards_exception", BulkOutcome.TRANSIENT),
+        (504, "", BulkOutcome.TRANSIENT),
+        (408, "", BulkOutcome.TRANSIENT),
+        (400, "mapper_parsing_exception", BulkOutcome.REJECTED),
+        (400, "document_parsing_exception", BulkOutcome.REJECTED),
+        (400, "strict_dynamic_mapping_exception", BulkOutcome.REJECTED),
+        (400, "illegal_argument_exception", BulkOutcome.REJECTED),
+        (400, "index_closed_exception", BulkOutcome.FATAL),
+        (401, "security_exception", BulkOutcome.FATAL),
+        (403, "cluster_block_exception", BulkOutcome.FATAL),
+        (404, "index_not_found_exception", BulkOutcome.FATAL),
+        (302, "", BulkOutcome.FATAL),
+        (418, "teapot_exception", BulkOutcome.FATAL),
+        (500, "null_pointer_exception", BulkOutcome.FATAL),
     ],
 )
-def test_an_item_is_known_by_status_and_type(status: int, error_type: str, outcome: Outcome) -> None:
-    assert classify(status, error_type) is outcome
+def test_an_item_is_known_by_status_and_type(status: int, error_type: str, outcome: BulkOutcome) -> None:
+    assert classify_outcome(status, error_type) is outcome
 
 
 def test_without_errors_items_are_not_looked_at() -> None:
     answer = read_answer(b'{"errors":false,"items":"not even a list"}', 3)
-    assert answer.outcomes.tolist() == [Outcome.DONE] * 3
+    assert answer.outcomes.tolist() == [BulkOutcome.DONE] * 3
     assert answer.failures == {}
 
 
@@ -57,11 +57,11 @@ def test_with_errors_each_item_has_its_own_outcome() -> None:
     ]
     answer = read_answer(json.dumps({"errors": True, "items": items}).encode(), 5)
     assert answer.outcomes.tolist() == [
-        Outcome.DONE,
-        Outcome.REJECTED,
-        Outcome.DONE,
-        Outcome.STALE,
-        Outcome.TRANSIENT,
+        BulkOutcome.DONE,
+        BulkOutcome.REJECTED,
+        BulkOutcome.DONE,
+        BulkOutcome.STALE,
+        BulkOutcome.TRANSIENT,
     ]
     assert {place: str(failure) for place, failure in answer.failures.items()} == {
         1: "HTTP 400 mapper_parsing_exception: field [stock]: not a number",

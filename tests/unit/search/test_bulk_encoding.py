@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.search import bulk
-from penstock.search.operation import admit
+from penstock.search.operation import admit_operations
 from tests.unit.search.contract import table
 
 KEYS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20) | st.text('"\\\n\r\t\x00\x1f\x7f/', min_size=1)
@@ -27,9 +27,9 @@ BATCHES = st.dictionaries(KEYS, st.tuples(st.integers(0, 2**63 - 1), DOCUMENTS),
 
 
 def encoded(batch: dict[str, tuple[int, str | None]]) -> pa.LargeStringArray:
-    admitted = admit(table(*((key, version, text) for key, (version, text) in batch.items())))
+    admitted = admit_operations(table(*((key, version, text) for key, (version, text) in batch.items())))
     assert admitted.rejected == ()
-    return bulk.encode(admitted.ids, admitted.versions, admitted.documents)
+    return bulk.encode_operations(admitted.ids, admitted.versions, admitted.documents)
 
 
 def decoded(body: bytes) -> dict[str, tuple[int, Any]]:
@@ -47,7 +47,7 @@ def decoded(body: bytes) -> dict[str, tuple[int, Any]]:
 @given(BATCHES)
 def test_lines_read_back_as_the_operations(batch: dict[str, tuple[int, str | None]]) -> None:
     lines = encoded(batch)
-    whole = bulk.body(lines, np.arange(len(batch)))
+    whole = bulk.build_body(lines, np.arange(len(batch)))
     assert decoded(bytes(whole)) == {
         key: (version, None if text is None else json.loads(text)) for key, (version, text) in batch.items()
     }
@@ -57,21 +57,21 @@ def test_lines_read_back_as_the_operations(batch: dict[str, tuple[int, str | Non
 def test_any_selection_is_a_valid_body(batch: dict[str, tuple[int, str | None]], data: st.DataObject) -> None:
     lines = encoded(batch)
     rows = data.draw(st.lists(st.integers(0, len(batch) - 1), min_size=1, unique=True).map(sorted))
-    body = bytes(bulk.body(lines, np.array(rows)))
+    body = bytes(bulk.build_body(lines, np.array(rows)))
     keys = list(batch)
     assert set(decoded(body)) == {keys[row] for row in rows}
-    assert len(body) == bulk.sizes(lines)[rows].sum()
+    assert len(body) == bulk.operation_sizes(lines)[rows].sum()
 
 
 @given(st.lists(st.integers(1, 100), min_size=1), st.integers(1, 300))
 def test_a_cut_is_the_largest_that_fits(sizes: list[int], limit: int) -> None:
-    count = bulk.fit(np.array(sizes), limit)
+    count = bulk.count_fitting(np.array(sizes), limit)
     assert count == 1 or sum(sizes[:count]) <= limit
     assert count == len(sizes) or sum(sizes[: count + 1]) > limit
 
 
 def test_neighbours_are_not_copied() -> None:
     lines = encoded({str(row): (1, "{}") for row in range(100)})
-    body = bulk.body(lines, np.arange(10, 60))
+    body = bulk.build_body(lines, np.arange(10, 60))
     start = np.frombuffer(lines.buffers()[2], np.uint8).ctypes.data
     assert start < np.frombuffer(body, np.uint8).ctypes.data < start + lines.nbytes

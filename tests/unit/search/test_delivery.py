@@ -11,10 +11,10 @@ import pytest
 
 from penstock.errors import SinkError, SinkUnavailableError
 from penstock.search import bulk
-from penstock.search.bulk import Answer, Outcome
-from penstock.search.delivery import Lane, Response, RetryPolicy, Rhythm
+from penstock.search.bulk import BulkAnswer, BulkOutcome
+from penstock.search.delivery import BulkSender, HttpResponse, RetryClock, RetryPolicy
 
-Script = Callable[[list[str]], Response | Exception]
+Script = Callable[[list[str]], HttpResponse | Exception]
 
 
 class Time:
@@ -28,8 +28,8 @@ class Time:
         self.delays.append(delay)
         self.now += delay
 
-    def rhythm(self, chance: float = 1.0) -> Rhythm:
-        return Rhythm(clock=lambda: self.now, sleep=self.sleep, random=lambda: chance)
+    def rhythm(self, chance: float = 1.0) -> RetryClock:
+        return RetryClock(clock=lambda: self.now, sleep=self.sleep, random=lambda: chance)
 
 
 class Server:
@@ -39,7 +39,7 @@ class Server:
         self.script = list(script)
         self.requests: list[list[str]] = []
 
-    def __call__(self, body: memoryview, /) -> Response:
+    def __call__(self, body: memoryview, /) -> HttpResponse:
         ids = [json.loads(line)["index"]["_id"] for line in bytes(body).splitlines()[::2]]
         self.requests.append(ids)
         answer = (self.script.pop(0) if self.script else done)(ids)
@@ -50,29 +50,29 @@ class Server:
 
 def lines(count: int, size: int = 0) -> pa.LargeStringArray:
     documents = pa.array([json.dumps({"x": "y" * size})] * count)
-    return bulk.encode(pa.array([f"{row:x}" for row in range(count)]), np.zeros(count, np.int64), documents)
+    return bulk.encode_operations(pa.array([f"{row:x}" for row in range(count)]), np.zeros(count, np.int64), documents)
 
 
-def done(_ids: list[str]) -> Response:
-    return Response(200, b'{"errors":false}')
+def done(_ids: list[str]) -> HttpResponse:
+    return HttpResponse(200, b'{"errors":false}')
 
 
 def items(*statuses: tuple[int, str]) -> Script:
     """An answer with one status and error type per operation."""
 
-    def answer(ids: list[str]) -> Response:
+    def answer(ids: list[str]) -> HttpResponse:
         assert len(ids) == len(statuses)
         found: list[dict[str, Any]] = [
             {"index": {"status": status} | ({"error": {"type": kind, "reason": "because"}} if kind else {})}
             for status, kind in statuses
         ]
-        return Response(200, json.dumps({"errors": True, "items": found}).encode())
+        return HttpResponse(200, json.dumps({"errors": True, "items": found}).encode())
 
     return answer
 
 
 def whole(status: int, content: bytes = b"") -> Script:
-    return lambda _ids: Response(status, content)
+    return lambda _ids: HttpResponse(status, content)
 
 
 def broken(_ids: list[str]) -> SinkUnavailableError:
@@ -83,30 +83,36 @@ OK, BUSY, STALE = (200, ""), (429, "es_rejected_execution_exception"), (409, "ve
 BAD = (400, "mapper_parsing_exception")
 
 
-def deliver(server: Server, what: pa.LargeStringArray, time: Time | None = None, **policy: Any) -> Answer:
-    lane = Lane(server, "index 'things'", RetryPolicy(**policy), (time or Time()).rhythm())
-    return lane.deliver(what)
+def deliver(server: Server, what: pa.LargeStringArray, time: Time | None = None, **policy: Any) -> BulkAnswer:
+    lane = BulkSender(server, "index 'things'", RetryPolicy(**policy), (time or Time()).rhythm())
+    return lane.deliver_operations(what)
 
 
 def test_one_request_is_enough_when_all_goes_well() -> None:
     server = Server()
-    assert deliver(server, lines(4)).outcomes.tolist() == [Outcome.DONE] * 4
+    assert deliver(server, lines(4)).outcomes.tolist() == [BulkOutcome.DONE] * 4
     assert server.requests == [["0", "1", "2", "3"]]
 
 
 def test_a_batch_is_cut_by_bytes() -> None:
     server = Server()
     what = lines(10, size=900)
-    answer = deliver(server, what, bulk_bytes=int(bulk.sizes(what)[:3].sum()))
+    answer = deliver(server, what, bulk_bytes=int(bulk.operation_sizes(what)[:3].sum()))
     assert [len(request) for request in server.requests] == [3, 3, 3, 1]
-    assert answer.outcomes.tolist() == [Outcome.DONE] * 10
+    assert answer.outcomes.tolist() == [BulkOutcome.DONE] * 10
 
 
 def test_only_the_failed_items_are_sent_again() -> None:
     server, time = Server(items(OK, BUSY, STALE, BAD, BUSY), items(BUSY, OK)), Time()
     answer = deliver(server, lines(5), time)
     assert server.requests == [["0", "1", "2", "3", "4"], ["1", "4"], ["1"]]
-    assert answer.outcomes.tolist() == [Outcome.DONE, Outcome.DONE, Outcome.STALE, Outcome.REJECTED, Outcome.DONE]
+    assert answer.outcomes.tolist() == [
+        BulkOutcome.DONE,
+        BulkOutcome.DONE,
+        BulkOutcome.STALE,
+        BulkOutcome.REJECTED,
+        BulkOutcome.DONE,
+    ]
     assert {row: failure.type for row, failure in answer.failures.items()} == {3: BAD[1]}
     # Something was taken each time, so the delay did not grow.
     assert time.delays == [0.1, 0.1]
@@ -116,13 +122,13 @@ def test_only_the_failed_items_are_sent_again() -> None:
 def test_delays_double_up_to_a_limit(trouble: Script) -> None:
     server, time = Server(*[trouble] * 6), Time()
     answer = deliver(server, lines(2), time, longest_delay_s=1.0)
-    assert answer.outcomes.tolist() == [Outcome.DONE] * 2
+    assert answer.outcomes.tolist() == [BulkOutcome.DONE] * 2
     assert time.delays == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 def test_delays_are_spread_by_chance() -> None:
     time = Time()
-    Lane(Server(broken), "here", RetryPolicy(), time.rhythm(chance=0.0)).deliver(lines(1))
+    BulkSender(Server(broken), "here", RetryPolicy(), time.rhythm(chance=0.0)).deliver_operations(lines(1))
     assert time.delays == [0.05]
 
 
@@ -130,15 +136,15 @@ def test_pieces_are_halved_and_grow_again() -> None:
     size = 100_000
     server = Server(whole(429), whole(429))
     what = lines(16, size)
-    deliver(server, what, bulk_bytes=int(bulk.sizes(what).sum()))
+    deliver(server, what, bulk_bytes=int(bulk.operation_sizes(what).sum()))
     assert [len(request) for request in server.requests] == [16, 8, 4, 8, 4]
 
 
 def test_a_lane_remembers_what_the_server_took() -> None:
     server = Server(whole(413))
-    lane = Lane(server, "here", RetryPolicy(), Time().rhythm())
-    lane.deliver(lines(8, 1000))
-    lane.deliver(lines(8, 1000))
+    lane = BulkSender(server, "here", RetryPolicy(), Time().rhythm())
+    lane.deliver_operations(lines(8, 1000))
+    lane.deliver_operations(lines(8, 1000))
     assert [len(request) for request in server.requests] == [8, 4, 4, 4, 4]
 
 
@@ -146,7 +152,7 @@ def test_a_document_larger_than_a_request_is_rejected() -> None:
     server = Server(whole(413), whole(413))
     answer = deliver(server, lines(2, 1000))
     assert server.requests == [["0", "1"], ["0"], ["1"]]
-    assert answer.outcomes.tolist() == [Outcome.REJECTED, Outcome.DONE]
+    assert answer.outcomes.tolist() == [BulkOutcome.REJECTED, BulkOutcome.DONE]
     assert "more than the server takes" in str(answer.failures[0])
 
 

@@ -112,7 +112,7 @@ def test_tombstones_are_purged_after_their_retention(folder: Path) -> None:
         assert index.write(table()) == WriteReport()
         reader = index._reader
         assert reader is not None
-        assert reader.tombstones_until(int(clock.now)) == 1
+        assert reader.count_tombstones_until(int(clock.now)) == 1
         assert index.write(table(("old", 4, LAMP), ("young", 4, LAMP))) == WriteReport(written=1, stale=1)
         assert set(contents(index)) == {"kept", "old"}
 
@@ -127,7 +127,7 @@ def test_purging_waits_for_its_turn(folder: Path) -> None:
         for after in (0, 50, 3600, 3700, 3750):
             clock.now = start + after
             index.write(table((f"deleted at {after}", 5, None)))
-            left[after] = reader.tombstones_until(int(clock.now))
+            left[after] = reader.count_tombstones_until(int(clock.now))
     assert left == {0: 1, 50: 2, 3600: 2, 3700: 3, 3750: 3}
 
 

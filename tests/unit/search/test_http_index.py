@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import SinkError, SinkUnavailableError
 from penstock.search import FieldKind, WriteReport
-from penstock.search.delivery import Response, Rhythm
+from penstock.search.delivery import HttpResponse, RetryClock
 from penstock.search.http import HttpIndex
 from tests.unit.search.contract import LAMP, table
 
@@ -17,11 +17,11 @@ class Server:
 
     where = "http://server"
 
-    def __init__(self, **answers: list[Response | Exception]) -> None:
+    def __init__(self, **answers: list[HttpResponse | Exception]) -> None:
         self.answers = answers
         self.requests: list[tuple[str, str]] = []
 
-    def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> Response:  # noqa: ARG002
+    def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> HttpResponse:  # noqa: ARG002
         self.requests.append((method, path.partition("?")[0]))
         script = self.answers[method]
         answer = script.pop(0) if len(script) > 1 else script[0]
@@ -32,16 +32,16 @@ class Server:
     def close(self) -> None: ...
 
 
-OK = Response(200, b'{"errors":false}')
+OK = HttpResponse(200, b'{"errors":false}')
 DOWN = SinkUnavailableError("connection refused")
 
 
 def open_index(server: Server) -> HttpIndex:
-    return HttpIndex(server, "things", rhythm=Rhythm(clock=lambda: 0.0, sleep=lambda _: None, random=lambda: 0.5))
+    return HttpIndex(server, "things", rhythm=RetryClock(clock=lambda: 0.0, sleep=lambda _: None, random=lambda: 0.5))
 
 
 def test_a_server_that_comes_back_gets_the_batch() -> None:
-    server = Server(HEAD=[DOWN, Response(503, b""), OK], POST=[DOWN, Response(429, b""), OK])
+    server = Server(HEAD=[DOWN, HttpResponse(503, b""), OK], POST=[DOWN, HttpResponse(429, b""), OK])
     assert open_index(server).write(table(("1", 1, LAMP))) == WriteReport(written=1)
     assert server.requests.count(("POST", "/things/_bulk")) == 3
 
@@ -68,12 +68,16 @@ def test_a_batch_of_rejected_operations_is_not_sent() -> None:
     ("answer", "error", "message"),
     [
         (DOWN, SinkUnavailableError, "refused"),
-        (Response(503, b""), SinkUnavailableError, "index 'things' at http://server cannot answer now: HTTP 503"),
-        (Response(403, b'{"error":{"type":"security_exception","reason":"no"}}'), SinkError, "403 security_exception"),
+        (HttpResponse(503, b""), SinkUnavailableError, "index 'things' at http://server cannot answer now: HTTP 503"),
+        (
+            HttpResponse(403, b'{"error":{"type":"security_exception","reason":"no"}}'),
+            SinkError,
+            "403 security_exception",
+        ),
     ],
 )
 def test_other_calls_raise_at_once(
-    question: Callable[[HttpIndex], object], answer: Response | Exception, error: type[SinkError], message: str
+    question: Callable[[HttpIndex], object], answer: HttpResponse | Exception, error: type[SinkError], message: str
 ) -> None:
     index = open_index(Server(GET=[answer], POST=[answer]))
     with pytest.raises(error, match=message) as caught:
@@ -82,9 +86,9 @@ def test_other_calls_raise_at_once(
 
 
 def test_an_index_that_somebody_else_made_meanwhile_is_checked() -> None:
-    mapping = Response(200, b'{"things":{"mappings":{"properties":{"name":{"type":"text"}}}}}')
-    settings = Response(200, b'{"things":{"settings":{"index.gc_deletes":"3h"}}}')
-    exists = Response(400, b'{"error":{"type":"resource_already_exists_exception"}}')
-    server = Server(GET=[Response(404, b""), mapping, settings], PUT=[exists])
+    mapping = HttpResponse(200, b'{"things":{"mappings":{"properties":{"name":{"type":"text"}}}}}')
+    settings = HttpResponse(200, b'{"things":{"settings":{"index.gc_deletes":"3h"}}}')
+    exists = HttpResponse(400, b'{"error":{"type":"resource_already_exists_exception"}}')
+    server = Server(GET=[HttpResponse(404, b""), mapping, settings], PUT=[exists])
     open_index(server).prepare({"name": FieldKind.TEXT})
     assert [method for method, _ in server.requests] == ["GET", "PUT", "GET", "GET"]

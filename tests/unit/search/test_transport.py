@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import ConfigurationError
 from penstock.search.http import HttpIndex
-from penstock.search.transport import Transport
+from penstock.search.transport import PooledTransport
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from penstock.search.transport import Transport
     ],
 )
 def test_the_place_is_shown_without_credentials(url: str, where: str) -> None:
-    transport = Transport(url)
+    transport = PooledTransport(url)
     index = HttpIndex(transport, "things")
     assert transport.where == where
     for shown in (repr(transport), repr(index), str(vars(index)["_where"])):
@@ -28,7 +28,7 @@ def test_the_place_is_shown_without_credentials(url: str, where: str) -> None:
 
 
 def test_credentials_are_decoded_into_the_header() -> None:
-    headers = Transport("https://me:p%40ss%3Aword@search.example")._pool.headers
+    headers = PooledTransport("https://me:p%40ss%3Aword@search.example")._pool.headers
     assert base64.b64decode(headers["authorization"].removeprefix("Basic ")) == b"me:p@ss:word"
 
 
@@ -45,7 +45,7 @@ def test_credentials_are_decoded_into_the_header() -> None:
 )
 def test_a_url_that_is_none_is_refused_without_showing_it(url: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        Transport(url)
+        PooledTransport(url)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
@@ -54,4 +54,4 @@ def test_a_url_that_is_none_is_refused_without_showing_it(url: str) -> None:
 @pytest.mark.parametrize("name", ["", "*", "a,b", "_all", "-x", "A", "a/b", "a b", "..", "a?b", "a#b", "cluster:index"])
 def test_a_name_is_of_one_index(name: str) -> None:
     with pytest.raises(ConfigurationError, match="one index"):
-        HttpIndex(Transport("http://localhost:9200"), name)
+        HttpIndex(PooledTransport("http://localhost:9200"), name)

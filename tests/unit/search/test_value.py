@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.search import FieldKind
-from penstock.search.value import MAX_KEYWORD_CHARS, canonical, exact_term, exact_terms, searched, values_at
+from penstock.search.value import (
+    MAX_KEYWORD_CHARS,
+    canonical_search_text,
+    canonical_text,
+    exact_term,
+    exact_terms,
+    values_at,
+)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,7 @@ def test_an_object_is_no_value() -> None:
     ],
 )  # fmt: skip
 def test_spellings_of_a_value_are_one_text(kind: FieldKind, spellings: list[Any], text: str) -> None:
-    assert {canonical(kind, value) for value in spellings} == {text}
+    assert {canonical_text(kind, value) for value in spellings} == {text}
 
 
 @pytest.mark.parametrize(
@@ -67,18 +74,18 @@ def test_spellings_of_a_value_are_one_text(kind: FieldKind, spellings: list[Any]
 def test_what_a_kind_does_not_take_is_refused(kind: FieldKind, values: list[Any]) -> None:
     for value in values:
         with pytest.raises(ValueError, match=r"is not|is out of|is neither"):
-            canonical(kind, value)
+            canonical_text(kind, value)
 
 
 @given(st.sampled_from(FieldKind), st.text() | st.text("0123456789.-+eETZ: ", max_size=30))
 def test_whatever_is_typed_finds_what_is_stored_alike(kind: FieldKind, text: str) -> None:
-    value = searched(kind, text)
+    value = canonical_search_text(kind, text)
     if value is not None:
         assert exact_term("f", value) in set(exact_terms("f", kind, text))
 
 
 def test_a_day_finds_every_moment_of_it() -> None:
-    assert exact_term("f", searched(FieldKind.DATE, "2024-03-01") or "") in set(
+    assert exact_term("f", canonical_search_text(FieldKind.DATE, "2024-03-01") or "") in set(
         exact_terms("f", FieldKind.DATE, "2024-03-01 10:20:30.123456")
     )
 

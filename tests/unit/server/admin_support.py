@@ -121,11 +121,11 @@ class Console:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
         handshake = self._receive()
         assert handshake.type == 1
-        self.seed = ProtobufFields(handshake.body).raw(2)
+        self.seed = ProtobufFields(handshake.body).get_bytes(2)
         self.login = self.send(2, self.proof(user, password)) if login else None
 
     def proof(self, user: str, password: str) -> bytes:
-        return protobuf.text(1, user) + protobuf.text(2, scramble.token_of(password, self.seed))
+        return protobuf.encode_text(1, user) + protobuf.encode_text(2, scramble.scramble_password(password, self.seed))
 
     def __enter__(self) -> Self:
         return self
@@ -134,21 +134,21 @@ class Console:
         self._socket.close()
 
     def send(self, kind: int, body: bytes) -> tuple[int, str]:
-        self._socket.sendall(packet.frame(kind, body, "AdminPacket"))
+        self._socket.sendall(packet.build_frame(kind, body, "AdminPacket"))
         answer = self._receive()
         assert answer.type == 3
         fields = ProtobufFields(answer.body)
-        return fields.number(1), fields.text(2)
+        return fields.get_number(1), fields.get_text(2)
 
     def server(self, action: str) -> tuple[int, str]:
-        return self.send(4, protobuf.text(1, action))
+        return self.send(4, protobuf.encode_text(1, action))
 
     def instance(self, action: str, destination: str = "shop") -> tuple[int, str]:
-        return self.send(5, protobuf.text(1, destination) + protobuf.text(2, action))
+        return self.send(5, protobuf.encode_text(1, destination) + protobuf.encode_text(2, action))
 
     def log(self, kind: str, action: str, destination: str = "", file: str = "", count: int = 0) -> tuple[int, str]:
-        names = protobuf.text(1, kind) + protobuf.text(2, action) + protobuf.text(3, destination)
-        return self.send(6, names + protobuf.text(4, file) + protobuf.number(5, count))
+        names = protobuf.encode_text(1, kind) + protobuf.encode_text(2, action) + protobuf.encode_text(3, destination)
+        return self.send(6, names + protobuf.encode_text(4, file) + protobuf.encode_number(5, count))
 
     def _receive(self) -> Packet:
         size = int.from_bytes(self._exactly(4), "big")

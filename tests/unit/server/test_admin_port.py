@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
-from penstock.render.json_rows import JsonRows
+from penstock.render.json_rows import JsonRowReader
 from penstock.server import Server
 from penstock.server.admin.admin_port import AdminPort
 from penstock.store import BatchSize, Start
@@ -118,7 +118,7 @@ def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> Non
     rows = 0
     while (batch := clients.get(CLIENT, BatchSize(3))) is not None:
         for block in batch[1].blocks:
-            found = JsonRows(lambda table: table.columns).of(block)
+            found = JsonRowReader(lambda table: table.columns).read_block(block)
             kinds = [] if found is None else found.column("_change_type").to_pylist()
             rows += sum(kind != "update_preimage" for kind in kinds)
     assert rows > 3

@@ -65,15 +65,15 @@ def test_a_proof_counts_for_its_own_connection(server: Server) -> None:
     with Console(port_of(server)) as first, Console(port_of(server), login=False) as second:
         assert first.login == (0, "")
         assert second.send(2, first.proof("admin", "secret"))[0] == 400
-        stored = scramble.stored_form("secret")
-        body = packet.protobuf.text(1, "admin") + packet.protobuf.text(2, stored)
+        stored = scramble.hash_for_storage("secret")
+        body = packet.protobuf.encode_text(1, "admin") + packet.protobuf.encode_text(2, stored)
         assert second.send(2, body)[0] == 400, "what is stored is no proof"
         assert second.send(2, second.proof("admin", "secret")) == (0, "")
         assert second.server("check") == (0, "1")
 
 
 def test_a_password_may_be_given_as_canal_keeps_it(folder: Path) -> None:
-    login = {"port": 0, "user": "admin", "password_hash": scramble.stored_form("secret")}
+    login = {"port": 0, "user": "admin", "password_hash": scramble.hash_for_storage("secret")}
     with served(settings_with(folder, canal_admin=login)) as server, Console(port_of(server)) as console:
         assert console.login == (0, "")
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.cli.status_text import status_text
+from penstock.cli.status_text import format_status
 from penstock.testing import poll_until
 from tests.twins.log import LogWriter
 from tests.twins.xa import XaLog, xid_text
@@ -31,7 +31,7 @@ def test_prepared_transactions_are_in_the_status_and_the_metrics(tmp_path: Path)
         prepared = status["instances"][0]["prepared"]
         assert (prepared["count"], prepared["since"]) == (2, 1_700_000_000)
         assert [one["xid"] for one in prepared["transactions"]] == [xid_text("b"), xid_text("a")]
-        line = status_text(status).splitlines()[-1]
+        line = format_status(status).splitlines()[-1]
         assert line.startswith("shop: 2 XA transactions are prepared, the oldest for ")
         assert line.endswith(f" d: {xid_text('b')} with 3 rows, at {place[0]}:{place[1]}")
         samples = parse_metrics(asked(server, "/metrics")[1])

@@ -9,7 +9,7 @@ import pytest
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError, PositionLostError
-from penstock.inspect.selection import Selection
+from penstock.inspect.selection import EventSelection
 from penstock.model import GtidSet, Position
 from penstock.model.start_point import Moment
 from penstock.source.server_log import ServerLog
@@ -114,8 +114,8 @@ def test_it_begins_between_two_transactions(name: str) -> None:
     asked = server.asked[-1]
     assert asked == (since if name == "gtid" else Position(FILE, 4))
     # What is picked afterwards has its GTID, as nothing of its transaction was missed.
-    selection = Selection(since=since)
-    rows = [part for part in map(selection.pick, blocks) if len(part)]
+    selection = EventSelection(since=since)
+    rows = [part for part in map(selection.pick_events, blocks) if len(part)]
     assert all(part.gtids[:, 0].all() for part in rows)
     assert warnings == []
 
@@ -136,8 +136,8 @@ def test_a_time_takes_whole_transactions() -> None:
     since = Moment((1_700_000_000 + 15) * 1_000_000)
     blocks, _ = read(server, since)
     assert server.asked[-1] == Position(FILE, 4)
-    selection = Selection(since=since)
-    found = [int(begin) for block in blocks for begin in selection.pick(block).column("transaction")]
+    selection = EventSelection(since=since)
+    found = [int(begin) for block in blocks for begin in selection.pick_events(block).column("transaction")]
     assert set(found) == {log.boundaries[1]}
 
 
@@ -148,8 +148,8 @@ def test_a_place_beyond_4_gib_is_read_from_the_start_of_its_file() -> None:
     assert server.asked == [Position(FILE, 4)]
     (warning,) = warnings
     assert warning.startswith(f"the server cannot be asked for {since}, which is beyond 4 GiB: its file is read from")
-    selection = Selection(since=since)
-    found = {int(begin) for block in blocks for begin in selection.pick(block).column("transaction")}
+    selection = EventSelection(since=since)
+    found = {int(begin) for block in blocks for begin in selection.pick_events(block).column("transaction")}
     assert found == {since.offset}
 
 
@@ -241,8 +241,8 @@ def test_a_time_is_also_looked_for_before_the_file_that_was_opened_then() -> Non
     server = ManyFiles(logs)
     log = ServerLog(server, since, print, follow=False)
     assert log.start == Position("binlog.000002", 4)
-    selection = Selection(since=since)
-    found = [second for block in log for second in selection.pick(block).column("timestamp").tolist()]
+    selection = EventSelection(since=since)
+    found = [second for block in log for second in selection.pick_events(block).column("timestamp").tolist()]
     assert sorted(set(found)) == [2100, 2110, 2200]
     late = ServerLog(server, Moment(2150 * 1_000_000), print, follow=False)
     assert late.start == Position("binlog.000004", 4)
@@ -254,8 +254,8 @@ def test_where_no_event_begins_the_file_is_read_from_its_start(refusal: type[Exc
     since = Position(FILE, places(server.logs[FILE])["gtid"] + 3)
     log = ServerLog(server, since, print, follow=False)
     assert log.start == Position(FILE, 4)
-    selection = Selection(since=since)
-    found = [int(place) for block in log for place in selection.pick(block).column("position")]
+    selection = EventSelection(since=since)
+    found = [int(place) for block in log for place in selection.pick_events(block).column("position")]
     assert min(found) > since.offset
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.client import Address, EmbeddedSource
+from penstock.client import EmbeddedSource, ServerAddress
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
 from penstock.spark.options import ReadOptions, struct_names
@@ -99,10 +99,10 @@ def test_a_token_is_in_no_text_of_the_options() -> None:
 
 def test_servers_are_named_or_found_by_zookeeper() -> None:
     named = ReadOptions.of({"server": "a:1, grpc+tls://b:2", "table": "a.b"}).server
-    assert isinstance(named, Address)
+    assert isinstance(named, ServerAddress)
     assert named.urls == ("grpc://a:1", "grpc+tls://b:2")
     looked_up = ReadOptions.of({"zookeeper": "zk1:2181/prod", "table": "a.b"}).server
-    assert isinstance(looked_up, Address)
+    assert isinstance(looked_up, ServerAddress)
     assert looked_up.zookeeper == "zk1:2181/prod"
     with pytest.raises(ConfigurationError, match="given: server, zookeeper"):
         ReadOptions.of({"zookeeper": "zk1:2181", "server": "a:1", "table": "a.b"})

@@ -112,7 +112,7 @@ def test_a_disk_with_a_little_room_now_and_then_is_said_once_a_minute(caplog: py
     warnings = WriteWarnings(logging.getLogger("test"), "full", "not full", clock=lambda: now)
     for second in range(180):
         now = float(second)
-        warnings.failed("no space")
+        warnings.report_failure("no space")
         if second % 2:
-            warnings.succeeded()
+            warnings.report_success()
     assert [record.getMessage() for record in caplog.records] == ["full reason=no space", "not full"] * 3

@@ -18,7 +18,7 @@ def test_a_program_runs_by_the_folders_own_loader_and_libraries(tmp_path: Path) 
     file(tmp_path / "usr/lib/x86_64-linux-gnu/libssl.so.3")
     file(tmp_path / "usr/sbin/mysqld")
 
-    command = PackageFolder(tmp_path).command("usr/sbin/mysqld")
+    command = PackageFolder(tmp_path).command_for("usr/sbin/mysqld")
 
     libraries = f"{tmp_path}/usr/lib/x86_64-linux-gnu:{tmp_path}/lib/x86_64-linux-gnu"
     assert command == [
@@ -33,7 +33,7 @@ def test_a_release_with_one_usr_folder_is_found_too(tmp_path: Path) -> None:
     file(tmp_path / "usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1")
     file(tmp_path / "usr/sbin/mysqld")
 
-    loader, _option, libraries, _program = PackageFolder(tmp_path).command("usr/sbin/mysqld")
+    loader, _option, libraries, _program = PackageFolder(tmp_path).command_for("usr/sbin/mysqld")
 
     assert loader == f"{tmp_path}/usr/lib/aarch64-linux-gnu/ld-linux-aarch64.so.1"
     assert libraries == f"{tmp_path}/usr/lib/aarch64-linux-gnu"
@@ -43,4 +43,4 @@ def test_a_missing_program_is_an_error_that_names_the_folder(tmp_path: Path) -> 
     file(tmp_path / "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
 
     with pytest.raises(ServerStartError, match=f"{tmp_path} has no usr/sbin/mysqld"):
-        PackageFolder(tmp_path).command("usr/sbin/mysqld")
+        PackageFolder(tmp_path).command_for("usr/sbin/mysqld")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from penstock.testing.sources import for_suite, read_sources
+from penstock.testing.sources import read_sources, rewrite_for_suite
 
 DEBIAN = """\
 Types: deb deb-src
@@ -23,7 +23,7 @@ Components: main
 
 
 def test_the_distributions_own_suite_is_replaced_and_its_other_fields_stay() -> None:
-    rewritten = for_suite("debian.sources", DEBIAN, "sid")
+    rewritten = rewrite_for_suite("debian.sources", DEBIAN, "sid")
 
     assert rewritten == (
         "types: deb\nuris: http://mirror.test/debian\nsuites: sid\ncomponents: main contrib\n"
@@ -50,7 +50,7 @@ Suites: bookworm
 Components: stable
 """
 
-    assert for_suite("some.sources", text, "sid") == ""
+    assert rewrite_for_suite("some.sources", text, "sid") == ""
 
 
 def test_a_classic_list_keeps_its_options() -> None:
@@ -63,7 +63,7 @@ deb http://mirror.test/security bookworm-security main
 deb http://vendor.test/apt cloud-sdk main
 """
 
-    assert for_suite("sources.list", text, "sid") == (
+    assert rewrite_for_suite("sources.list", text, "sid") == (
         "deb [arch=amd64 signed-by=/usr/share/keyrings/a.gpg] http://mirror.test/debian sid main contrib\n"
     )
 

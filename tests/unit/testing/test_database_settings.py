@@ -4,22 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing import Installation, MariaDB
-from penstock.testing.database import arguments
+from penstock.testing import MariaDB, MariaDBInstallation
+from penstock.testing.database import settings_to_arguments
 
-NOWHERE = Installation(("mariadbd",), Path("share"), None)
+NOWHERE = MariaDBInstallation(("mariadbd",), Path("share"), None)
 
 
 def test_true_is_a_bare_option_and_none_is_no_option() -> None:
     settings = {"binlog_format": "ROW", "server_id": 7, "skip_log_bin": True, "socket": None}
 
-    assert arguments(settings) == ["--binlog_format=ROW", "--server_id=7", "--skip_log_bin"]
+    assert settings_to_arguments(settings) == ["--binlog_format=ROW", "--server_id=7", "--skip_log_bin"]
 
 
 def test_options_of_the_caller_win(tmp_path: Path) -> None:
     server = MariaDB(NOWHERE, tmp_path, options={"binlog_format": "STATEMENT", "log_bin": None})
 
-    settings = server._settings()
+    settings = server._merge_settings()
 
     assert settings["binlog_format"] == "STATEMENT"
     assert settings["log_bin"] is None
@@ -29,14 +29,16 @@ def test_options_of_the_caller_win(tmp_path: Path) -> None:
 def test_the_socket_is_short_however_long_the_folder_is(tmp_path: Path) -> None:
     server = MariaDB(NOWHERE, tmp_path / ("x" * 120))
 
-    assert not Path(str(server._settings()["socket"])).is_absolute()
+    assert not Path(str(server._merge_settings()["socket"])).is_absolute()
 
 
 def test_passwords_differ_and_are_not_on_the_command_line(tmp_path: Path) -> None:
     one, two = MariaDB(NOWHERE, tmp_path), MariaDB(NOWHERE, tmp_path)
 
     assert one.password != two.password
-    assert not any(one.password in argument for argument in [*one.command(), *arguments(one._settings())])
+    assert not any(
+        one.password in argument for argument in [*one.command(), *settings_to_arguments(one._merge_settings())]
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,9 +64,9 @@ def test_the_machines_own_server_is_used_when_it_is_a_recent_mariadb(
     (share / "mariadb_system_tables.sql").touch()
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
-    found = Installation.find(tmp_path / "cache")
+    found = MariaDBInstallation.find(tmp_path / "cache")
 
     if is_usable:
-        assert found == Installation((str(program),), share, None)
+        assert found == MariaDBInstallation((str(program),), share, None)
     else:
         assert found is None or found.program != (str(program),)

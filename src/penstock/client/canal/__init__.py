@@ -2,6 +2,6 @@
 
 from penstock.client.canal.cluster import CanalCluster
 from penstock.client.canal.connector import CanalConnector
-from penstock.client.canal.message import Message
+from penstock.client.canal.message import CanalMessage
 
-__all__ = ["CanalCluster", "CanalConnector", "Message"]
+__all__ = ["CanalCluster", "CanalConnector", "CanalMessage"]

@@ -1,10 +1,10 @@
-"""A client of several servers: it finds the one that runs the destination, and goes on there when another one does.
+"""A client of several servers: it finds the one that runs the destination, and resumes on another one that takes over.
 
-    with CanalCluster.of_zookeeper("zk1:2181,zk2:2181", "example") as cluster:
+    with CanalCluster.from_zookeeper("zk1:2181,zk2:2181", "example") as cluster:
         cluster.subscribe("shop\\..*")
         message = cluster.get_without_ack(1000, timeout_s=1)
 
-What was got and not acked comes again from the next server. Of several clients with the same id, the one that has the
+What was not acked is redelivered by the next server. Of several clients with the same id, the one that has the
 lock in ZooKeeper reads; the others wait in `connect`.
 """
 
@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, Protocol, Self, TypeVar
 
 from penstock.client.canal.connector import DEFAULT_CLIENT, CanalConnector
-from penstock.client.canal.message import Message
+from penstock.client.canal.message import CanalMessage
 from penstock.coordinate import ClientLock, ServerLookup, SessionManager
 from penstock.errors import (
     AuthenticationError,
@@ -36,43 +36,55 @@ T = TypeVar("T")
 _PAUSE_S = 0.05
 
 
-class Finder(Protocol):
-    """Where to try next; and whose turn it is."""
+class ServerFinder(Protocol):
+    """Finds the servers to try next, and decides which client of several may read."""
 
-    def addresses(self) -> Iterator[str]: ...
+    def candidate_addresses(self) -> Iterator[str]:
+        """Yield the addresses to try, the best first."""
+        ...
 
-    def wait(self, timeout_s: float) -> None: ...
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Wait until trying again makes sense, at most this long."""
 
-    def has_turn(self) -> bool: ...
+    def holds_client_lock(self) -> bool:
+        """Tell whether this client may read."""
+        ...
 
-    def take_turn(self, timeout_s: float) -> None: ...
+    def acquire_client_lock(self, timeout_s: float) -> None:
+        """Wait until this client may read."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Release the lock and close connections."""
 
 
 class ListFinder:
-    """One after the other, from where it went well last."""
+    """Tries the servers of a list one after the other, beginning with the one that worked last."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = list(addresses)
 
-    def addresses(self) -> Iterator[str]:
+    def candidate_addresses(self) -> Iterator[str]:
+        """Yield the addresses, beginning with the one that worked last."""
         yield from list(self._addresses)
         self._addresses.append(self._addresses.pop(0))
 
-    def wait(self, timeout_s: float) -> None:
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Sleep this long."""
         time.sleep(timeout_s)
 
-    def has_turn(self) -> bool:
+    def holds_client_lock(self) -> bool:
+        """Return True: a list has no client lock."""
         return True
 
-    def take_turn(self, timeout_s: float) -> None: ...
+    def acquire_client_lock(self, timeout_s: float) -> None:
+        """Do nothing: a list has no client lock."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Do nothing."""
 
 
 class ZooKeeperFinder:
-    """The running server; and while there is none, any of those that could be."""
+    """Finds the running server in ZooKeeper, and while there is none, those that could run."""
 
     def __init__(self, hosts: str, destination: str, client_id: int) -> None:
         self._session = SessionManager(hosts)
@@ -82,7 +94,8 @@ class ZooKeeperFinder:
         self._session.start()
         self._lock.start()
 
-    def addresses(self) -> Iterator[str]:
+    def candidate_addresses(self) -> Iterator[str]:
+        """Yield the running server, or those that could run the destination."""
         running = self._servers.running()
         if running is not None:
             yield running
@@ -90,36 +103,52 @@ class ZooKeeperFinder:
             others = self._servers.members()
             yield from random.sample(others, len(others))
 
-    def wait(self, timeout_s: float) -> None:
+    def wait_for_change(self, timeout_s: float) -> None:
+        """Wait until ZooKeeper reports a change, at most this long."""
         self._servers.wait_changed(timeout_s)
 
-    def has_turn(self) -> bool:
+    def holds_client_lock(self) -> bool:
+        """Tell whether this client holds the lock in ZooKeeper."""
         return self._lock.is_held()
 
-    def take_turn(self, timeout_s: float) -> None:
+    def acquire_client_lock(self, timeout_s: float) -> None:
+        """Wait for the client's lock in ZooKeeper."""
         if not self._lock.is_held() and not self._lock.acquire(timeout_s):
             raise CoordinationError("another client with this id is reading")
 
     def close(self) -> None:
+        """Release the lock and close the ZooKeeper session."""
         self._lock.close()
         self._session.close()
 
 
 class CanalCluster:
-    def __init__(self, finder: Finder, destination: str, *, patience_s: float = 60, **connector: Any) -> None:
-        """`connector` is what a CanalConnector takes. No server for `patience_s` is an error."""
+    """A canal client of several servers: it reconnects to whichever server runs the destination.
+
+    cluster = CanalCluster.from_addresses(["cdc1:11111", "cdc2:11111"], "example")
+    message = cluster.get_without_ack(1000, timeout_s=1)
+    """
+
+    def __init__(self, finder: ServerFinder, destination: str, *, patience_s: float = 60, **connector: Any) -> None:
+        """Create the client; `connector` has the options of a CanalConnector. No server for `patience_s` is an
+        error.
+        """
         self._finder, self._destination, self._patience_s = finder, destination, patience_s
         self._how = connector
         self._connector: CanalConnector | None = None
         self._filter: str | None = None
 
     @classmethod
-    def of_list(cls, addresses: Sequence[str], destination: str, **how: Any) -> Self:
-        return cls(ListFinder(addresses), destination, **how)
+    def from_addresses(cls, addresses: Sequence[str], destination: str, **options: Any) -> Self:
+        """Create a client of the servers in a list."""
+        return cls(ListFinder(addresses), destination, **options)
 
     @classmethod
-    def of_zookeeper(cls, hosts: str, destination: str, **how: Any) -> Self:
-        return cls(ZooKeeperFinder(hosts, destination, how.get("client_id", DEFAULT_CLIENT)), destination, **how)
+    def from_zookeeper(cls, hosts: str, destination: str, **options: Any) -> Self:
+        """Create a client of the server that ZooKeeper names."""
+        return cls(
+            ZooKeeperFinder(hosts, destination, options.get("client_id", DEFAULT_CLIENT)), destination, **options
+        )
 
     def __enter__(self) -> Self:
         self.connect()
@@ -130,53 +159,63 @@ class CanalCluster:
 
     @property
     def address(self) -> str | None:
-        """Of the server that it is connected to."""
+        """Return the address of the server that it is connected to."""
         return self._connector.address if self._connector is not None else None
 
     def connect(self) -> None:
-        self._connected()
+        """Connect to the server that runs the destination."""
+        self._get_connector()
 
     def disconnect(self) -> None:
+        """Disconnect; batches that were not acked are redelivered later."""
         connector, self._connector = self._connector, None
         if connector is not None:
             connector.disconnect()
 
     def close(self) -> None:
+        """Disconnect, and release the client lock."""
         self.disconnect()
         self._finder.close()
 
     def subscribe(self, table_filter: str = "") -> None:
+        """Subscribe with a filter; it is repeated after each reconnect."""
         self._filter = table_filter
-        self._call(lambda connector: connector.subscribe(table_filter))
+        self._call_with_retry(lambda connector: connector.subscribe(table_filter))
 
     def unsubscribe(self) -> None:
-        self._call(lambda connector: connector.unsubscribe())
+        """End the subscription."""
+        self._call_with_retry(lambda connector: connector.unsubscribe())
         self._filter = None
 
-    def get(self, batch_size: int = 1000, timeout_s: float | None = None) -> Message:
+    def get(self, batch_size: int = 1000, timeout_s: float | None = None) -> CanalMessage:
+        """Return the next batch, acked at once."""
         message = self.get_without_ack(batch_size, timeout_s)
         self.ack(message.id)
         return message
 
-    def get_without_ack(self, batch_size: int = 1000, timeout_s: float | None = None) -> Message:
-        return self._call(lambda connector: connector.get_without_ack(batch_size, timeout_s))
+    def get_without_ack(self, batch_size: int = 1000, timeout_s: float | None = None) -> CanalMessage:
+        """Return the next batch, to be acked or rolled back."""
+        return self._call_with_retry(lambda connector: connector.get_without_ack(batch_size, timeout_s))
 
     def ack(self, batch_id: int) -> None:
-        """Where the batch came from. If that server is gone, it comes again from the next."""
+        """Ack a batch at the server that it came from. If that server is gone, the batch is redelivered by the next."""
         with suppress(ServerUnavailableError):
             if self._connector is not None:
                 self._connector.ack(batch_id)
 
     def rollback(self, batch_id: int = 0) -> None:
+        """Give back a batch, or all, to be redelivered."""
         with suppress(ServerUnavailableError):
             if self._connector is not None:
                 self._connector.rollback(batch_id)
 
-    def _call(self, action: Callable[[CanalConnector], T]) -> T:
-        """Again on another connection, where one breaks or its server does not run the destination any more."""
+    def _call_with_retry(self, action: Callable[[CanalConnector], T]) -> T:
+        """Make a call, and repeat it on another connection if one breaks or its server no longer runs the
+        destination.
+        """
         deadline = time.monotonic() + self._patience_s
         while True:
-            connector = self._connected(deadline)
+            connector = self._get_connector(deadline)
             try:
                 return action(connector)
             except (ServerUnavailableError, ProtocolError, NotRunningError) as error:
@@ -184,20 +223,21 @@ class CanalCluster:
                 if time.monotonic() > deadline:
                     raise
                 log.info("canal server lookup restarted address=%s reason=%s", connector.address, error)
-                self._finder.wait(_PAUSE_S)
+                self._finder.wait_for_change(_PAUSE_S)
 
-    def _connected(self, deadline: float | None = None) -> CanalConnector:
-        if self._connector is not None and self._connector.is_connected and self._finder.has_turn():
+    def _get_connector(self, deadline: float | None = None) -> CanalConnector:
+        """Return the connector, connecting first if needed."""
+        if self._connector is not None and self._connector.is_connected and self._finder.holds_client_lock():
             return self._connector
         self.disconnect()
         deadline = deadline or time.monotonic() + self._patience_s
         problem: PenstockError | None = None
         for attempt in itertools.count():
             try:
-                self._finder.take_turn(max(0.0, deadline - time.monotonic()))
-                for address in self._finder.addresses():
+                self._finder.acquire_client_lock(max(0.0, deadline - time.monotonic()))
+                for address in self._finder.candidate_addresses():
                     try:
-                        self._connector = self._opened(address)
+                        self._connector = self._open_connector(address)
                     except (ServerUnavailableError, ProtocolError, NotRunningError) as error:
                         problem = error
                     else:
@@ -206,10 +246,11 @@ class CanalCluster:
                 problem = error
             if time.monotonic() > deadline and attempt:
                 break
-            self._finder.wait(_PAUSE_S)
+            self._finder.wait_for_change(_PAUSE_S)
         raise ServerUnavailableError(f"no server runs '{self._destination}': {problem or 'none is known'}")
 
-    def _opened(self, address: str) -> CanalConnector:
+    def _open_connector(self, address: str) -> CanalConnector:
+        """Connect to one server, and subscribe again."""
         host, _, port = address.rpartition(":")
         connector = CanalConnector(host, int(port), self._destination, **self._how)
         try:

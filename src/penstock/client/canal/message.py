@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from penstock.canal import messages
-from penstock.canal.packet import fields_of
+from penstock.canal.packet import iter_fields
 from penstock.canal.types import EntryType
 from penstock.errors import ProtocolError
 
@@ -22,8 +22,9 @@ class CanalPacket:
     body: memoryview
 
     @classmethod
-    def of(cls, raw: memoryview) -> "CanalPacket":
-        found = dict(fields_of(raw))
+    def parse(cls, raw: memoryview) -> "CanalPacket":
+        """Parse a packet without a copy of its body."""
+        found = dict(iter_fields(raw))
         kind, version, body = found.get(3, 0), found.get(2, 1), found.get(5, memoryview(b""))
         if not isinstance(kind, int) or not isinstance(version, int) or not isinstance(body, memoryview):
             raise ProtocolError("the answer is no packet of canal's")
@@ -31,8 +32,8 @@ class CanalPacket:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A batch: its id, to ack it by, and its entries; nothing is decoded before it is asked for."""
+class CanalMessage:
+    """A batch of canal: its id, to ack it by, and its entries, which are decoded only when asked for."""
 
     id: int
     raw: tuple[bytes, ...] = ()
@@ -42,27 +43,27 @@ class Message:
 
     @property
     def is_empty(self) -> bool:
-        """Then there is nothing to ack."""
+        """Tell whether the batch has no entries; then there is nothing to ack."""
         return self.id == NOTHING
 
     @cached_property
     def entries(self) -> tuple[Any, ...]:
-        """canal's Entry: header, entryType, storeValue."""
+        """Return the entries, each with header, entryType and storeValue."""
         return tuple(map(messages.Entry.FromString, self.raw))
 
     def row_changes(self) -> Iterator[tuple[Any, Any]]:
-        """The header of each change, or statement, and canal's RowChange: eventType, rowDatas, isDdl, sql."""
+        """Yield the header and canal's RowChange (eventType, rowDatas, isDdl, sql) of each change or statement."""
         for entry in self.entries:
             if entry.entryType == EntryType.ROWDATA:
                 yield entry.header, messages.RowChange.FromString(entry.storeValue)
 
 
-def message_of(body: memoryview) -> Message:
-    """canal's Messages: a number, and entries, which are copied."""
+def parse_message(body: memoryview) -> CanalMessage:
+    """Parse canal's Messages: a batch id and entries, which are copied."""
     batch_id, entries = NOTHING, list[bytes]()
-    for field, value in fields_of(body):
+    for field, value in iter_fields(body):
         if field == 2 and isinstance(value, memoryview):
             entries.append(bytes(value))
         elif field == 1 and isinstance(value, int):
             batch_id = value - (1 << 64) if value >= 1 << 63 else value
-    return Message(batch_id or NOTHING, tuple(entries))
+    return CanalMessage(batch_id or NOTHING, tuple(entries))

@@ -1,5 +1,5 @@
 """Blocks → the entries of canal's protocol, as protobuf bytes."""
 
-from penstock.render.canal.entries import Entries, Rendering
+from penstock.render.canal.entries import EntryEncoder, EntryOptions
 
-__all__ = ["Entries", "Rendering"]
+__all__ = ["EntryEncoder", "EntryOptions"]

@@ -28,13 +28,13 @@ from penstock.canal.types import EntryType, EventType
 from penstock.filter import ColumnRules
 from penstock.model import Column, TableSchema
 from penstock.render.canal import entry_kernels as kernels
-from penstock.render.canal.gtids import Clocks
-from penstock.render.canal.mixed_rows import MixedEvents, write_mixed_rows
-from penstock.render.canal.notes import WaitingNotes, are_shown
-from penstock.render.canal.rows import WrittenRows, write_rows
-from penstock.render.canal.statements import Said, Wanted, said_by, said_of_note
-from penstock.render.canal.tables import TablePlan, frames_of, joined, names_of, plan_table
-from penstock.render.canal.values import Values
+from penstock.render.canal.gtids import LogicalClocks
+from penstock.render.canal.mixed_rows import MixedRowsEvents, write_mixed_rows
+from penstock.render.canal.notes import PendingNotes, are_shown_notes
+from penstock.render.canal.rows import EncodedRows, write_table_rows
+from penstock.render.canal.statements import EntryContent, WantsTable, build_statement_entry, encode_note
+from penstock.render.canal.tables import TableEncoding, encode_names, join_bytes, list_frames, plan_table_encoding
+from penstock.render.canal.values import CanalValueWriter
 
 _ROWS = {
     LogEvent.WRITE_ROWS_V1: EventType.INSERT, LogEvent.WRITE_ROWS_V2: EventType.INSERT,
@@ -53,27 +53,29 @@ _BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
 _TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(EntryType.TRANSACTIONEND)
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
 _XA_OUTCOMES = [int(EventType.XACOMMIT), int(EventType.XAROLLBACK)]
-_ZERO_END = protobuf.text(2, "0")  # of a transaction without a number
+_ZERO_END = protobuf.encode_text(2, "0")  # of a transaction without a number
 # For a block: the types of the columns of a table as they were declared, by its id in the block.
-DeclaredIn = Callable[[Block], Callable[[int], Sequence[str]]]
+DeclaredTypes = Callable[[Block], Callable[[int], Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
-    """What a client is to see, and how."""
+class EntryOptions:
+    """What a canal client is shown and how: its columns, statements, transaction marks, GTIDs and the style of
+    values.
+    """
 
-    declared: DeclaredIn
-    values: Values = field(default_factory=Values)
+    declared_types: DeclaredTypes
+    values: CanalValueWriter = field(default_factory=CanalValueWriter)
     columns: ColumnRules = field(default_factory=ColumnRules)
-    wants: Wanted | None = None  # statements about these tables; rows of others are hidden already
+    wants_table: WantsTable | None = None  # statements about these tables; rows of others are hidden already
     transactions: bool = True
     gtids: bool = False
     accounts: bool = False  # statements about users and privileges, with masked passwords
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Written:
-    """Entries, each as a field of canal's Messages, and where each ends."""
+class EncodedEntries:
+    """Canal entries of a block as protobuf bytes, each a field of canal's Messages; entry i stops at `ends[i]`."""
 
     data: NDArray[np.uint8]
     ends: NDArray[np.int64]
@@ -82,62 +84,70 @@ class Written:
         return self.ends.size
 
 
-class Entries:
-    """Of one client. What it has found out of tables it remembers."""
+class EntryEncoder:
+    """Encodes blocks as canal entries for one client, and caches how to decode each table between blocks.
 
-    def __init__(self, rendering: Rendering) -> None:
+    encoder = EntryEncoder(EntryOptions(declared_types))
+    encoder.encode_block(block).data  # protobuf bytes
+    """
+
+    def __init__(self, rendering: EntryOptions) -> None:
         self._rendering = rendering
-        self._plans: dict[bytes, tuple[str, Sequence[str], TablePlan]] = {}  # by table map
-        self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], TablePlan]] = {}
-        self._programs = self._no_programs()
-        self._notes = WaitingNotes()
-        self.clocks = Clocks()
+        self._plans: dict[bytes, tuple[str, Sequence[str], TableEncoding]] = {}  # by table map
+        self._shapes: dict[tuple[object, ...], tuple[tuple[Column, ...], TableEncoding]] = {}
+        self._programs = self._new_programs()
+        self._notes = PendingNotes()
+        self.clocks = LogicalClocks()
 
-    def of(self, block: Block) -> Written:
-        return _Page(self, self._notes.joined(block), self._rendering).written()
+    def encode_block(self, block: Block) -> EncodedEntries:
+        """Encode the entries of a block as protobuf bytes, together with a pending statement of the block before."""
+        return _BlockEncoder(self, self._notes.prepend_pending(block), self._rendering).encode()
 
     @property
     def programs(self) -> TablePrograms:
-        """Of the plans that were given for the last block."""
+        """Return the row-walking programs of the plans that the last call of `plan_tables` returned."""
         return self._programs
 
-    def plans(self, block: Block, numbers: Sequence[int]) -> list[TablePlan]:
-        """Return how to decode and write rows of each table with one of these ids in the block."""
+    def plan_tables(self, block: Block, numbers: Sequence[int]) -> list[TableEncoding]:
+        """Return the plan to decode and write the rows of each of these table ids of the block."""
         if self._programs.is_full or len(self._plans) >= MOST_TABLES:
-            self._plans, self._shapes, self._programs = {}, {}, self._no_programs()
-        declared_of, version = self._rendering.declared(block), block.server_version
-        found = list[TablePlan]()
-        for number in numbers:
-            body, declared = block.tables[number], declared_of(number)
+            self._plans, self._shapes, self._programs = {}, {}, self._new_programs()
+        declared_of, version = self._rendering.declared_types(block), block.server_version
+        plans = list[TableEncoding]()
+        for table_id in numbers:
+            body, declared = block.tables[table_id], declared_of(table_id)
             known = self._plans.get(body)
-            if known is None or known[0] != version or known[1] != declared or number in block.problems:
-                known = self._plans[body] = version, declared, self._plan(block, number, declared)
-            found.append(known[2])
-        return found
+            if known is None or known[0] != version or known[1] != declared or table_id in block.problems:
+                known = self._plans[body] = version, declared, self._plan_table(block, table_id, declared)
+            plans.append(known[2])
+        return plans
 
-    def _plan(self, block: Block, number: int, declared: Sequence[str]) -> TablePlan:
-        """Tables that differ in their names only share all but these."""
+    def _plan_table(self, block: Block, number: int, declared: Sequence[str]) -> TableEncoding:
+        """Plan one table version; tables that differ in their names only share columns, frames and program."""
         logged = block.schema_of(number)
         shown = self._rendering.columns.columns_to_show(logged)
         names = None if shown is logged.columns else tuple(column.name for column in shown)
         key = id(logged.columns), logged.key, tuple(declared), names, block.server_version
         known = self._shapes.get(key)
         if known is None:
-            table = _told_apart(logged, declared)
-            plan = plan_table(table, self._rendering.columns.columns_to_show(table), declared, self._rendering.values)
+            table = _restore_declared_types(logged, declared)
+            plan = plan_table_encoding(
+                table, self._rendering.columns.columns_to_show(table), declared, self._rendering.values
+            )
             if not has_old_times(table, block.server_version):
-                plan = replace(plan, program=self._programs.add(table, plan.columns, frames_of(plan)))
+                plan = replace(plan, program=self._programs.add(table, plan.columns, list_frames(plan)))
             # With the columns by whose identity it is found: they live as long as it does.
             known = self._shapes[key] = logged.columns, plan
         plan = known[1]
-        return replace(plan, table=replace(plan.table, name=logged.name), names=names_of(logged.name))
+        return replace(plan, table=replace(plan.table, name=logged.name), names=encode_names(logged.name))
 
-    def _no_programs(self) -> TablePrograms:
+    def _new_programs(self) -> TablePrograms:
+        """Return an empty set of row-walking programs."""
         return TablePrograms(has_labels=self._rendering.values.style == "penstock")
 
 
-def _told_apart(table: TableSchema, declared: Sequence[str]) -> TableSchema:
-    """With what the log does not tell from BINARY and VARBINARY."""
+def _restore_declared_types(table: TableSchema, declared: Sequence[str]) -> TableSchema:
+    """Return the schema with MariaDB's UUID and INET columns marked, which the log itself stores as BINARY."""
     kinds = [text.partition("(")[0] for text in declared]
     if _BINARY.isdisjoint(kinds):
         return table
@@ -146,22 +156,23 @@ def _told_apart(table: TableSchema, declared: Sequence[str]) -> TableSchema:
     return replace(table, columns=tuple(columns))
 
 
-class _Page:
-    """The entries of one block."""
+class _BlockEncoder:
+    """Encodes one block: marks which events become entries, collects what each says, and calls the kernels."""
 
-    def __init__(self, entries: Entries, block: Block, rendering: Rendering) -> None:
+    def __init__(self, entries: EntryEncoder, block: Block, rendering: EntryOptions) -> None:
         self._entries, self._block, self._rendering = entries, block, rendering
-        self._names = [protobuf.number(1, 1) + protobuf.text(2, block.file), b""]
+        self._names = [protobuf.encode_number(1, 1) + protobuf.encode_text(2, block.file), b""]
         self._ready = list[bytes]()
         self._ready_bytes = 0
         self._facts = np.zeros((kernels.FACTS, len(block)), np.int64)
         self._facts[kernels.NAMES] = 1
         self._is_entry = np.zeros(len(block), np.bool_)
 
-    def written(self) -> Written:
+    def encode(self) -> EncodedEntries:
+        """Encode all entries of the block."""
         block = self._block
         if not len(block):
-            return Written(np.empty(0, np.uint8), np.empty(0, np.int64))
+            return EncodedEntries(np.empty(0, np.uint8), np.empty(0, np.int64))
         facts = self._facts
         _, starts, sizes = block.raw
         facts[kernels.OFFSET] = block.column("position")
@@ -172,25 +183,26 @@ class _Page:
         rows = self._add_rows()
         self._add_statements()
         self._add_notes()
-        self._add_marks()
-        return self._written(rows)
+        self._add_transaction_marks()
+        return self._encode_entries(rows)
 
     # -- what is an entry
 
     def _add_rows(self) -> NDArray[np.uint8]:
+        """Mark the rows events as entries, and return their RowData as protobuf bytes."""
         block, facts = self._block, self._facts
         events = np.flatnonzero(block.column("entry") == _ANY_ROWS)
         ids = block.column("table_id")[events]
         numbers = distinct(ids)
-        plans = self._entries.plans(block, numbers)
+        plans = self._entries.plan_tables(block, numbers)
         table = np.searchsorted(np.array(numbers, np.int64), ids)
         facts[kernels.NAMES, events] = len(self._names) + table
         self._names += [plan.names for plan in plans]
         self._is_entry[events] = True
         facts[kernels.FIRST, events] = facts[kernels.LAST, events] = 0
         pieces, done = list[NDArray[np.uint8]](), 0
-        for rows in self._rows(events, table, plans):
-            self._place(rows, done)
+        for rows in self._write_rows(events, table, plans):
+            self._record_row_ranges(rows, done)
             pieces.append(rows.data)
             done += rows.data.size
         facts[kernels.TABLE_ID, events] = ids
@@ -199,26 +211,28 @@ class _Page:
         facts[kernels.STORE, events] = kernels.ROWS
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0, np.uint8)])
 
-    def _rows(
-        self, events: NDArray[np.int64], table: NDArray[np.int64], plans: Sequence[TablePlan]
-    ) -> Iterator[WrittenRows]:
-        """Tables with few rows together, the others one after the other; `table` is the number of each event's plan."""
+    def _write_rows(
+        self, events: NDArray[np.int64], table: NDArray[np.int64], plans: Sequence[TableEncoding]
+    ) -> Iterator[EncodedRows]:
+        """Yield the RowData of the rows events: tables with few rows together, the others one by one; `table` is the
+        number of each event's plan.
+        """
         block, values = self._block, self._rendering.values
         program = np.array([plan.program for plan in plans], np.int64)
         alone = should_decode_alone(block, events, table, len(plans)) | (program < 0)
         if not alone.all():
-            mixed = ~alone[table]
-            several = MixedEvents(block, events[mixed], self._entries.programs, program[table[mixed]])
-            rows = write_mixed_rows(several, values)
+            is_mixed = ~alone[table]
+            mixed_events = MixedRowsEvents(block, events[is_mixed], self._entries.programs, program[table[is_mixed]])
+            rows = write_mixed_rows(mixed_events, values)
             if rows is None:
                 alone[:] = True
             else:
                 yield rows
         for number in np.flatnonzero(alone).tolist():
-            yield from write_rows(block, events[table == number], plans[number], values)
+            yield from write_table_rows(block, events[table == number], plans[number], values)
 
-    def _place(self, rows: WrittenRows, done: int) -> None:
-        """An event whose rows came in several pieces has them one after the other."""
+    def _record_row_ranges(self, rows: EncodedRows, done: int) -> None:
+        """Record where the rows of each event lie; an event whose rows came in several pieces has them side by side."""
         facts, event = self._facts, rows.event
         is_new = facts[kernels.ROW_COUNT, event] == 0
         facts[kernels.FIRST, event[is_new]] = rows.first[is_new] + done
@@ -226,40 +240,46 @@ class _Page:
         facts[kernels.ROW_COUNT, event] += rows.count
 
     def _add_statements(self) -> None:
+        """Make an entry of each DDL, data and XA statement that the client is to see."""
         block = self._block
         kind, entry, boundary = block.column("kind"), block.column("entry"), block.column("boundary")
         is_query = (kind == _QUERY) | (kind == _EXECUTE_LOAD_QUERY)
         if not is_query.any():
             return
-        found = is_query & ((entry == _DDL) | ((entry == _OTHER) & (boundary == 0)))
-        found |= begin_with(block, is_query & (entry == _BEGIN), "XA ")
-        for event in np.flatnonzero(found).tolist():
-            said = said_by(block, event, self._rendering.wants, accounts=self._rendering.accounts)
-            if said is not None:
-                self._say(event, said)
+        is_statement = is_query & ((entry == _DDL) | ((entry == _OTHER) & (boundary == 0)))
+        is_statement |= begin_with(block, is_query & (entry == _BEGIN), "XA ")
+        for event in np.flatnonzero(is_statement).tolist():
+            content = build_statement_entry(
+                block, event, self._rendering.wants_table, accounts=self._rendering.accounts
+            )
+            if content is not None:
+                self._add_entry(event, content)
 
-    def _say(self, event: int, said: Said) -> None:
+    def _add_entry(self, event: int, content: EntryContent) -> None:
+        """Make an event an entry with this content."""
         facts = self._facts
         self._is_entry[event] = True
-        facts[kernels.ENTRY_TYPE, event] = said.entry_type
-        facts[kernels.EVENT_TYPE, event] = said.event_type
-        facts[kernels.NAMES, event] = self._name(said.names)
-        facts[kernels.FIRST, event], facts[kernels.LAST, event] = self._store(said.store)
+        facts[kernels.ENTRY_TYPE, event] = content.entry_type
+        facts[kernels.EVENT_TYPE, event] = content.event_type
+        facts[kernels.NAMES, event] = self._add_header_names(content.names)
+        facts[kernels.FIRST, event], facts[kernels.LAST, event] = self._add_store_value(content.store)
 
     def _add_notes(self) -> None:
-        """Those whose rows are shown. A statement has the values of all columns in it: where some are not to be seen,
-        it is not."""
+        """Add the statement that produced rows (Rows_query or Annotate_rows) where its rows are shown.
+
+        Such a statement contains the values of all columns, so it is left out when the client may not see some of them.
+        """
         block = self._block
         if not self._rendering.columns.is_empty:
             return
-        events = np.flatnonzero(are_shown(block))
+        events = np.flatnonzero(are_shown_notes(block))
         if not events.size:
             return
         for event, text in zip(events.tolist(), annotation_texts(block, events).to_pylist(), strict=True):
-            self._say(event, Said(EntryType.ROWDATA, EventType.QUERY, b"", said_of_note(text)))
+            self._add_entry(event, EntryContent(EntryType.ROWDATA, EventType.QUERY, b"", encode_note(text)))
 
-    def _add_marks(self) -> None:
-        """BEGIN and END, where something is between them."""
+    def _add_transaction_marks(self) -> None:
+        """Add the begin and end entries of transactions that have something between them."""
         block, facts = self._block, self._facts
         kind, entry, transaction = (block.column(name) for name in ("kind", "entry", "transaction"))
         begins = (entry == _BEGIN) & ~self._is_entry
@@ -289,31 +309,34 @@ class _Page:
         facts[kernels.STORE, ends & (kind == _XID)] = kernels.XID
         without = ends & (kind != _XID)
         if without.any():
-            facts[kernels.FIRST, without], facts[kernels.LAST, without] = self._store(_ZERO_END)
+            facts[kernels.FIRST, without], facts[kernels.LAST, without] = self._add_store_value(_ZERO_END)
         self._is_entry |= begins | ends
 
     # -- what they are made of
 
-    def _name(self, names: bytes) -> int:
+    def _add_header_names(self, names: bytes) -> int:
+        """Add encoded schema and table names, and return their number."""
         self._names.append(names)
         return len(self._names) - 1
 
-    def _store(self, raw: bytes) -> tuple[int, int]:
+    def _add_store_value(self, raw: bytes) -> tuple[int, int]:
+        """Add the encoded store value of an entry, and return where it begins and ends."""
         first = self._ready_bytes
         self._ready.append(raw)
         self._ready_bytes += len(raw)
         return first, self._ready_bytes
 
-    def _written(self, rows: NDArray[np.uint8]) -> Written:
+    def _encode_entries(self, rows: NDArray[np.uint8]) -> EncodedEntries:
+        """Measure and write all entries with their headers around `rows`."""
         block, events = self._block, np.flatnonzero(self._is_entry)
         facts = np.ascontiguousarray(self._facts[:, events])
-        names, name_texts = joined(self._names)
+        names, name_texts = join_bytes(self._names)
         if self._rendering.gtids:
-            gtids = self._entries.clocks.texts(block, events)
+            gtids = self._entries.clocks.collect_gtid_texts(block, events)
             facts[kernels.ABOUT], facts[kernels.GTID] = gtids.which, gtids.which
             about, whole = (gtids.abouts, gtids.about_texts), (gtids.sets, gtids.set_texts)
         else:
-            about = whole = joined([b""])
+            about = whole = join_bytes([b""])
         sizes, ends = np.empty((events.size, 3), np.int64), np.empty(events.size, np.int64)
         data = block.raw[0]
         kernels.measure_entries(facts, data, names, about[0], whole[0], sizes, ends)
@@ -322,4 +345,4 @@ class _Page:
         kernels.write_entries(
             facts, data, rows, ready, name_texts, names, about[1], about[0], whole[1], whole[0], sizes, out
         )
-        return Written(out, ends)
+        return EncodedEntries(out, ends)

@@ -12,7 +12,7 @@ from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import body_at
 from penstock.canal import protobuf
 from penstock.model import GtidSet
-from penstock.render.canal.tables import joined
+from penstock.render.canal.tables import join_bytes
 
 # MySQL's GTID event: flags 1 | uuid 16 | number 8 | kind of clock 1 | last committed 8 | sequence number 8
 _CLOCK_AT, _LOGICAL, _LAST_AT, _NUMBER_AT, _CLOCK_END = 25, 2, 26, 34, 42
@@ -33,44 +33,48 @@ class GtidTexts:
     set_texts: NDArray[np.uint8]
 
 
-class Clocks:
-    """Of MySQL's transactions, by the place where each begins; the last one may go on in the next block."""
+class LogicalClocks:
+    """Keeps the logical clock (last_committed, sequence_number) of a MySQL transaction that continues in the next
+    block.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[str, int, bytes] = ("", -1, b"")
 
-    def texts(self, block: Block, events: NDArray[np.int64]) -> GtidTexts:
+    def collect_gtid_texts(self, block: Block, events: NDArray[np.int64]) -> GtidTexts:
+        """Return the GTID, the executed GTID set and the logical clock of the transaction of each event."""
         begins, first, which = np.unique(block.column("transaction")[events], return_index=True, return_inverse=True)
-        clocks = self._clocks(block)
+        clocks = self._read_clocks(block)
         lines = block.gtids[events[first]]
         gtids = render_gtids(lines, block.tags).to_pylist()
         abouts, sets = list[bytes](), list[bytes]()
-        for begin, gtid, whole in zip(begins.tolist(), gtids, _sets(block, events[first], gtids), strict=True):
-            about = protobuf.pair(_PROPS, "curtGtid", gtid) if gtid else b""
+        for begin, gtid, whole in zip(begins.tolist(), gtids, _executed_sets(block, events[first], gtids), strict=True):
+            about = protobuf.encode_pair(_PROPS, "curtGtid", gtid) if gtid else b""
             abouts.append(about + clocks.get(begin, b""))
-            sets.append(protobuf.text(_GTID, whole))
-        return GtidTexts(which.astype(np.int64), *joined(abouts), *joined(sets))
+            sets.append(protobuf.encode_text(_GTID, whole))
+        return GtidTexts(which.astype(np.int64), *join_bytes(abouts), *join_bytes(sets))
 
-    def _clocks(self, block: Block) -> dict[int, bytes]:
-        found = dict[int, bytes]()
+    def _read_clocks(self, block: Block) -> dict[int, bytes]:
+        """Return the encoded logical clock of each transaction, by the offset at which it begins."""
+        clocks = dict[int, bytes]()
         file, begin, about = self._last
         if file == block.file:
-            found[begin] = about
+            clocks[begin] = about
         transaction = block.column("transaction")
         for event in np.flatnonzero(block.column("kind") == EventType.GTID).tolist():
             body = body_at(block, event)
             if len(body) >= _CLOCK_END and body[_CLOCK_AT] == _LOGICAL:
                 last, number = (int.from_bytes(body[at : at + 8], "little") for at in (_LAST_AT, _NUMBER_AT))
-                found[int(transaction[event])] = protobuf.pair(_PROPS, "curtGtidSn", str(number)) + protobuf.pair(
-                    _PROPS, "curtGtidLct", str(last)
-                )
+                clocks[int(transaction[event])] = protobuf.encode_pair(
+                    _PROPS, "curtGtidSn", str(number)
+                ) + protobuf.encode_pair(_PROPS, "curtGtidLct", str(last))
         last = int(transaction[-1])
-        self._last = (block.file, last, found.get(last, b""))
-        return found
+        self._last = (block.file, last, clocks.get(last, b""))
+        return clocks
 
 
-def _sets(block: Block, events: NDArray[np.int64], gtids: list[str | None]) -> Iterator[str]:
-    """After each of these transactions, of which one event each is given, in the order of the log."""
+def _executed_sets(block: Block, events: NDArray[np.int64], gtids: list[str | None]) -> Iterator[str]:
+    """Yield the executed GTID set after each transaction, of which one event each is given, in the order of the log."""
     known: GtidSet | None = None
     source, text = "", ("", "")
     number = 0
@@ -78,30 +82,31 @@ def _sets(block: Block, events: NDArray[np.int64], gtids: list[str | None]) -> I
         if block.executed is None or gtid is None:
             yield ""
             continue
-        own, at = _split(gtid)
+        own, at = _split_gtid(gtid)
         if own == source and at == number + 1 and text[0]:
             number = at
             yield f"{text[0]}{at}{text[1]}"
             continue
         before = block.executed_before(event)
-        known = _adding(before if before is not None else GtidSet({}), gtid)
+        known = _add_gtid(before if before is not None else GtidSet({}), gtid)
         source, number = own, at
         whole = known.text
         # Most transactions raise the last number of their source by one: then the rest of the set stays as it is.
-        before_number, is_found, after = whole.partition(_place_of(known, gtid, at))
-        text = (before_number + _prefix(known, gtid, at), after) if is_found else ("", "")
+        before_number, is_found, after = whole.partition(_interval_text(known, gtid, at))
+        text = (before_number + _text_before_number(known, gtid, at), after) if is_found else ("", "")
         yield whole
 
 
-def _split(gtid: str) -> tuple[str, int]:
-    """The source, and the number."""
+def _split_gtid(gtid: str) -> tuple[str, int]:
+    """Split a GTID into its source, with the separator, and its number."""
     mark = ":" if ":" in gtid else "-"
     source, _, number = gtid.rpartition(mark)
     return source + mark, int(number)
 
 
-def _adding(known: GtidSet, gtid: str) -> GtidSet:
-    source, number = _split(gtid)
+def _add_gtid(known: GtidSet, gtid: str) -> GtidSet:
+    """Return the GTID set with one more GTID."""
+    source, number = _split_gtid(gtid)
     if source.endswith(":"):
         return known.with_range(source[:-1], (number, number))
     domain, server = source[:-1].split("-")
@@ -109,9 +114,9 @@ def _adding(known: GtidSet, gtid: str) -> GtidSet:
     return base.with_range(domain, (number, number), int(server))
 
 
-def _prefix(known: GtidSet, gtid: str, number: int) -> str:
-    """What stands before the number, in the part of the set that ends with it."""
-    source, _ = _split(gtid)
+def _text_before_number(known: GtidSet, gtid: str, number: int) -> str:
+    """Return the text of the interval that ends in `number` up to that number; empty if there is none."""
+    source, _ = _split_gtid(gtid)
     if known.is_mariadb:
         return source
     first, last = known.ranges[source[:-1]][-1]
@@ -121,6 +126,7 @@ def _prefix(known: GtidSet, gtid: str, number: int) -> str:
     return ":".join([source[:-1], *(f"{a}-{b}" if a != b else str(a) for a, b in earlier), f"{first}-"])
 
 
-def _place_of(known: GtidSet, gtid: str, number: int) -> str:
-    prefix = _prefix(known, gtid, number)
+def _interval_text(known: GtidSet, gtid: str, number: int) -> str:
+    """Return the text of the interval that ends in `number`, or a text that no set contains."""
+    prefix = _text_before_number(known, gtid, number)
     return f"{prefix}{number}" if prefix else "\0"

@@ -25,7 +25,7 @@ from penstock.binlog.kernel import (
     shared,
 )
 from penstock.binlog.rows.programs import KIND
-from penstock.canal.protobuf import put_varint, varint_size
+from penstock.canal.protobuf import varint_size, write_varint
 from penstock.render.canal.row_kernels import (
     ABSENT,
     AFTER,
@@ -40,15 +40,15 @@ from penstock.render.canal.row_kernels import (
     VALUE_TAG,
     WIDE,
     frame_size,
-    put_frame,
+    write_frame,
 )
 
 _NULL_CELL = -1
 
 
 @shared
-def _state_of(cells: Any, wide: Any, at: Any) -> Any:
-    """What a cell is: VALUE, WIDE, NULL or ABSENT."""
+def _cell_state(cells: Any, wide: Any, at: Any) -> Any:
+    """Return the state of a cell: VALUE, WIDE, NULL or ABSENT."""
     field = cells[np.uint64(at)]
     if field >= 0:
         return WIDE if wide[np.uint64(field)] else VALUE
@@ -56,13 +56,13 @@ def _state_of(cells: Any, wide: Any, at: Any) -> Any:
 
 
 @shared
-def _is_same(texts: Any, text_starts: Any, text_ends: Any, one: Any, other: Any) -> Any:
-    """Whether two cells have the same text, or NULL both."""
-    if one < 0 or other < 0:
-        return one == other
-    at, to = text_starts[np.uint64(one)], text_starts[np.uint64(other)]
-    size = text_ends[np.uint64(one)] - at
-    if size != text_ends[np.uint64(other)] - to:
+def _is_same_value(texts: Any, text_starts: Any, text_ends: Any, left: Any, right: Any) -> Any:
+    """Tell whether two cells have the same text, or are both NULL."""
+    if left < 0 or right < 0:
+        return left == right
+    at, to = text_starts[np.uint64(left)], text_starts[np.uint64(right)]
+    size = text_ends[np.uint64(left)] - at
+    if size != text_ends[np.uint64(right)] - to:
         return False
     for k in range(size):  # noqa: SIM110 - numba has no generators here
         if texts[np.uint64(at + k)] != texts[np.uint64(to + k)]:
@@ -71,14 +71,14 @@ def _is_same(texts: Any, text_starts: Any, text_ends: Any, one: Any, other: Any)
 
 
 @shared
-def _measure(
+def _measure_image(
     text_starts: Any, text_ends: Any, wide: Any, cells: Any, at: Any, columns: Any, first: Any, count: Any, frames: Any,
     updated: Any, sizes: Any,
 ) -> Any:  # fmt: skip
-    """All columns of the image whose cells begin at `at`."""
+    """Measure all columns of the image whose cells begin at `at`, and return the size of the image."""
     total = np.int64(0)
     for c in range(count):
-        state = _state_of(cells, wide, at + c)
+        state = _cell_state(cells, wide, at + c)
         if state == ABSENT or columns[np.uint64(first + c), KIND] < 0:
             sizes[at + c] = 0
             continue
@@ -122,8 +122,12 @@ def measure_mixed(
     event_last: Any,
     event_rows: Any,
 ) -> Any:
-    """`updated` and `sizes` get a cell for each of `cells`; inner[r] the size of the RowData of row r; the rows of
-    event e, which are event_rows[e], lie between event_first[e] and event_last[e]. Gives the number of rows."""
+    """Measure the RowData of rows of many tables.
+
+    Writes whether each cell was updated to `updated` and its encoded size to `sizes`; the size of the RowData of row r
+    to inner[r]; the range and the number of the rows of event e to event_first[e], event_last[e] and event_rows[e].
+    Returns the number of rows.
+    """
     place, image, row = np.int64(0), np.int64(0), np.int64(0)
     for e in range(program.size):
         event_first[e], event_rows[e] = place, 0
@@ -135,15 +139,17 @@ def measure_mixed(
             at = np.int64(image_cell[image])
             for c in range(count):
                 updated[at + c] = 1 if is_insert else 0
-            size = _measure(text_starts, text_ends, wide, cells, at, columns, first, count, frames, updated, sizes)
+            size = _measure_image(
+                text_starts, text_ends, wide, cells, at, columns, first, count, frames, updated, sizes
+            )
             image += 1
             if is_update:
                 after = np.int64(image_cell[image])
                 for c in range(count):
                     one, other = np.int64(cells[at + c]), np.int64(cells[after + c])
-                    is_same = one >= _NULL_CELL and _is_same(texts, text_starts, text_ends, one, other)
+                    is_same = one >= _NULL_CELL and _is_same_value(texts, text_starts, text_ends, one, other)
                     updated[after + c] = 0 if is_same else 1
-                size += _measure(
+                size += _measure_image(
                     text_starts, text_ends, wide, cells, after, columns, first, count, frames, updated, sizes
                 )
                 image += 1
@@ -156,17 +162,18 @@ def measure_mixed(
 
 
 @shared
-def _write(
+def _write_image(
     tag: Any, texts: Any, text_starts: Any, text_ends: Any, wide: Any, cells: Any, at: Any, first: Any, count: Any,
     frames: Any, frame_texts: Any, updated: Any, sizes: Any, out: Any, to: Any,
 ) -> Any:  # fmt: skip
+    """Write all columns of an image with this field tag, and return where they end."""
     for c in range(count):
         if not sizes[at + c]:
             continue
-        state, frame = _state_of(cells, wide, at + c), FRAMES * (first + c)
+        state, frame = _cell_state(cells, wide, at + c), FRAMES * (first + c)
         out[np.uint64(to)] = tag
-        to = put_varint(sizes[at + c], out, to + 1)
-        to = put_frame(frames, frame_texts, frame + state, out, to)
+        to = write_varint(sizes[at + c], out, to + 1)
+        to = write_frame(frames, frame_texts, frame + state, out, to)
         if updated[at + c]:
             out[np.uint64(to)], out[np.uint64(to + 1)] = UPDATED, 1
             to += 2
@@ -177,10 +184,10 @@ def _write(
             length = text_ends[field] - text_starts[field]
             if length:
                 out[np.uint64(to)] = VALUE_TAG
-                to = put_varint(length, out, to + 1)
+                to = write_varint(length, out, to + 1)
                 copy_next(out, to, texts, text_starts[field], length)
                 to += length
-        to = put_frame(frames, frame_texts, frame + TAIL, out, to)
+        to = write_frame(frames, frame_texts, frame + TAIL, out, to)
     return to
 
 
@@ -208,18 +215,18 @@ def write_mixed(
     inner: Any,
     out: Any,
 ) -> None:
-    """What was measured; `out` has as many bytes as the last event's end says."""
+    """Write the RowData that `measure_mixed` measured; `out` has as many bytes as the last event's end says."""
     to, image, row = np.int64(0), np.int64(0), np.int64(0)
     while image < image_event.size:
         e = image_event[image]
         first = bounds[program[e]]
         count = bounds[program[e] + 1] - first
         out[np.uint64(to)] = ROW_DATA
-        to = put_varint(inner[row], out, to + 1)
+        to = write_varint(inner[row], out, to + 1)
         row += 1
         is_insert, is_update = event_kind[e] in (23, 30), event_kind[e] in (24, 31)
         for side in range(2 if is_update else 1):
-            to = _write(
+            to = _write_image(
                 AFTER if is_insert or side else BEFORE, texts, text_starts, text_ends, wide, cells,
                 np.int64(image_cell[image]), first, count, frames, frame_texts, updated, sizes, out, to,
             )  # fmt: skip

@@ -15,14 +15,14 @@ from penstock.binlog.rows.mixed import walk_rows
 from penstock.binlog.rows.programs import TablePrograms
 from penstock.binlog.values.problem import ValueProblemError
 from penstock.render.canal import mixed_kernels
-from penstock.render.canal.rows import WrittenRows
-from penstock.render.canal.values import Values, are_wide
-from penstock.render.mixed_texts import FieldTexts
+from penstock.render.canal.rows import EncodedRows
+from penstock.render.canal.values import CanalValueWriter, are_wide
+from penstock.render.mixed_texts import FieldTextBuffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MixedEvents:
-    """Rows events of a block, by their indexes in it, and the program of the table of each."""
+class MixedRowsEvents:
+    """Rows events of many tables, by their indexes in a block, with the row-walking program of the table of each."""
 
     block: Block
     events: NDArray[np.int64]
@@ -30,8 +30,11 @@ class MixedEvents:
     program: NDArray[np.int64]
 
 
-def write_mixed_rows(mixed: MixedEvents, values: Values) -> WrittenRows | None:
-    """All in one piece. None where that cannot be: then each table is to be written alone, which says what is wrong."""
+def write_mixed_rows(mixed: MixedRowsEvents, values: CanalValueWriter) -> EncodedRows | None:
+    """Write the RowData of rows events of many tables in one piece.
+
+    Returns None if a value or a row cannot be decoded: each table is then to be written alone, which raises the error.
+    """
     block, events, programs = mixed.block, mixed.events, mixed.programs
     data, starts, sizes = block.raw
     starts = starts[events]
@@ -39,13 +42,13 @@ def write_mixed_rows(mixed: MixedEvents, values: Values) -> WrittenRows | None:
     rows = walk_rows(data, starts, ends, programs, mixed.program)
     if rows is None:
         return None
-    texts, wide = FieldTexts.of(rows), np.zeros(rows.offsets.size, np.uint8)
+    texts, wide = FieldTextBuffer.for_rows(rows), np.zeros(rows.offsets.size, np.uint8)
     try:
         for kind, column, array in rows.decode_by_kind(choice_for_block(block, values.decoding)):
             first = int(rows.kind_bounds[kind])
-            texts.add(first, values.write(column, array))
-            if (are := are_wide(column, array)) is not None:
-                wide[first : first + len(array)] = are
+            texts.add(first, values.write_column(column, array))
+            if (is_wide := are_wide(column, array)) is not None:
+                wide[first : first + len(array)] = is_wide
     except ValueProblemError:
         return None
     count = events.size
@@ -60,4 +63,4 @@ def write_mixed_rows(mixed: MixedEvents, values: Values) -> WrittenRows | None:
     )
     out = np.empty(int(last[-1]) if count else 0, np.uint8)
     mixed_kernels.write_mixed(*fields, programs.bounds, frames.bounds, frames.data, updated, column_sizes, inner, out)
-    return WrittenRows(out, events, first, last, row_count)
+    return EncodedRows(out, events, first, last, row_count)

@@ -17,22 +17,28 @@ _ZERO, _POINT, _MINUS, _PLUS, _E, _SMALL_E = 48, 46, 45, 43, 69, 101
 _LEAST, _MOST = -3, 7  # powers of ten between which there is no exponent
 
 
-def java_reals(array: pa.Array) -> pa.Array:
-    plain = text.plain(array)
-    data, bounds = text.bytes_of(plain)
+def write_java_floats(array: pa.Array) -> pa.Array:
+    """Write floats and doubles as Java does, such as 1.0, 1.5E10 and 1.0E-5; a null stays null."""
+    plain = text.write_plain(array)
+    data, bounds = text.get_bytes(plain)
     out, out_bounds = np.empty(LONGEST * len(array), np.uint8), np.empty(len(array) + 1, np.int64)
-    used = write_reals(data, bounds, np.empty(LONGEST, np.uint8), out_bounds, out)
-    return text.like(plain, out_bounds, out[:used])
+    used = write_java_float_texts(data, bounds, np.empty(LONGEST, np.uint8), out_bounds, out)
+    return text.texts_from_bytes_like(plain, out_bounds, out[:used])
 
 
 @inlined
 def _is_digit(byte: Any) -> Any:
+    """Tell whether a byte is a decimal digit."""
     return 48 <= byte <= 57
 
 
 @kernel(I64(BYTES, I64S_IN, U8S, I64S, U8S))
-def write_reals(data: Any, bounds: Any, digits: Any, out_bounds: Any, out: Any) -> Any:  # noqa: C901, PLR0912, PLR0915 - one number
-    """From texts such as 1, 0.001, 1.5e+10, inf, nan; `out` has LONGEST bytes for each, `digits` as many."""
+def write_java_float_texts(data: Any, bounds: Any, digits: Any, out_bounds: Any, out: Any) -> Any:  # noqa: C901, PLR0912, PLR0915 - one number
+    """Rewrite texts such as 1, 0.001, 1.5e+10, inf and nan as Java writes these numbers.
+
+    Text i is data[bounds[i]:bounds[i + 1]] and goes to `out` at out_bounds[i]; `out` and `digits` have LONGEST bytes
+    for each. Returns how many bytes were used.
+    """
     place = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):

@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.binlog.copying import copy_bytes, copy_next
 from penstock.binlog.kernel import BYTES, I32S_2D, I64, I64S, I64S_2D_IN, I64S_IN, NONE, U8S, U8S_2D, kernel, shared
-from penstock.canal.protobuf import put_varint, varint_size
+from penstock.canal.protobuf import varint_size, write_varint
 
 VALUE, NULL, WIDE, ABSENT = 0, 1, 2, 3  # what a cell is
 FRAMES, TAIL = 4, 3  # of a column
@@ -22,13 +22,13 @@ ROW_DATA, BEFORE, AFTER, UPDATED, IS_NULL, VALUE_TAG = 0x62, 0x0A, 0x12, 0x28, 0
 
 
 @shared
-def _is_same(texts: Any, bounds: Any, cells: Any, column: Any, one: Any, other: Any) -> Any:
-    """Whether two images have the same text in a column, or NULL both."""
-    if (cells[column, one] == NULL) != (cells[column, other] == NULL):
+def _is_same_value(texts: Any, bounds: Any, cells: Any, column: Any, left: Any, right: Any) -> Any:
+    """Tell whether two images have the same text in a column, or are both NULL there."""
+    if (cells[column, left] == NULL) != (cells[column, right] == NULL):
         return False
-    at, to = bounds[column, one], bounds[column, other]
-    size = bounds[column, one + 1] - at
-    if size != bounds[column, other + 1] - to:
+    at, to = bounds[column, left], bounds[column, right]
+    size = bounds[column, left + 1] - at
+    if size != bounds[column, right + 1] - to:
         return False
     for k in range(size):  # noqa: SIM110 - numba has no generators here
         if texts[np.uint64(at + k)] != texts[np.uint64(to + k)]:
@@ -38,12 +38,13 @@ def _is_same(texts: Any, bounds: Any, cells: Any, column: Any, one: Any, other: 
 
 @shared
 def frame_size(frames: Any, which: Any) -> Any:
+    """Return the size of frame number `which`."""
     return frames[which + 1] - frames[which]
 
 
 @shared
-def _measure(bounds: Any, cells: Any, frames: Any, updated: Any, sizes: Any, image: Any) -> Any:
-    """All columns of an image."""
+def _measure_image(bounds: Any, cells: Any, frames: Any, updated: Any, sizes: Any, image: Any) -> Any:
+    """Measure all columns of an image, and return their encoded size."""
     total = np.int64(0)
     for column in range(cells.shape[0]):
         cell = cells[column, image]
@@ -75,48 +76,54 @@ def measure_rows(
     inner: Any,
     ends: Any,
 ) -> None:
-    """Row i is the images before[i] and after[i], of which one may be -1. `bounds` and `cells` have a line per column;
-    `updated` and `sizes` get one per image; inner[i] gets the size of a RowData, ends[i] where it ends with its tag."""
+    """Measure the RowData of each row.
+
+    Row i is the images before[i] and after[i], of which one may be -1. `bounds` and `cells` have a line per column.
+    Writes to `updated` and `sizes` one cell per image and column, to inner[i] the size of RowData i, and to ends[i]
+    where it ends including its tag.
+    """
     place = np.int64(0)
     for i in range(before.size):
         size = np.int64(0)
         if before[i] >= 0:
             for column in range(cells.shape[0]):
                 updated[before[i], column] = 0
-            size += _measure(bounds, cells, frames, updated, sizes, before[i])
+            size += _measure_image(bounds, cells, frames, updated, sizes, before[i])
         if after[i] >= 0:
             for column in range(cells.shape[0]):
                 is_same = (
                     before[i] >= 0
                     and cells[column, before[i]] != ABSENT
-                    and _is_same(texts, bounds, cells, column, before[i], after[i])
+                    and _is_same_value(texts, bounds, cells, column, before[i], after[i])
                 )
                 updated[after[i], column] = 0 if is_same else 1
-            size += _measure(bounds, cells, frames, updated, sizes, after[i])
+            size += _measure_image(bounds, cells, frames, updated, sizes, after[i])
         inner[i] = size
         place += 1 + varint_size(size) + size
         ends[i] = place
 
 
 @shared
-def put_frame(frames: Any, frame_texts: Any, which: Any, out: Any, at: Any) -> Any:
+def write_frame(frames: Any, frame_texts: Any, which: Any, out: Any, at: Any) -> Any:
+    """Copy frame number `which`, and return where it ends."""
     size = frame_size(frames, which)
     copy_next(out, at, frame_texts, frames[which], size)
     return at + size
 
 
 @shared
-def _write(
+def _write_image(
     tag: Any, texts: Any, bounds: Any, cells: Any, frames: Any, frame_texts: Any, updated: Any, sizes: Any, image: Any,
     out: Any, at: Any,
 ) -> Any:  # fmt: skip
+    """Write all columns of an image with this field tag, and return where they end."""
     for column in range(cells.shape[0]):
         cell = cells[column, image]
         if cell == ABSENT:
             continue
         out[np.uint64(at)] = tag
-        at = put_varint(sizes[image, column], out, at + 1)
-        at = put_frame(frames, frame_texts, FRAMES * column + cell, out, at)
+        at = write_varint(sizes[image, column], out, at + 1)
+        at = write_frame(frames, frame_texts, FRAMES * column + cell, out, at)
         if updated[image, column]:
             out[np.uint64(at)], out[np.uint64(at + 1)] = UPDATED, 1
             at += 2
@@ -125,32 +132,32 @@ def _write(
         length = bounds[column, image + 1] - bounds[column, image]
         if cell != NULL and length:
             out[np.uint64(at)] = VALUE_TAG
-            at = put_varint(length, out, at + 1)
+            at = write_varint(length, out, at + 1)
             copy_next(out, at, texts, bounds[column, image], length)
             at += length
-        at = put_frame(frames, frame_texts, FRAMES * column + TAIL, out, at)
+        at = write_frame(frames, frame_texts, FRAMES * column + TAIL, out, at)
     return at
 
 
 @kernel(NONE(BYTES, I64S_2D_IN, U8S_2D, I64S_IN, BYTES, I64S_IN, I64S_IN, U8S_2D, I32S_2D, I64S_IN, U8S))
-def write_rows(
+def write_row_data(
     texts: Any, bounds: Any, cells: Any, frames: Any, frame_texts: Any, before: Any, after: Any, updated: Any,
     sizes: Any, inner: Any, out: Any,
 ) -> None:  # fmt: skip
-    """What was measured; `out` has as many bytes as the last row's end says."""
+    """Write the RowData that `measure_rows` measured; `out` has as many bytes as the last row's end says."""
     at = np.int64(0)
     for i in range(before.size):
         out[np.uint64(at)] = ROW_DATA
-        at = put_varint(inner[i], out, at + 1)
+        at = write_varint(inner[i], out, at + 1)
         if before[i] >= 0:
-            at = _write(BEFORE, texts, bounds, cells, frames, frame_texts, updated, sizes, before[i], out, at)
+            at = _write_image(BEFORE, texts, bounds, cells, frames, frame_texts, updated, sizes, before[i], out, at)
         if after[i] >= 0:
-            at = _write(AFTER, texts, bounds, cells, frames, frame_texts, updated, sizes, after[i], out, at)
+            at = _write_image(AFTER, texts, bounds, cells, frames, frame_texts, updated, sizes, after[i], out, at)
 
 
 @kernel(I64(BYTES, I64S_IN))
 def latin1_size(data: Any, bounds: Any) -> Any:
-    """Bytes as UTF-8 of the characters with their numbers: those from 128 on take two."""
+    """Return how many bytes the values take as UTF-8 when each byte is read as Latin-1: bytes from 128 on take two."""
     size = bounds[bounds.size - 1] - bounds[0]
     for at in range(bounds[0], bounds[bounds.size - 1]):
         size += np.int64(data[np.uint64(at)] >> 7)
@@ -159,6 +166,7 @@ def latin1_size(data: Any, bounds: Any) -> Any:
 
 @kernel(NONE(BYTES, I64S_IN, I64S, U8S))
 def write_latin1(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
+    """Write each byte as the UTF-8 of the Latin-1 character with its number; value i goes to `out` at out_bounds[i]."""
     place = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
@@ -175,7 +183,9 @@ def write_latin1(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
 
 @kernel(I64(BYTES, I64S_IN, I64S, U8S))
 def strip_zeros(data: Any, bounds: Any, out_bounds: Any, out: Any) -> Any:
-    """Each without the zero bytes at its end; `out` has as many bytes as all of them."""
+    """Copy each value without the zero bytes at its end; `out` has as many bytes as all values. Returns how many were
+    used.
+    """
     place = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
@@ -190,8 +200,11 @@ def strip_zeros(data: Any, bounds: Any, out_bounds: Any, out: Any) -> Any:
 
 @kernel(I64(BYTES, I64S_IN, I64, I64S, U8S))
 def trim_decimals(data: Any, bounds: Any, kept: Any, out_bounds: Any, out: Any) -> Any:
-    """Decimals with all digits of their fraction: what is behind the first `kept` of these, if that is zeros only, is
-    left out, but for one digit. `out` has as many bytes as the texts."""
+    """Copy decimals, without the zeros after the first `kept` fraction digits if only zeros follow; one fraction digit
+    always stays.
+
+    `out` has as many bytes as the texts. Returns how many were used.
+    """
     place = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):

@@ -16,18 +16,20 @@ from penstock.binlog.rows.located import ABSENT
 from penstock.model import ChangeKind, Column
 from penstock.render import text
 from penstock.render.canal import row_kernels
-from penstock.render.canal.tables import TablePlan
-from penstock.render.canal.values import Values, are_wide
-from penstock.render.operations import call_functions
+from penstock.render.canal.tables import TableEncoding
+from penstock.render.canal.values import CanalValueWriter, are_wide
+from penstock.render.operations import write_function_calls
 
 if TYPE_CHECKING:
     from penstock.binlog.values.json_operations import JsonOperations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WrittenRows:
-    """`data` has the rows of `event[i]`, which are `count[i]`, from `first[i]` to `last[i]`; the first event may have
-    others in what was written before."""
+class EncodedRows:
+    """RowData of rows events as protobuf: the count[i] rows of event[i] lie between first[i] and last[i] of `data`.
+
+    The first event may have more rows in the piece before.
+    """
 
     data: NDArray[np.uint8]
     event: NDArray[np.int64]
@@ -36,70 +38,79 @@ class WrittenRows:
     count: NDArray[np.int64]
 
 
-def write_rows(block: Block, events: NDArray[np.int64], plan: TablePlan, values: Values) -> Iterator[WrittenRows]:
-    """In one piece, or several."""
+def write_table_rows(
+    block: Block, events: NDArray[np.int64], plan: TableEncoding, values: CanalValueWriter
+) -> Iterator[EncodedRows]:
+    """Yield the RowData of rows events of one table version, in one piece or several."""
     names = [column.name for column in plan.columns]
     for rows in decode_rows(block, events, plan.table, names, values.decoding):
         if rows.located.rows:
-            yield _written(rows, plan, values)
+            yield _encode_rows(rows, plan, values)
 
 
-def _written(rows: Rows, plan: TablePlan, values: Values) -> WrittenRows:
-    found = rows.located
-    texts, bounds, cells = _texts(rows, plan, values)
-    first = np.flatnonzero(found.kind != ChangeKind.UPDATE_POSTIMAGE)
-    kind = found.kind[first]
+def _encode_rows(rows: Rows, plan: TableEncoding, values: CanalValueWriter) -> EncodedRows:
+    """Encode decoded row images as RowData."""
+    located = rows.located
+    texts, bounds, cells = _collect_column_texts(rows, plan, values)
+    first = np.flatnonzero(located.kind != ChangeKind.UPDATE_POSTIMAGE)
+    kind = located.kind[first]
     before = np.where(kind == ChangeKind.INSERT, -1, first)
     after = np.where(kind == ChangeKind.DELETE, -1, np.where(kind == ChangeKind.INSERT, first, first + 1))
-    shape = found.rows, len(plan.columns)
+    shape = located.rows, len(plan.columns)
     updated, sizes = np.empty(shape, np.uint8), np.empty(shape, np.int32)
     inner, ends = np.empty(first.size, np.int64), np.empty(first.size, np.int64)
     row_kernels.measure_rows(texts, bounds, cells, plan.frames, before, after, updated, sizes, inner, ends)
     out = np.empty(int(ends[-1]), np.uint8)
-    row_kernels.write_rows(
+    row_kernels.write_row_data(
         texts, bounds, cells, plan.frames, plan.frame_texts, before, after, updated, sizes, inner, out
     )
-    event = found.event[first]
+    event = located.event[first]
     starts = np.flatnonzero(np.concatenate([[True], event[1:] != event[:-1]]))
     stops = np.append(starts[1:], event.size)
     edges = np.concatenate([[0], ends])
-    return WrittenRows(out, rows.events[event[starts]], edges[starts], edges[stops], stops - starts)
+    return EncodedRows(out, rows.events[event[starts]], edges[starts], edges[stops], stops - starts)
 
 
-def _expressions(operations: "JsonOperations", column: Column) -> pa.Array:
-    """What canal gives in place of a document that the log does not have: calls of functions, with values as JSON."""
-    return call_functions(operations, column.name, operations.paths, operations.values)
+def _json_function_calls(operations: "JsonOperations", column: Column) -> pa.Array:
+    """Return the SQL function calls that canal shows in place of a JSON document of which the log has only the
+    changes.
+    """
+    return write_function_calls(operations, column.name, operations.paths, operations.values)
 
 
-def _texts(
-    rows: Rows, plan: TablePlan, values: Values
+def _collect_column_texts(
+    rows: Rows, plan: TableEncoding, values: CanalValueWriter
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """All columns in one buffer, with a line of bounds and of cells for each."""
-    found, count = rows.located, len(plan.columns)
+    """Return the texts of all columns in one buffer, and for each column the bounds of its texts and the state of its
+    cells.
+    """
+    located, count = rows.located, len(plan.columns)
     pieces = list[NDArray[np.uint8]]()
-    bounds = np.empty((count, found.rows + 1), np.int64)
-    cells = np.zeros((count, found.rows), np.uint8)
+    bounds = np.empty((count, located.rows + 1), np.int64)
+    cells = np.zeros((count, located.rows), np.uint8)
     done = 0
     for line, column in enumerate(plan.columns):
         array = rows.columns[column.name]
-        written = values.write(column, array)
+        written = values.write_column(column, array)
         is_partial = None
         if column.name in rows.operations:
             operations = rows.operations[column.name]
             is_partial = operations.counts > 0
-            written = pc.if_else(to_arrow_booleans(is_partial), _expressions(operations, column), text.plain(written))
-        data, own = text.bytes_of(written)
-        start, stop = int(own[0]), int(own[-1])
-        np.add(own, done - start, out=bounds[line])
+            written = pc.if_else(
+                to_arrow_booleans(is_partial), _json_function_calls(operations, column), text.write_plain(written)
+            )
+        data, column_bounds = text.get_bytes(written)
+        start, stop = int(column_bounds[0]), int(column_bounds[-1])
+        np.add(column_bounds, done - start, out=bounds[line])
         pieces.append(data[start:stop])
         done += stop - start
         if (wide := are_wide(column, array)) is not None:
             cells[line, wide] = row_kernels.WIDE
-        valid = text.validity(array)
+        valid = text.get_validity(array)
         if valid.size:
             cells[line, valid == 0] = row_kernels.NULL
-        if not found.is_whole:
-            cells[line, found.offsets(line) <= ABSENT] = row_kernels.ABSENT
+        if not located.is_whole:
+            cells[line, located.offsets(line) <= ABSENT] = row_kernels.ABSENT
             if is_partial is not None:
                 cells[line, is_partial] = 0
     return np.concatenate(pieces) if pieces else np.empty(0, np.uint8), bounds, cells

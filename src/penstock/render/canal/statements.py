@@ -18,7 +18,7 @@ from penstock.binlog.events.query import parse_query_at
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.model import TableName
-from penstock.render.canal.tables import names_of
+from penstock.render.canal.tables import encode_names
 from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
 from penstock.schema.ddl.clause import AddKey, AlterTable, DropKey, RenameTo
 from penstock.schema.ddl.data_tables import find_data_verb
@@ -41,12 +41,12 @@ _XA_ENTRIES = {
 }  # fmt: skip
 _XA_EVENTS = {"XA COMMIT": EventType.XACOMMIT, "XA ROLLBACK": EventType.XAROLLBACK}
 _VIEWS = {StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW}
-Wanted = Callable[[TableName], bool]
+WantsTable = Callable[[TableName], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What an entry is to say of an event."""
+class EntryContent:
+    """The types, the encoded table names and the encoded store value of an entry that is made of a statement."""
 
     entry_type: EntryType
     event_type: EventType
@@ -54,13 +54,18 @@ class Said:
     store: bytes
 
 
-def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = False) -> Said | None:
-    """Of a QUERY that is a transaction of its own, or is inside of one; None where nobody is to hear of it, as of
-    accounts without `accounts`."""
+def build_statement_entry(
+    block: Block, event: int, wants_table: WantsTable | None, *, accounts: bool = False
+) -> EntryContent | None:
+    """Return the entry for a QUERY event: DDL, data in statement format, or XA.
+
+    Returns None for statements that clients do not see: views, transaction control, tables that `wants` rejects, and
+    accounts unless `accounts` is set.
+    """
     query = parse_query_at(block, event)
     for word, entry_type in _XA_ENTRIES.items():
         if query.text[: len(word)].upper() == word:
-            return _said_of_xa(query.text, word, entry_type, query.thread)
+            return _build_xa_entry(query.text, word, entry_type, query.thread)
     dialect = SqlDialect(
         ServerProfile.from_version_text(block.server_version), SqlSession(SqlMode(query.sql_mode or 0))
     )
@@ -70,23 +75,30 @@ def said_by(block: Block, event: int, wants: Wanted | None, *, accounts: bool = 
     if kind is StatementKind.ACCOUNT and not accounts:
         return None
     names = find_subject(query.text, kind, dialect, query.database).names
-    if wants is not None and not any(map(wants, names)):
+    if wants_table is not None and not any(map(wants_table, names)):
         return None
     verb = find_data_verb(query.text, dialect) if kind is StatementKind.DATA else ""
     is_data = verb in _DATA
     event_type, name = _DATA[verb] if is_data else _DDL.get(kind, EventType.QUERY), names[0]
     if kind in {StatementKind.ALTER_TABLE, StatementKind.RENAME_TABLE}:
-        event_type, name = _first_change(query.text, kind, dialect, query.database) or (event_type, name)
+        event_type, name = _first_alteration(query.text, kind, dialect, query.database) or (event_type, name)
     text = mask_secrets(query.text, kind, dialect).rstrip(" ")
-    store = protobuf.flag(2, event_type) + protobuf.flag(10, not is_data) + protobuf.text(11, text)
-    return Said(EntryType.ROWDATA, event_type, names_of(name), store + protobuf.text(14, query.database))
+    store = (
+        protobuf.encode_number_always(2, event_type)
+        + protobuf.encode_number_always(10, not is_data)
+        + protobuf.encode_text(11, text)
+    )
+    return EntryContent(
+        EntryType.ROWDATA, event_type, encode_names(name), store + protobuf.encode_text(14, query.database)
+    )
 
 
-def _first_change(
+def _first_alteration(
     text: str, kind: StatementKind, dialect: SqlDialect, database: str
 ) -> tuple[EventType, TableName] | None:
-    """Of an ALTER TABLE or a RENAME TABLE: the type and the name of the first thing that it does; None where that is
-    nothing more special, or is not understood."""
+    """Return the type and table of the first thing an ALTER TABLE or RENAME TABLE does; None if that is an ordinary
+    ALTER or cannot be parsed.
+    """
     try:
         statement = parse_statement(text, kind, dialect, database)
     except DdlError:
@@ -102,18 +114,19 @@ def _first_change(
             return None
 
 
-def said_of_note(text: str) -> bytes:
-    """The statement behind rows."""
-    return protobuf.flag(2, EventType.QUERY) + protobuf.text(11, text)
+def encode_note(text: str) -> bytes:
+    """Encode the statement that produced rows as the store value of an entry."""
+    return protobuf.encode_number_always(2, EventType.QUERY) + protobuf.encode_text(11, text)
 
 
-def _said_of_xa(text: str, word: str, entry_type: EntryType, thread: int) -> Said:
-    about = (("XA_TYPE", word), ("XA_XID", text[len(word) :]))
+def _build_xa_entry(text: str, word: str, entry_type: EntryType, thread: int) -> EntryContent:
+    """Return the entry for XA START, END, COMMIT or ROLLBACK."""
+    properties = (("XA_TYPE", word), ("XA_XID", text[len(word) :]))
     if entry_type is EntryType.TRANSACTIONBEGIN:
-        store = b"".join(protobuf.pair(3, *one) for one in about) + protobuf.number(4, thread)
+        store = b"".join(protobuf.encode_pair(3, *one) for one in properties) + protobuf.encode_number(4, thread)
     elif entry_type is EntryType.TRANSACTIONEND:
-        store = protobuf.text(2, "0") + b"".join(protobuf.pair(3, *one) for one in about)
+        store = protobuf.encode_text(2, "0") + b"".join(protobuf.encode_pair(3, *one) for one in properties)
     else:
-        store = protobuf.flag(2, _XA_EVENTS[word]) + protobuf.text(11, text)
-        store += b"".join(protobuf.pair(13, *one) for one in about)
-    return Said(entry_type, _XA_EVENTS.get(word, EventType.NONE), b"", store)
+        store = protobuf.encode_number_always(2, _XA_EVENTS[word]) + protobuf.encode_text(11, text)
+        store += b"".join(protobuf.encode_pair(13, *one) for one in properties)
+    return EntryContent(entry_type, _XA_EVENTS.get(word, EventType.NONE), b"", store)

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from penstock.canal import protobuf
 from penstock.model import Column, TableName, TableSchema
 from penstock.render.canal.row_kernels import FRAMES
-from penstock.render.canal.values import Values
+from penstock.render.canal.values import CanalValueWriter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TablePlan:
-    """What frames column i is at `FRAMES * i`."""
+class TableEncoding:
+    """How rows of one table version are encoded: its columns, its names, and the constant bytes around each column's
+    value.
+
+    The frames of column i begin at number `FRAMES * i`.
+    """
 
     table: TableSchema
     columns: tuple[Column, ...]  # that are shown
@@ -25,35 +29,38 @@ class TablePlan:
     program: int = -1  # of the table among those of its client; -1: it is decoded by itself
 
 
-def plan_table(table: TableSchema, columns: Sequence[Column], declared: Sequence[str], values: Values) -> TablePlan:
-    """`declared` has the type of each column of the table, as it was declared."""
+def plan_table_encoding(
+    table: TableSchema, columns: Sequence[Column], declared: Sequence[str], values: CanalValueWriter
+) -> TableEncoding:
+    """Build the encoding of a table; `declared` has the declared type of each of its columns."""
     frames = list[bytes]()
     for index, column in enumerate(table.columns):
         if column in columns:
-            types, is_key = values.types(column), column.name in table.key
-            frames += [_head(index, sql_type, column.name, is_key=is_key) for sql_type in types.all]
-            frames.append(protobuf.text(10, declared[index]))
-    return TablePlan(table, tuple(columns), names_of(table.name), *joined(frames))
+            types, is_key = values.sql_types(column), column.name in table.key
+            frames += [_column_head(index, sql_type, column.name, is_key=is_key) for sql_type in types.all]
+            frames.append(protobuf.encode_text(10, declared[index]))
+    return TableEncoding(table, tuple(columns), encode_names(table.name), *join_bytes(frames))
 
 
-def frames_of(plan: TablePlan) -> list[bytes]:
-    """FRAMES texts for every column of the table; those of a column that is not shown are empty."""
+def list_frames(plan: TableEncoding) -> list[bytes]:
+    """Return FRAMES byte strings for every column of the table; those of a column that is not shown are empty."""
     raw, bounds, shown = plan.frame_texts.tobytes(), plan.frames.tolist(), {column.name for column in plan.columns}
     frames = (raw[first:stop] for first, stop in pairwise(bounds))
     return [next(frames) if column.name in shown else b"" for column in plan.table.columns for _ in range(FRAMES)]
 
 
-def _head(index: int, sql_type: int, name: str, *, is_key: bool) -> bytes:
-    head = protobuf.number(1, index) + protobuf.number(2, sql_type) + protobuf.text(3, name)
-    return head + protobuf.number(4, is_key)
+def _column_head(index: int, sql_type: int, name: str, *, is_key: bool) -> bytes:
+    """Encode the fields of a Column that come before its value."""
+    head = protobuf.encode_number(1, index) + protobuf.encode_number(2, sql_type) + protobuf.encode_text(3, name)
+    return head + protobuf.encode_number(4, is_key)
 
 
-def names_of(name: TableName) -> bytes:
-    """As a header has them."""
-    return protobuf.text(8, name.schema) + protobuf.text(9, name.table)
+def encode_names(name: TableName) -> bytes:
+    """Encode schema and table name as the fields of an entry's header."""
+    return protobuf.encode_text(8, name.schema) + protobuf.encode_text(9, name.table)
 
 
-def joined(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The bounds of each, and all of them one after the other."""
+def join_bytes(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Return the byte strings as one array, and the bounds of each in it."""
     bounds = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return bounds, np.frombuffer(b"".join(texts), np.uint8)

@@ -18,15 +18,17 @@ from penstock.binlog.values.column import DecodeOptions
 from penstock.model import Column, WireType
 from penstock.render import text
 from penstock.render.canal import row_kernels
-from penstock.render.canal.reals import java_reals
-from penstock.render.canal.zone import Zone
-from penstock.render.dialect import vector_texts
+from penstock.render.canal.reals import write_java_floats
+from penstock.render.canal.zone import TimeZone
+from penstock.render.dialect import write_vector_texts
 
 W = WireType
 _DIGITS_OF_WORD = 9
 
 
 class SqlType(IntEnum):
+    """A type number of java.sql.Types."""
+
     BIT = -7
     TINYINT = -6
     BIGINT = -5
@@ -60,7 +62,9 @@ _LABELLED = {W.ENUM, W.SET}
 
 @dataclass(frozen=True, slots=True)
 class SqlTypes:
-    """Of a value, of NULL, and of an unsigned number with its highest bit set."""
+    """The `sqlType` that canal gives a column for a value, for NULL, and for an unsigned number with its highest bit
+    set.
+    """
 
     value: int
     null: int
@@ -68,22 +72,28 @@ class SqlTypes:
 
     @property
     def all(self) -> tuple[int, int, int]:
-        """In the order of the frames of a column."""
+        """Return the three types in the order of the frames of a column."""
         return self.value, self.null, self.wide
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """How values are written; `Decoding` must be `decoding` of it."""
+class CanalValueWriter:
+    """Writes values as the texts that canal's clients expect, in canal's style or in Penstock's.
+
+    writer = CanalValueWriter(zone=Zone("Asia/Shanghai"))
+    writer.write_column(column, array)  # an array of texts
+    """
 
     style: Literal["canal", "penstock"] = "canal"
-    zone: Zone = field(default_factory=Zone)
+    zone: TimeZone = field(default_factory=TimeZone)
 
     @property
     def decoding(self) -> DecodeOptions:
+        """Return how rows must be decoded for this writer."""
         return DecodeOptions(dates="text", labels="number" if self.style == "canal" else "text")
 
-    def types(self, column: Column) -> SqlTypes:
+    def sql_types(self, column: Column) -> SqlTypes:
+        """Return the types that canal gives a column."""
         kind = column.type
         if kind in _LABELLED and self.style == "penstock" and column.labels:
             return SqlTypes(S.VARCHAR, S.VARCHAR, S.VARCHAR)
@@ -93,42 +103,43 @@ class Values:
             case W.JSON:
                 return SqlTypes(S.VARCHAR, S.OTHER, S.VARCHAR)
             case W.STRING | W.VARCHAR | W.VARCHAR_COMPRESSED | W.BLOB | W.BLOB_COMPRESSED:
-                found = _type_of_text(column)
-                return SqlTypes(found, found, found)
+                sql_type = _text_sql_type(column)
+                return SqlTypes(sql_type, sql_type, sql_type)
             case _:
-                found = _PLAIN[kind]
-                return SqlTypes(found, found, _WIDER.get(kind, found) if column.unsigned else found)
+                sql_type = _PLAIN[kind]
+                return SqlTypes(sql_type, sql_type, _WIDER.get(kind, sql_type) if column.unsigned else sql_type)
 
-    def write(self, column: Column, array: pa.Array) -> pa.Array:  # noqa: PLR0911 - one per kind of value
-        """The texts; a null stays null."""
+    def write_column(self, column: Column, array: pa.Array) -> pa.Array:  # noqa: PLR0911 - one per kind of value
+        """Write the values of a column as texts; a null stays null."""
         kind = array.type
         if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             is_padded = column.type is W.STRING and self.style == "canal"
-            return _latin1(_without_zeros(array) if is_padded else array)
+            return _decode_latin1(_strip_padding(array) if is_padded else array)
         if pa.types.is_decimal(kind):
-            return _decimals(array) if self.style == "canal" else text.decimals(array)
+            return _trim_decimals(array) if self.style == "canal" else text.write_decimals(array)
         if pa.types.is_floating(kind):
-            return java_reals(array)
+            return write_java_floats(array)
         if pa.types.is_list(kind):
-            return text.join("[", vector_texts(array), "]")
+            return text.join_columns("[", write_vector_texts(array), "]")
         if column.type is W.YEAR:
-            return _years(array)
+            return _write_years(array)
         if column.type in _INSTANTS:
-            return self.zone.shifted(text.plain(array))
-        return text.plain(array)
+            return self.zone.convert_from_utc(text.write_plain(array))
+        return text.write_plain(array)
 
 
 def are_wide(column: Column, array: pa.Array) -> NDArray[np.bool_] | None:
-    """Which numbers have their highest bit set; None where none can."""
+    """Return which unsigned numbers have their highest bit set; None if there is none."""
     if not column.unsigned or column.type not in _BITS or not pa.types.is_integer(array.type):
         return None
     values = np.frombuffer(array.buffers()[1] or b"", array.type.to_pandas_dtype())
     values = values[array.offset : array.offset + len(array)]
-    found = values >= np.array(1 << _BITS[column.type] - 1, values.dtype)
-    return found if found.any() else None
+    is_wide = values >= np.array(1 << _BITS[column.type] - 1, values.dtype)
+    return is_wide if is_wide.any() else None
 
 
-def _type_of_text(column: Column) -> int:
+def _text_sql_type(column: Column) -> int:
+    """Return the java.sql.Types number of a text or binary column."""
     is_bytes = column.charset in {"", "binary"} and not column.declared
     if is_bytes:
         return S.BLOB
@@ -137,38 +148,42 @@ def _type_of_text(column: Column) -> int:
     return S.CHAR if column.type is W.STRING else S.VARCHAR
 
 
-def _latin1(array: pa.Array) -> pa.Array:
-    """Each byte as the character with its number."""
-    data, bounds = text.bytes_of(array)
+def _decode_latin1(array: pa.Array) -> pa.Array:
+    """Write each byte as the Latin-1 character with its number."""
+    data, bounds = text.get_bytes(array)
     size = row_kernels.latin1_size(data, bounds)
     out, out_bounds = np.empty(size, np.uint8), np.empty(len(array) + 1, np.int64)
     row_kernels.write_latin1(data, bounds, out_bounds, out)
-    return text.like(array, out_bounds, out)
+    return text.texts_from_bytes_like(array, out_bounds, out)
 
 
-def _without_zeros(array: pa.Array) -> pa.Array:
-    """BINARY as the log has it: without the zeros at its end."""
-    data, bounds = text.bytes_of(array)
+def _strip_padding(array: pa.Array) -> pa.Array:
+    """Return BINARY values without the zero bytes at their end, as the log has them."""
+    data, bounds = text.get_bytes(array)
     out, out_bounds = np.empty(int(bounds[-1] - bounds[0]), np.uint8), np.empty(len(array) + 1, np.int64)
     used = row_kernels.strip_zeros(data, bounds, out_bounds, out)
-    return text.like(array, out_bounds, out[:used])
+    return text.texts_from_bytes_like(array, out_bounds, out[:used])
 
 
-def _decimals(array: pa.Array) -> pa.Array:
-    """As canal has them: the servers keep nine digits in a word, and those of the last one are left out when they are
-    all zero, up to the first behind the point."""
-    whole = text.decimals(array)
+def _trim_decimals(array: pa.Array) -> pa.Array:
+    """Write decimals as canal does.
+
+    Servers store nine digits per word; the digits of the last word are left out if all of them are zero, except for the
+    first after the point.
+    """
+    whole = text.write_decimals(array)
     scale = array.type.scale
     if not scale % _DIGITS_OF_WORD:
         return whole
-    data, bounds = text.bytes_of(whole)
+    data, bounds = text.get_bytes(whole)
     out, out_bounds = np.empty(int(bounds[-1] - bounds[0]), np.uint8), np.empty(len(whole) + 1, np.int64)
     kept = scale - scale % _DIGITS_OF_WORD
     used = row_kernels.trim_decimals(data, bounds, kept, out_bounds, out)
-    return text.like(whole, out_bounds, out[:used])
+    return text.texts_from_bytes_like(whole, out_bounds, out[:used])
 
 
-def _years(array: pa.Array) -> pa.Array:
-    texts = text.plain(array)
+def _write_years(array: pa.Array) -> pa.Array:
+    """Write years as texts; the zero year is 0000."""
+    texts = text.write_plain(array)
     is_zero = pc.equal(array, to_arrow_numbers(np.zeros(1, np.int16))[0])
-    return pc.if_else(is_zero, text.constant("0000"), texts) if pc.any(is_zero).as_py() else texts
+    return pc.if_else(is_zero, text.make_scalar("0000"), texts) if pc.any(is_zero).as_py() else texts

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable
 
 from penstock.canal.packet import FrameSocket
-from penstock.canal.structures import ack_frame
+from penstock.canal.structures import build_ack_frame
 from penstock.server.canal.clients import CanalClients
 from penstock.server.canal.refusal import GENERAL
 from penstock.server.canal.session import CanalAccess, CanalSession
@@ -41,4 +41,4 @@ class CanalListener(Port):
         CanalSession(wire, self.clients, self._access, self._idle_s, self.traffic, address=address).run()
 
     def _refusal(self) -> bytes:
-        return ack_frame(GENERAL, f"the server has {self._most} connections: try again later")
+        return build_ack_frame(GENERAL, f"the server has {self._most} connections: try again later")

@@ -21,7 +21,7 @@ from penstock.canal.structures import (
     HandshakeReply,
     SubRequest,
     UnsubRequest,
-    ack_frame,
+    build_ack_frame,
 )
 from penstock.errors import PenstockError, ProtocolError, StartingError
 from penstock.server.canal.clients import CanalClients
@@ -45,7 +45,7 @@ class CanalAccess:
     stored: str = ""  # the password in canal's form
 
     def admits(self, user: str, token: bytes, seed: bytes) -> bool:
-        return (not self.user or user == self.user) and scramble.is_right(token, seed, self.stored)
+        return (not self.user or user == self.user) and scramble.is_valid_token(token, seed, self.stored)
 
 
 class CanalSession:
@@ -80,7 +80,7 @@ class CanalSession:
                 while (raw := self._wire.receive()) is not None:
                     self._answer(raw)
         except ProtocolError as error:
-            self._wire.send(ack_frame(GENERAL, describe_error(error)))
+            self._wire.send(build_ack_frame(GENERAL, describe_error(error)))
         finally:
             self._connected.close()
 
@@ -88,19 +88,19 @@ class CanalSession:
 
     def _log_in(self) -> bool:
         seed = os.urandom(scramble.SEED_BYTES)
-        self._wire.send(packet.frame(PacketType.HANDSHAKE, HandshakeReply(seed).encode()))
+        self._wire.send(packet.build_frame(PacketType.HANDSHAKE, HandshakeReply(seed).encode()))
         for _ in range(_MOST_ATTEMPTS):
             raw = self._wire.receive()
             if raw is None:
                 return False
             asked = Packet.parse(raw)
             if asked.type != PacketType.CLIENTAUTHENTICATION:
-                self._wire.send(ack_frame(GENERAL, f"{_name(asked.type)} before the client has logged in"))
+                self._wire.send(build_ack_frame(GENERAL, f"{_name(asked.type)} before the client has logged in"))
                 continue
             login = ClientAuthRequest.decode(asked.body)
             if not self._access.admits(login.username, login.password, seed):
                 log.warning("canal login refused user=%r", login.username[:64])
-                self._wire.send(ack_frame(GENERAL, "auth failed: wrong user or password"))
+                self._wire.send(build_ack_frame(GENERAL, "auth failed: wrong user or password"))
                 continue
             self._wire.idle_s = _seconds(login.net_read_timeout, self._idle_s)
             self._wire.write_s = _seconds(login.net_write_timeout, self._idle_s)
@@ -108,9 +108,9 @@ class CanalSession:
                 if login.destination and login.client_id:
                     self._subscribe(SubRequest(login.destination, login.client_id, login.filter))
             except PenstockError as error:
-                self._wire.send(ack_frame(_code(error), describe_error(error)))
+                self._wire.send(build_ack_frame(_code(error), describe_error(error)))
                 continue
-            self._wire.send(ack_frame())
+            self._wire.send(build_ack_frame())
             return True
         return False
 
@@ -145,10 +145,10 @@ class CanalSession:
 
     def _refuse(self, destination: str, kind: str, code: int, message: str) -> None:
         self._traffic.count_refusal(destination, kind, code)
-        self._wire.send(ack_frame(code, message))
+        self._wire.send(build_ack_frame(code, message))
 
     def _await_start(self, destination: str) -> None:
-        self._clients.await_start(destination, lambda: self._wire.is_gone)
+        self._clients.await_start(destination, lambda: self._wire.is_closed_by_peer)
 
     def _subscribe(self, request: SubRequest) -> bytes:
         destination, client_id = _check_client(request)
@@ -156,14 +156,14 @@ class CanalSession:
         self._clients.subscribe(destination, client_id, request.filter)
         self._traffic.knows(destination)
         self._connected.note(destination, client_id)
-        return ack_frame()
+        return build_ack_frame()
 
     def _unsubscribe(self, request: UnsubRequest) -> bytes:
         destination, client_id = _check_client(request)
         self._await_start(destination)
         self._clients.unsubscribe(destination, client_id)
         self._connected.forget(destination, client_id)
-        return ack_frame()
+        return build_ack_frame()
 
     def _get(self, request: GetRequest) -> None:
         destination, client_id = _check_client(request)
@@ -177,11 +177,11 @@ class CanalSession:
             request.fetch_size,
             0 if timeout < 0 else seconds or None,
             at_once=request.at_once,
-            is_gone=lambda: self._wire.is_gone,
+            is_gone=lambda: self._wire.is_closed_by_peer,
         )
         self._traffic.count_sent(destination, answer.size_bytes, is_empty=not answer.pieces)
         self._wire.send(
-            packet.messages_head(answer.batch_id, answer.size_bytes), *(piece.data for piece in answer.pieces)
+            packet.build_messages_head(answer.batch_id, answer.size_bytes), *(piece.data for piece in answer.pieces)
         )
         if answer.is_large:
             with suppress(PenstockError):  # the next get meets it

@@ -18,9 +18,9 @@ from penstock.filter import ColumnRules
 from penstock.group.group import GroupBatch
 from penstock.instance import Instance
 from penstock.instance.filter import table_filter
-from penstock.render.canal import Entries, Rendering
-from penstock.render.canal.values import Values
-from penstock.render.canal.zone import checked_zone
+from penstock.render.canal import EntryEncoder, EntryOptions
+from penstock.render.canal.values import CanalValueWriter
+from penstock.render.canal.zone import parse_time_zone
 from penstock.server.groups import ServedGroup
 from penstock.store import Batch, BatchSize
 
@@ -80,14 +80,14 @@ class ClientView:
     def _present_filters(self) -> list[FilterSettings]:
         return [member.settings.filter for member in self._members.values()]
 
-    def _rendered_by(self, text: str) -> dict[str, Entries]:
-        return {name: Entries(self._rendering(member, text)) for name, member in self._members.items()}
+    def _rendered_by(self, text: str) -> dict[str, EntryEncoder]:
+        return {name: EntryEncoder(self._rendering(member, text)) for name, member in self._members.items()}
 
-    def _rendering(self, instance: Instance, text: str) -> Rendering:
+    def _rendering(self, instance: Instance, text: str) -> EntryOptions:
         shown = self._shown
-        return Rendering(
+        return EntryOptions(
             instance.components.tables.declared_types_of,
-            Values(shown.values, checked_zone(zone_name(shown.time_zone))),
+            CanalValueWriter(shown.values, parse_time_zone(zone_name(shown.time_zone))),
             ColumnRules.from_settings(instance.settings.filter.columns),
             table_filter(text),
             transactions=shown.transactions,
@@ -173,7 +173,7 @@ class ClientView:
             self._entries, self._filters = self._rendered_by(self._text), filters
         names = batch.members if isinstance(batch, GroupBatch) else repeat(_ALONE)
         written = [
-            self._entries[name].of(part)
+            self._entries[name].encode_block(part)
             for name, block in zip(names, batch.blocks, strict=False)
             for part in block.split(_PART_BYTES)
         ]

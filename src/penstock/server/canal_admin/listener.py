@@ -43,4 +43,4 @@ class CanalAdminListener(Port):
 
     def _refusal(self) -> bytes:
         reply = AckReply(GENERAL, "there are too many connections: try again later")
-        return packet.frame(AdminType.ACK, reply.encode(), PACKET)
+        return packet.build_frame(AdminType.ACK, reply.encode(), PACKET)

@@ -59,7 +59,7 @@ class AdminSession:
 
     def _log_in(self) -> bool:
         seed = os.urandom(scramble.SEED_BYTES)
-        self._wire.send(packet.frame(AdminType.HANDSHAKE, HandshakeReply(seed).encode(), PACKET))
+        self._wire.send(packet.build_frame(AdminType.HANDSHAKE, HandshakeReply(seed).encode(), PACKET))
         for _ in range(_MOST_ATTEMPTS):
             raw = self._wire.receive()
             if raw is None:
@@ -94,4 +94,4 @@ class AdminSession:
             return GENERAL, "an error inside of the server: its log says more"
 
     def _send(self, code: int, message: str) -> None:
-        self._wire.send(packet.frame(AdminType.ACK, AckReply(code, message).encode(), PACKET))
+        self._wire.send(packet.build_frame(AdminType.ACK, AckReply(code, message).encode(), PACKET))

@@ -21,7 +21,7 @@ from penstock.errors import SchemaError, TableAlteredError
 from penstock.filter import ColumnRules, explain_filter
 from penstock.instance import Instance
 from penstock.model import TableName, TableSchema
-from penstock.render.json_rows import ROW_FIELDS, JsonRows
+from penstock.render.json_rows import ROW_FIELDS, JsonRowReader
 from penstock.server.flight.request import FlightRequest
 from penstock.store.client import TableFilter
 
@@ -75,11 +75,11 @@ class RowsShape(Shape):
 
     def __init__(self, instance: Instance, wanted: TableFilter | None) -> None:
         self._wanted = wanted
-        self._rows = JsonRows(ColumnRules.from_settings(instance.settings.filter.columns).columns_to_show)
+        self._rows = JsonRowReader(ColumnRules.from_settings(instance.settings.filter.columns).columns_to_show)
 
     def batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
         shown = block if self._wanted is None else block.select_tables_where(self._wanted)
-        if (found := self._rows.of(shown)) is not None:
+        if (found := self._rows.read_block(shown)) is not None:
             yield found, None
 
 
