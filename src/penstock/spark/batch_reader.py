@@ -11,6 +11,7 @@ from penstock.errors import ConfigurationError
 from penstock.spark.change_log import ChangeLog
 from penstock.spark.layout import ChangeLayout
 from penstock.spark.options import ReadOptions
+from penstock.spark.worker_heap import freeze_loaded_objects
 
 
 @dataclass
@@ -37,4 +38,10 @@ class ChangeBatchReader(spark.DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Return the changes of one part, in the order of the log."""
-        return ChangeLog(self._options).read_rows(partition.ticket, self._layout)
+        return read_part(self._options, self._layout, partition)
+
+
+def read_part(options: ReadOptions, layout: ChangeLayout, part: LogPart) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of one part on an executor, in the order of the log."""
+    yield from ChangeLog(options).read_rows(part.ticket, layout)
+    freeze_loaded_objects()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyspark.sql.datasource as spark
 
 from penstock.model import Position
-from penstock.spark.batch_reader import LogPart
+from penstock.spark.batch_reader import LogPart, read_part
 from penstock.spark.change_log import ChangeLog, Offset
 from penstock.spark.layout import ChangeLayout
 from penstock.spark.options import ReadOptions
@@ -92,7 +92,7 @@ class ChangeStreamReader(spark.DataSourceStreamReader):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Return the changes of one part, in the order of the log."""
-        return ChangeLog(self._options).read_rows(partition.ticket, self._layout)
+        return read_part(self._options, self._layout, partition)
 
 
 if _HAS_READ_LIMITS:
