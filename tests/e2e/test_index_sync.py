@@ -83,11 +83,11 @@ def shop(request: pytest.FixtureRequest, spark: SparkSession, opensearch: Any, t
         with closing(connect(source)) as connection:
             create_shop(connection, ShopSize(stores=40, products=300), lambda _: None)
             start = current_position(connection, source)
-        server = Server(ServerSettings.of_flight(InstanceSettings(source=source, start=str(start))))
+        server = Server(ServerSettings.with_flight_only(InstanceSettings(source=source, start=str(start))))
         started.callback(server.stop)
         server.start()
         plan = DocumentPlan.from_spec(
-            SPEC, {table.name: table for table in server.instances["default"].describe(SPEC.tables)}
+            SPEC, {table.name: table for table in server.instances["default"].describe_tables(SPEC.tables)}
         )
         indexes: dict[str, SearchIndex] = {
             "embedded": EmbeddedIndex.open(tmp_path / "index"),

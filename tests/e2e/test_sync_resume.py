@@ -35,7 +35,7 @@ def test_a_load_that_was_killed_begins_at_the_same_position_again(
         "CREATE TABLE d.t (id INT PRIMARY KEY, name VARCHAR(20)) DEFAULT CHARSET utf8mb4",
         "INSERT INTO d.t VALUES (1, 'one'), (2, 'two')",
     )
-    flight = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(server))))
+    flight = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(server))))
     flight.start()
     (tmp_path / "t.yml").write_text(SPEC)
     index, checkpoint = tmp_path / "index", tmp_path / "checkpoint"

@@ -159,7 +159,7 @@ def test_a_folder_that_cannot_be_made(mariadb: Any, database: Callable[[Any], st
     name = database(mariadb)
     execute(mariadb, f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
     (tmp_path / "spec.yml").write_text(f"index: x\nroot: {{table: {name}.t, columns: [id]}}")
-    server = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
+    server = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb))))
     server.start()
     places = {"--index": str(tmp_path / "index"), "--checkpoint": str(tmp_path / "checkpoint"), where: "/proc/none/x"}
     result = run(

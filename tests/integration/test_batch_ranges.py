@@ -24,7 +24,7 @@ def server(request: pytest.FixtureRequest) -> DatabaseServer:
 
 def ids_between(instance: Instance, table: TableName, start: Position, end: Position) -> list[int]:
     """The rows of a range, read from the source's own log."""
-    (schema,) = instance.describe([table])
+    (schema,) = instance.describe_tables([table])
     blocks = instance.source_log.read_log(start, end)
     batches = (batch for block in blocks for batch in decode_changes(block, table, arrow_fields_of_table(schema)))
     return [number for batch in batches for number in batch.column("id").to_pylist()]
@@ -62,7 +62,7 @@ def test_ranges_of_a_plan_give_each_row_once_from_the_log(
             at = after
         assert seen == expected
         assert splits >= ROWS // LIMIT
-        parts = instance.parts(start, end)
+        parts = instance.split_range(start, end)
         assert [number for part in parts for number in ids_between(instance, table, *part)] == expected
     finally:
         instance.stop()

@@ -186,7 +186,7 @@ def test_a_group_of_a_conf_folder(sources: dict[str, DatabaseServer], tmp_path: 
             connector.subscribe("d\\.t")
             insert(sources, range(10))
             assert numbers(got(connector, 10)) == list(range(10))
-        before = server.destinations.instance("all.east")
+        before = server.destinations.running_instance("all.east")
         conf["groups"][0]["members"]["east"]["store"] = {"memory": "32MiB"}
         path.write_text(yaml.safe_dump(conf), encoding="utf-8")
         assert poll_until(lambda: server.instances["all.east"] is not before, 30)

@@ -228,7 +228,7 @@ def test_a_position_ahead_of_the_log_is_refused(server: DatabaseServer, instance
     """As after a RESET: to go on from there would skip what is written until then."""
     ahead = Position("binlog.900000", 4)
     with pytest.raises(PositionLostError, match="ahead of the log"):
-        instance.end_after(ahead, 1 << 20, 0)
+        instance.find_batch_end(ahead, 1 << 20, 0)
     with pytest.raises(PositionLostError, match="ahead of the log"):
         list(instance.read(instance.store.latest, ahead))
 

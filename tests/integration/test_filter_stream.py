@@ -154,7 +154,7 @@ def test_columns_that_are_left_out_are_not_described(
         columns=(ColumnSettings(table=r".*\.a", drop=("secret",)), ColumnSettings(table=r".*\.b", keep=("name",)))
     )
     instance = InstanceSettings(source=source_of(mariadb), filter=chosen)
-    server = Server(ServerSettings.of_flight(instance))
+    server = Server(ServerSettings.with_flight_only(instance))
     server.start()
     client = FlightClient(server.address)
     try:

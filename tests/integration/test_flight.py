@@ -59,7 +59,7 @@ def tables_in(server: DatabaseServer, database: Callable[[DatabaseServer], str])
 
 @contextmanager
 def serving(source: DatabaseServer, flight: dict[str, Any] | None = None, **instance: Any) -> Iterator[Server]:
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(source), **instance))
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(source), **instance))
     if flight is not None:
         found = settings.flight.model_validate({"port": 0} | flight)
         settings = settings.model_copy(update={"flight": found})
@@ -551,7 +551,7 @@ import pyarrow.flight as fl
 from penstock.config import FilterSettings, InstanceSettings, ServerSettings
 from penstock.server import Server
 
-server = Server(ServerSettings.of_flight(InstanceSettings.model_validate_json(sys.argv[1])))
+server = Server(ServerSettings.with_flight_only(InstanceSettings.model_validate_json(sys.argv[1])))
 server.start()
 client = fl.connect(f"grpc://{server.address}")
 for ticket in json.loads(sys.argv[2]):

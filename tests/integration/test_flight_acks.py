@@ -27,7 +27,7 @@ def schema(mariadb: DatabaseServer, database: Callable[[DatabaseServer], str]) -
 
 @contextmanager
 def connected(source: DatabaseServer, **instance: Any) -> Iterator[tuple[ServerConnection, Server]]:
-    running = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(source), **instance)))
+    running = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(source), **instance)))
     running.start()
     try:
         with penstock.connect(f"grpc://{running.address}") as there:

@@ -20,7 +20,7 @@ PLACE = {"epoch": 0, "file": "binlog.000001", "offset": 4}
 
 @pytest.fixture(scope="module")
 def client(mariadb: DatabaseServer) -> Iterator[fl.FlightClient]:
-    running = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
+    running = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb))))
     running.start()
     client = fl.connect(f"grpc://{running.address}")
     yield client

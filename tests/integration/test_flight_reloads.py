@@ -86,7 +86,7 @@ class Reader(threading.Thread):
 
 def test_streams_resume_after_reloads(mariadb: DatabaseServer, table: str) -> None:
     settings = InstanceSettings(source=source_of(mariadb))
-    running = Server(ServerSettings.of_flight(settings))
+    running = Server(ServerSettings.with_flight_only(settings))
     running.start()
     connections = [penstock.connect(f"grpc://{running.address}") for _ in range(STREAMS + 1)]
     streams: list[Any] = [connection.changes(table) for connection in connections[:-1]]
@@ -135,7 +135,7 @@ def test_streams_resume_after_reloads(mariadb: DatabaseServer, table: str) -> No
 def test_a_part_is_read_to_its_end_although_the_server_is_restarted(mariadb: DatabaseServer, table: str) -> None:
     """Read as Spark's executors do; what the server that comes next has in other blocks is not given twice."""
     execute(mariadb, f"ALTER TABLE {table} ADD v LONGTEXT")
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)), port=free_port())
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb)), port=free_port())
     running = Server(settings)
     running.start()
     try:

@@ -165,11 +165,11 @@ def test_rows_and_tables_of_a_folder(server: DatabaseServer, tmp_path: Path) -> 
     ):
         assert poll(lambda: instance.store.latest >= end)
         name = TableName("shop", "t")
-        assert instance.describe([name]) == live.describe([name])
-        theirs = changes_until(live, "shop.t", 5, live.oldest())
-        assert changes_until(instance, "shop.t", 5, instance.oldest()) == theirs
+        assert instance.describe_tables([name]) == live.describe_tables([name])
+        theirs = changes_until(live, "shop.t", 5, live.oldest_position())
+        assert changes_until(instance, "shop.t", 5, instance.oldest_position()) == theirs
         with pytest.raises(SchemaError, match=r"nothing of table shop\.t has been seen"):
-            late.describe([name])
+            late.describe_tables([name])
 
 
 def test_from_a_server_to_its_files_and_back(server: DatabaseServer, tmp_path: Path) -> None:
@@ -239,4 +239,4 @@ def test_a_folder_in_memory(server: DatabaseServer, tmp_path: Path) -> None:
         running(folder_instance(tmp_path, start="earliest")) as local,
     ):
         assert poll(lambda: min(remote.store.latest, local.store.latest) >= end)
-        assert read(remote, remote.oldest(), end) == read(local, local.oldest(), end)
+        assert read(remote, remote.oldest_position(), end) == read(local, local.oldest_position(), end)

@@ -290,7 +290,7 @@ def test_it_can_be_started_again(server: DatabaseServer, table: str) -> None:
         insert(server, table, round_)
         assert [row["id"] for row in changes_until(instance, table, 1, start)] == [round_]
         names = {thread.name for thread in threading.enumerate()}
-        assert {"penstock-capture-default", "penstock-place-default"} <= names
+        assert {"penstock-capture-default", "penstock-position-default"} <= names
         instance.stop()
         assert instance.state is InstanceState.STOPPED
 

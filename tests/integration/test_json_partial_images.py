@@ -221,7 +221,7 @@ def test_canal_clients_get_the_expression_that_canal_gives(small: tuple[Path, st
 def test_flight_streams(mysql9: DatabaseServer, database: NewDatabase) -> None:
     table = f"{database(mysql9)}.pj"
     execute(mysql9, f"CREATE TABLE {table} (id INT PRIMARY KEY, j JSON, n INT)")
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mysql9)))
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(mysql9)))
     running = Server(settings)
     try:
         running.start()

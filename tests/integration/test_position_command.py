@@ -107,7 +107,7 @@ def test_a_client_goes_on_where_it_is_told(
     instance = instance_of(server, destination="other")
     instance.start()
     text = {"at": str(place), "earliest": "earliest", "latest": "latest", "time": "-1h", "gtid": gtid_of(server)}[where]
-    expected = instance.oldest() if where in {"earliest", "time"} else instance.store.latest
+    expected = instance.oldest_position() if where in {"earliest", "time"} else instance.store.latest
     instance.stop()
     if where == "at":
         printed("set", config, 1001, "latest", "--yes")
@@ -178,7 +178,7 @@ def test_a_place_can_be_set_before_a_client_comes(
     assert "has not subscribed to 'shop' yet" in printed("set", config, 7, "earliest", "--yes")
     instance = served(server, tmp_path)
     try:
-        assert instance.clients.subscribe(7) == instance.oldest()
+        assert instance.clients.subscribe(7) == instance.oldest_position()
     finally:
         instance.stop()
 

@@ -81,8 +81,8 @@ def scene(tmp_path: Path, mariadb: DatabaseServer) -> Iterator[Scene]:
 
 def test_a_wrong_password_leaves_the_running_one_alone(scene: Scene, mariadb: DatabaseServer, table: str) -> None:
     scene.write()
-    assert poll(lambda: scene.monitor.is_settled), scene.monitor.problems
-    before = scene.destinations.instance("shop")
+    assert poll(lambda: scene.monitor.is_reconciled), scene.monitor.problems
+    before = scene.destinations.running_instance("shop")
     reader = Reader(before)
     scene.write(password="wrong")
     assert poll(lambda: "reload failed 4 times" in scene.problem), scene.monitor.problems
@@ -90,15 +90,15 @@ def test_a_wrong_password_leaves_the_running_one_alone(scene: Scene, mariadb: Da
     for number in range(5):
         execute(mariadb, f"INSERT INTO {table} VALUES ({number})")
     assert poll(lambda: reader.transactions >= 5), reader.error
-    assert scene.destinations.instance("shop") is before
+    assert scene.destinations.running_instance("shop") is before
     assert before.state is InstanceState.FOLLOWING
     states = [step.state for step in before.states.history]
     assert states.count(InstanceState.FOLLOWING) == 1, "it was never stopped"
     reader.stop()
     assert reader.error is None
     scene.write(heartbeat_s=0.4)
-    assert poll(lambda: scene.monitor.is_settled and not scene.problem)
-    after = scene.destinations.instance("shop")
+    assert poll(lambda: scene.monitor.is_reconciled and not scene.problem)
+    after = scene.destinations.running_instance("shop")
     assert after is not before
     assert before.state is InstanceState.STOPPED
     execute(mariadb, f"INSERT INTO {table} VALUES (100)")
@@ -109,9 +109,9 @@ def test_a_wrong_password_leaves_the_running_one_alone(scene: Scene, mariadb: Da
 
 def test_a_start_that_is_none_leaves_the_running_one_alone(scene: Scene) -> None:
     scene.write()
-    assert poll(lambda: scene.monitor.is_settled), scene.monitor.problems
-    before = scene.destinations.instance("shop")
+    assert poll(lambda: scene.monitor.is_reconciled), scene.monitor.problems
+    before = scene.destinations.running_instance("shop")
     scene.write(start="the day before")
     assert poll(lambda: "reload failed 2 times" in scene.problem), scene.monitor.problems
-    assert scene.destinations.instance("shop") is before
+    assert scene.destinations.running_instance("shop") is before
     assert before.state is InstanceState.FOLLOWING

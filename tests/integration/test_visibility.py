@@ -198,7 +198,7 @@ def test_open_and_prepared_transactions_hold_nobody_up(source: Any, tmp_path: Pa
         closing(RowQuery(source_of(source))) as rows,
         EmbeddedIndex.open(tmp_path) as index,
     ):
-        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
+        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe_tables(SPEC.tables)})
         index.prepare(plan.fields)
         start = instance.store.latest
         execute(source, "UPDATE d.t SET a = 2")
@@ -318,7 +318,7 @@ def update_in_the_gap(server: Any) -> Iterator[tuple[Instance, dict[str, Any]]]:
 
 def test_a_document_is_never_older_than_the_event_that_named_it(held: Any, tmp_path: Path) -> None:
     with update_in_the_gap(held) as (instance, event), closing(RowQuery(source_of(held))) as rows:
-        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
+        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe_tables(SPEC.tables)})
         struct = pa.array([{"id": 1}], pa.struct([("id", pa.int32())]))
         changes = pa.table({"_table": ["d.t"], "t": struct, "_seq": [event["_seq"]]})
         with EmbeddedIndex.open(tmp_path) as index:
@@ -329,7 +329,7 @@ def test_a_document_is_never_older_than_the_event_that_named_it(held: Any, tmp_p
 
 def test_a_first_load_sees_all_that_was_in_the_log_when_it_began(held: Any, tmp_path: Path) -> None:
     with update_in_the_gap(held) as (instance, _), closing(RowQuery(source_of(held))) as rows:
-        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe(SPEC.tables)})
+        plan = DocumentPlan.from_spec(SPEC, {table.name: table for table in instance.describe_tables(SPEC.tables)})
         with EmbeddedIndex.open(tmp_path) as index:
             index.prepare(plan.fields)
             load_all_documents(DocumentBuilder(plan, rows), index, int(Sequence.from_position(instance.store.latest)))

@@ -19,7 +19,7 @@ from penstock.client.canal import CanalConnector
 from penstock.config import DirectorySettings, InstanceSettings
 from penstock.errors import PositionLostError
 from penstock.instance import Instance, InstanceState
-from penstock.instance.report import report
+from penstock.instance.report import report_instance
 from penstock.model import Position, TableName
 from penstock.testing import DatabaseServer, free_port
 from tests.integration.test_canal_port import connected, listening
@@ -52,7 +52,7 @@ class Reader:
         end, deadline = instance.source_log.end(), time.monotonic() + 60
         while self.at < end:
             assert time.monotonic() < deadline, f"{self.at} of {end}; {instance.status()}"
-            after = instance.end_after(self.at, 1 << 26, 0.5)
+            after = instance.find_batch_end(self.at, 1 << 26, 0.5)
             if after > self.at:
                 self.changes += changes_between(instance, self.table, self.at, after)
             self.at = after
@@ -60,7 +60,7 @@ class Reader:
 
 
 def changes_between(instance: Instance, table: TableName, start: Position, end: Position) -> list[dict[str, Any]]:
-    (schema,) = instance.describe([table])
+    (schema,) = instance.describe_tables([table])
     fields = arrow_fields_of_table(schema)
     found = list[dict[str, Any]]()
     for block in instance.read(start, end):
@@ -122,8 +122,8 @@ def test_rows_come_with_the_commit_and_never_before_it(server: DatabaseServer, d
         other.execute("XA COMMIT 'b' ONE PHASE")
         reader.drain(instance)
         assert [row["id"] for row in reader.changes] == [3], "what is prepared is not delivered"
-        assert poll(lambda: report(instance)["prepared"]["transactions"][0]["rows"] == 3)
-        told = report(instance)["prepared"]
+        assert poll(lambda: report_instance(instance)["prepared"]["transactions"][0]["rows"] == 3)
+        told = report_instance(instance)["prepared"]
         assert (told["count"], told["transactions"][0]["xid"]) == (1, "X'61',X'',1")
         assert abs(told["since"] - time.time()) < 600
         xa(other, "'c'", f"INSERT INTO {table} VALUES (4, 'four')")
@@ -141,7 +141,7 @@ def test_rows_come_with_the_commit_and_never_before_it(server: DatabaseServer, d
             assert before.offset <= row["_offset"] < after.offset
             assert row["_commit_version"] & ((1 << 34) - 1) == before.offset
             assert row["_gtid"] == reader.changes[1]["_gtid"] != reader.changes[0]["_gtid"]
-        assert report(instance)["prepared"]["count"] == 0
+        assert report_instance(instance)["prepared"]["count"] == 0
         orders = [(row["_seq"], row["_row"]) for row in reader.changes]
         assert orders == sorted({*orders})
         # The same from the source's log, from before the prepare and from between the prepare and the commit.
@@ -170,7 +170,7 @@ def test_ids_of_every_form_are_found_again(server: DatabaseServer, database: New
         reader.drain(instance)
         assert reader.state == rows_of(server, table)
         assert len(reader.state) == 2 * len(ids)
-        assert report(instance)["prepared"]["count"] == 0
+        assert report_instance(instance)["prepared"]["count"] == 0
 
 
 MARIADB_COMPRESSED = {"log_bin_compress": 1, "log_bin_compress_min_len": 10}
@@ -211,7 +211,7 @@ def test_compressed_rows_come_with_the_commit(
 
 
 def in_table(block: Any, instance: Instance, table: str) -> list[dict[str, Any]]:
-    (schema,) = instance.describe([TableName.parse(table)])
+    (schema,) = instance.describe_tables([TableName.parse(table)])
     return [
         row for batch in decode_changes(block, schema.name, arrow_fields_of_table(schema)) for row in batch.to_pylist()
     ]
@@ -337,7 +337,7 @@ def test_what_is_prepared_outlives_a_purged_log_and_a_crash_of_the_source(
     assert poll(lambda: is_purged(source))
     assert poll(lambda: is_done(source, "XA COMMIT 'a'"))
     with following(source, data_dir=tmp_path, start=str(reader.at)) as instance:
-        assert report(instance)["prepared"]["count"] <= 1
+        assert report_instance(instance)["prepared"]["count"] <= 1
         reader.drain(instance)
         assert [row["id"] for row in reader.changes] == [2, 1]
     with following(source, start="earliest", on_purged="stop") as instance:

@@ -23,7 +23,7 @@ from tests.support.capture import execute, poll, source_of
 def served(mariadb: DatabaseServer) -> Iterator[Server]:
     """A server whose store is so small that much comes from the source's log."""
     instance = InstanceSettings(source=source_of(mariadb), store=StoreSettings(memory=ByteSize(1 << 20)))
-    server = Server(ServerSettings.of_flight(instance))
+    server = Server(ServerSettings.with_flight_only(instance))
     server.start()
     yield server
     server.stop()

@@ -20,7 +20,7 @@ TOKEN = "hush-hush"
 
 @pytest.fixture
 def served(mariadb: DatabaseServer) -> Iterator[Server]:
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)))
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb)))
     flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": TOKEN}})
     server = Server(settings.model_copy(update={"flight": flight}))
     server.start()

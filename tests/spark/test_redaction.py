@@ -22,7 +22,7 @@ SECRET = "hush-hush"
 
 @pytest.fixture
 def served(mariadb: DatabaseServer) -> Iterator[Server]:
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)))
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb)))
     flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": SECRET}})
     server = Server(settings.model_copy(update={"flight": flight}))
     server.start()

@@ -45,7 +45,7 @@ class Collected:
 
 @pytest.fixture
 def served(mariadb: DatabaseServer) -> Iterator[Server]:
-    server = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
+    server = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb))))
     server.start()
     yield server
     server.stop()
@@ -167,7 +167,7 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
     with pytest.raises(Exception, match="the sink is down"):
         query.awaitTermination(60)
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (10, 'x')")
-    other = Server(ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb))))
+    other = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb))))
     other.start()
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (11, 'x')")
     caught_up(other, mariadb)
@@ -201,7 +201,7 @@ def test_a_transaction_larger_than_the_ring_passes_through(
 ) -> None:
     """Spark acknowledges a batch only with the next one; a ring that waited for that would wait for ever."""
     instance = InstanceSettings(source=source_of(mariadb), store=StoreSettings(memory=ByteSize(1 << 20)))
-    server = Server(ServerSettings.of_flight(instance))
+    server = Server(ServerSettings.with_flight_only(instance))
     server.start()
     execute(mariadb, f"ALTER TABLE {shop}.owner MODIFY name LONGTEXT")
     caught_up(server, mariadb)
@@ -341,7 +341,7 @@ def test_the_first_batch_of_a_query_that_begins_now_is_empty(
 
 
 def test_a_token_lets_a_query_in(spark: SparkSession, mariadb: DatabaseServer, shop: str, tmp_path: Path) -> None:
-    settings = ServerSettings.of_flight(InstanceSettings(source=source_of(mariadb)))
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb)))
     flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": "s3cret"}})
     server, seen = Server(settings.model_copy(update={"flight": flight})), Collected()
     server.start()

@@ -56,13 +56,13 @@ def changes_until(
 ) -> list[dict[str, Any]]:
     """The first `count` changes of a table after `start`, as dictionaries."""
     name = TableName.parse(table)
-    (schema,) = instance.describe([name])
+    (schema,) = instance.describe_tables([name])
     fields = arrow_fields_of_table(schema)
     rows: list[dict[str, Any]] = []
     at, deadline = start, time.monotonic() + seconds
     while len(rows) < count:
         assert time.monotonic() < deadline, f"{len(rows)} of {count} changes came in time"
-        end = instance.end_after(at, 1 << 26, 0.5)
+        end = instance.find_batch_end(at, 1 << 26, 0.5)
         for block in instance.read(at, end) if end > at else ():
             for batch in decode_changes(block, name, fields):
                 batch.validate(full=True)

@@ -49,7 +49,7 @@ def is_there(server: DatabaseServer, number: int) -> bool:
 
 def seen_after(instance: Instance, start: Position) -> set[int]:
     """Ids of all rows that have come."""
-    end, (schema,) = instance.store.latest, instance.describe([TableName.parse("replicated.t")])
+    end, (schema,) = instance.store.latest, instance.describe_tables([TableName.parse("replicated.t")])
     batches = [
         batch
         for block in (instance.read(start, end) if end > start else ())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 
-from penstock.config.settings import MOST_EPOCHS
+from penstock.config.settings import MAX_EPOCH
 from penstock.errors import ConfigurationError
 from penstock.meta import SourceRecord, SourceRecords
 from penstock.model import FileIdentity, GtidSet, Position
@@ -111,8 +111,8 @@ class LogIdentity:
     def raise_epoch(self, address: str, server: str, *, by_gtids: bool, is_reset: bool = False) -> int:
         """Begin the next epoch, with another log. The new epoch is persisted before this returns."""
         epoch = self.record.epoch + 1
-        if epoch > MOST_EPOCHS:
-            raise ConfigurationError(f"there is no epoch after {MOST_EPOCHS}: start over, as another destination")
+        if epoch > MAX_EPOCH:
+            raise ConfigurationError(f"there is no epoch after {MAX_EPOCH}: start over, as another destination")
         self._save(SourceRecord(epoch, address, server, {}, by_gtids, is_reset))
         log.warning(
             "epoch raised destination=%s epoch=%d source=%s server=%s",

@@ -50,7 +50,7 @@ def check(
     from penstock.instance.examine import examine_instances  # noqa: PLC0415 - numba takes a second to load
 
     if config is not None:
-        instances = load_server_settings(config).captured
+        instances = load_server_settings(config).all_instances
     else:
         source = build_source_settings(host, port, user, password) if path is None else DirectorySettings(path=path)
         instances = (InstanceSettings(source=source, start=start),)

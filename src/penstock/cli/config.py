@@ -9,7 +9,7 @@ import typer
 from penstock.cli.config_check import check_lines, describe_check
 from penstock.cli.output import Output, OutputFormat
 from penstock.config import InstanceSettings, ServerSettings
-from penstock.config.folder_look import look_at
+from penstock.config.folder_reader import read_configuration
 from penstock.config.masking import mask_secrets, to_yaml
 
 app = typer.Typer(help="Look at configuration files.", no_args_is_help=True, rich_markup_mode="markdown")
@@ -50,7 +50,7 @@ def check(
 
         penstock config check penstock.yml --output json
     """
-    snapshot = look_at(path)
+    snapshot = read_configuration(path)
     Output(output).print_result(describe_check(snapshot), lambda: check_lines(snapshot))
     if any(instance.error for instance in snapshot.instances.values()):
         raise typer.Exit(1)
@@ -70,6 +70,6 @@ def show(
 
         penstock config show penstock.yml --destination shop
     """
-    settings = look_at(path).settings()
+    settings = read_configuration(path).settings()
     chosen = settings if destination is None else settings.instance(destination)
     Output(output).print_result(mask_secrets(chosen), lambda: to_yaml(chosen).splitlines())

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.config import InstanceSettings, Snapshot
+from penstock.config import ConfigSnapshot, InstanceSettings
 from penstock.config.canal.misspelling import describe_misspellings, suggest_key
 from penstock.config.canal.rules import UNKNOWN, IgnoredKey
 from penstock.config.exposure import describe_open_ports
-from penstock.config.snapshot import SERVER, FoundInstance
-from penstock.config.time_zone import LOCAL, zone_name
+from penstock.config.snapshot import SERVER, ConfiguredInstance
+from penstock.config.time_zone import LOCAL, resolve_zone_name
 
 
-def check_lines(snapshot: Snapshot) -> Iterator[str]:
+def check_lines(snapshot: ConfigSnapshot) -> Iterator[str]:
     """Yield a line for the server and for each destination, each with what belongs to it, indented, below it."""
     width = max(map(len, [SERVER, *snapshot.instances]))
     indent = " " * (width + 2)
@@ -22,14 +22,14 @@ def check_lines(snapshot: Snapshot) -> Iterator[str]:
         yield from (f"{indent}{line}" for line in _ignored_lines(one.ignored))
 
 
-def describe_check(snapshot: Snapshot) -> dict[str, object]:
+def describe_check(snapshot: ConfigSnapshot) -> dict[str, object]:
     """Return what is wrong, open or ignored in a configuration as plain data."""
     about = _ignored_to_json(snapshot.ignored)
     about["warnings"] = [*describe_open_ports(snapshot.server), *describe_misspellings(snapshot.ignored)]
     return {"server": about, "instances": {name: _instance_to_json(one) for name, one in snapshot.instances.items()}}
 
 
-def _describe_verdict(instance: FoundInstance) -> str:
+def _describe_verdict(instance: ConfiguredInstance) -> str:
     """Return `ok` or what is wrong with a destination."""
     zone = None if instance.settings is None else _describe_time_zone(instance.settings)
     return f"ok, canal's clients see TIMESTAMP in {zone}" if zone else "ok"
@@ -38,7 +38,7 @@ def _describe_verdict(instance: FoundInstance) -> str:
 def _describe_time_zone(settings: InstanceSettings) -> str:
     """Return the time zone that counts; if that is this machine's, with a remark about it."""
     text = settings.canal.time_zone
-    return f"{zone_name(text)}, the time zone of this machine" if text == LOCAL else text
+    return f"{resolve_zone_name(text)}, the time zone of this machine" if text == LOCAL else text
 
 
 def _ignored_lines(ignored: Sequence[IgnoredKey]) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _ignored_to_json(ignored: Sequence[IgnoredKey]) -> dict[str, object]:
     return {"ignored": dict(ignored), "did_you_mean": {key: name for key, name in meant.items() if name is not None}}
 
 
-def _instance_to_json(instance: FoundInstance) -> dict[str, object]:
+def _instance_to_json(instance: ConfiguredInstance) -> dict[str, object]:
     """Return what is wrong with a destination as plain data."""
     settings = instance.settings
     return {
@@ -71,5 +71,5 @@ def _instance_to_json(instance: FoundInstance) -> dict[str, object]:
         **_ignored_to_json(instance.ignored),
         "warnings": describe_misspellings(instance.ignored),
         "files": [str(path) for path in instance.paths],
-        "time_zone": None if settings is None else zone_name(settings.canal.time_zone),
+        "time_zone": None if settings is None else resolve_zone_name(settings.canal.time_zone),
     }

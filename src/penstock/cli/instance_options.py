@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from penstock.config import InstanceSettings, load_server_settings
-from penstock.config.folder_look import look_at
+from penstock.config.folder_reader import read_configuration
 from penstock.errors import ConfigurationError
 
 
 def find_admin_url(config: Path) -> tuple[str, str | None]:
     """Return the admin URL and the token of the server that runs with this configuration."""
-    admin = (look_at(config).server if config.is_dir() else load_server_settings(config)).admin
+    admin = (read_configuration(config).server if config.is_dir() else load_server_settings(config)).admin
     if not admin.port:
         raise ConfigurationError(f"{config} gives the server no admin port that is known before it runs: say --url")
     host = f"[{admin.host}]" if ":" in admin.host else admin.host
@@ -21,7 +21,7 @@ def load_instance(config: Path, destination: str | None) -> InstanceSettings:
     """Return the settings of an instance of a YAML file or conf folder; without a name, of the only one."""
     if destination is not None and config.is_dir():
         return _load_from_folder(config, destination)
-    instances = {one.destination: one for one in load_server_settings(config).captured}
+    instances = {one.destination: one for one in load_server_settings(config).all_instances}
     known = ", ".join(sorted(instances)) or "none"
     if destination is None and len(instances) == 1:
         return next(iter(instances.values()))
@@ -36,7 +36,7 @@ def load_instance(config: Path, destination: str | None) -> InstanceSettings:
 
 def _load_from_folder(folder: Path, destination: str) -> InstanceSettings:
     """Return the settings of an instance of a conf folder; errors of other instances do not matter."""
-    instances = look_at(folder).instances
+    instances = read_configuration(folder).instances
     found = instances.get(destination)
     if found is None:
         raise ConfigurationError(f"{folder} has no instance '{destination}'; it has: {', '.join(instances) or 'none'}")

@@ -51,10 +51,10 @@ def show(config: Config, destination: Destination = None, output: OutputFormat =
 
         penstock position show penstock.yml --destination shop --output json
     """
-    from penstock.instance.cursors import look  # noqa: PLC0415 - numba takes a second to load
+    from penstock.instance.cursors import read_client_records  # noqa: PLC0415 - numba takes a second to load
 
     settings = load_instance(config, destination)
-    records = look(settings)
+    records = read_client_records(settings)
     extent, problem = _find_extent(settings)
     clients = [_describe_client(record, extent) for record in records]
     Output(output).print_result(clients, lambda: _client_lines(settings, records, extent, problem))
@@ -92,17 +92,17 @@ def set_(
         penstock position set penstock.yml 1001 0-1-4711 --yes
     """
     from penstock.cli.running_server import find_running_server  # noqa: PLC0415
-    from penstock.instance.cursors import cursor_at, find, look, open_for_change  # noqa: PLC0415
+    from penstock.instance.cursors import find_position, make_cursor, open_for_change, read_client_records  # noqa: PLC0415
 
     settings, printer = load_instance(config, destination), Output(output)
-    record = _find_record(look(settings), client)
-    after = cursor_at(settings, find(settings, position, datetime.now(UTC)))
+    record = _find_record(read_client_records(settings), client)
+    after = make_cursor(settings, find_position(settings, position, datetime.now(UTC)))
     if record is None:
         printer.print_note(f"client {client} has not subscribed to '{settings.destination}' yet; it will begin there")
     server = find_running_server(settings, config, url, token)
     before = record.cursor if record else None
     if server is not None and client in server.cursors:
-        before = cursor_at(settings, server.cursors[client])  # what is persisted may be older
+        before = make_cursor(settings, server.cursors[client])  # what is persisted may be older
     change = _CursorChange.between(settings, client, before, after)
     if not change.confirm(printer, dry_run=dry_run, yes=yes):
         return
@@ -139,10 +139,10 @@ def reset(
         penstock position reset penstock.yml 1001 --dry-run
     """
     from penstock.cli.running_server import find_running_server  # noqa: PLC0415
-    from penstock.instance.cursors import look, open_for_change  # noqa: PLC0415
+    from penstock.instance.cursors import open_for_change, read_client_records  # noqa: PLC0415
 
     settings, printer = load_instance(config, destination), Output(output)
-    records = look(settings)
+    records = read_client_records(settings)
     record = _find_record(records, client)
     if record is None:
         known = ", ".join(str(record.client_id) for record in records) or "none"
@@ -166,13 +166,13 @@ def _find_record(records: "list[ClientRecord]", client: int) -> "ClientRecord | 
 
 def _find_extent(settings: InstanceSettings) -> "tuple[LogExtent | None, str]":
     """Return the first and the last position of the source's log, or why they are not known."""
-    from penstock.instance.cursors import extent  # noqa: PLC0415
+    from penstock.instance.cursors import measure_source_log  # noqa: PLC0415
 
     source = settings.source
     if isinstance(source, SourceSettings):
         source = source.model_copy(update={"connect_timeout_s": min(3, source.connect_timeout_s)})
     try:
-        return extent(settings.model_copy(update={"source": source})), ""
+        return measure_source_log(settings.model_copy(update={"source": source})), ""
     except PenstockError as error:
         return None, str(error)
 

@@ -11,7 +11,7 @@ from penstock.cli.instance_options import find_admin_url
 from penstock.client.admin import AdminClient
 from penstock.config import InstanceSettings
 from penstock.errors import ConfigurationError, MetaInUseError, NotRunningError, PenstockError
-from penstock.instance.cursors import check_free
+from penstock.instance.cursors import check_not_in_use
 from penstock.model import Position
 
 _START_S, _LOOK_S = 10.0, 0.1  # how long a destination that is starting is waited for
@@ -50,7 +50,7 @@ def find_running_server(
 ) -> CursorOwner | None:
     """Return the server that has the cursors of an instance; None when none has, and they can be changed here."""
     try:
-        check_free(settings)
+        check_not_in_use(settings)
     except MetaInUseError as error:
         try:
             client, about = _ask_status(settings, config, url, token)

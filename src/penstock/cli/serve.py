@@ -69,7 +69,7 @@ def serve(
     if config is None:
         source = build_source_settings(host, port, user, password)
         instance = InstanceSettings(destination=destination, source=source, start=start, data_dir=data_dir)
-        settings = ServerSettings.of_flight(instance, port=flight)
+        settings = ServerSettings.with_flight_only(instance, port=flight)
         ports = {"canal": CanalSettings(port=canal), "admin": AdminSettings(port=admin)}
         server = Server(settings.model_copy(update=ports), needs_all=True)  # whoever typed it waits for the answer
     elif config.is_dir():
@@ -81,7 +81,7 @@ def serve(
         server = Server(found.server, conf, scan_s)
     else:
         server = Server(load_server_settings(config))
-    budget = plan_descriptors(server.settings, instances or server.settings.captured)
+    budget = plan_descriptors(server.settings, instances or server.settings.all_instances)
     printer = Output(output)
     if budget.is_enough:
         printer.print_event("descriptors", str(budget), **budget.to_json())
@@ -97,7 +97,7 @@ def _run_server(server: "Server", output: Output) -> None:
     try:
         starting.start()
         while not stopped.wait(_LOOK_S if announcement.is_made else _START_LOOK_S):
-            if starting.failure is not None or (server.is_over and not starting.is_alive()):
+            if starting.failure is not None or (server.has_failed and not starting.is_alive()):
                 break
             if announcement.print_news():
                 gc.freeze()  # what there is by now stays: to look through it again and again would hold up what is sent

@@ -1,4 +1,5 @@
-"""Settings: what a user can say, checked when it is said."""
+"""The settings of Penstock, and how they are read from YAML, canal's properties and conf folders. They are checked when
+they are read."""
 
 from penstock.config.canal_rendering import CanalRendering
 from penstock.config.filter_settings import ColumnSettings, FilterSettings
@@ -12,7 +13,7 @@ from penstock.config.settings import (
     MetaSettings,
     StoreSettings,
 )
-from penstock.config.snapshot import FoundInstance, Snapshot
+from penstock.config.snapshot import ConfigSnapshot, ConfiguredInstance
 from penstock.config.source_settings import DirectorySettings, SourceSettings
 
 __all__ = [
@@ -22,18 +23,18 @@ __all__ = [
     "CanalSettings",
     "ColumnSettings",
     "ConfFolder",
+    "ConfigSnapshot",
+    "ConfiguredInstance",
     "DirectorySettings",
     "FailoverSettings",
     "FilterSettings",
     "FlightSettings",
-    "FoundInstance",
     "GroupSettings",
     "InstanceSettings",
     "ManagerSettings",
     "MetaSettings",
     "RunningSettings",
     "ServerSettings",
-    "Snapshot",
     "SourceSettings",
     "StoreSettings",
     "load_server_settings",

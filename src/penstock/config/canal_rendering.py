@@ -1,11 +1,11 @@
-"""How an instance shows its log to canal's clients."""
+"""The settings for how canal's clients see an instance's events."""
 
 from typing import Literal
 
 from pydantic import Field, field_validator
 
 from penstock.config.section import Section
-from penstock.config.time_zone import zone_name
+from penstock.config.time_zone import resolve_zone_name
 from penstock.errors import ConfigurationError
 
 
@@ -27,8 +27,12 @@ class CanalRendering(Section):
     )
     unit_bytes: int = Field(default=1024, ge=1, description="bytes per unit when `unit` is memory")
     ddl_alone: bool = Field(default=False, description="deliver each DDL statement as a batch of its own")
-    gtids: bool = Field(default=False, description="put the GTID, and the set of all GTIDs before it, into each entry")
-    transactions: bool = Field(default=True, description="deliver TRANSACTIONBEGIN and TRANSACTIONEND entries")
+    gtids: bool = Field(
+        default=False, description="add the GTID, and the set of all GTIDs before it, to each entry (canal's gtidon)"
+    )
+    transactions: bool = Field(
+        default=True, description="deliver TRANSACTIONBEGIN and TRANSACTIONEND entries, as canal does"
+    )
     time_zone: str = Field(
         default="UTC",
         description="time zone in which TIMESTAMP values are written: a name such as Asia/Shanghai, or local for this"
@@ -37,9 +41,10 @@ class CanalRendering(Section):
 
     @field_validator("time_zone")
     @classmethod
-    def _is_a_zone(cls, text: str) -> str:
+    def _check_zone(cls, text: str) -> str:
+        """Raise ValueError for a time zone that does not exist."""
         try:
-            zone_name(text)
+            resolve_zone_name(text)
         except ConfigurationError as error:
             raise ValueError(str(error)) from None
         return text

@@ -1,4 +1,4 @@
-"""Which ports of a server let in anybody who reaches them. canal's does so by default, and people do not expect it."""
+"""Warns of ports that anybody who reaches them may use. canal's is open by default, which people do not expect."""
 
 from penstock.config.listener_settings import is_loopback
 from penstock.config.server_settings import ServerSettings

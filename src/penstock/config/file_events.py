@@ -1,4 +1,4 @@
-"""Told by the system when something in a folder changes (inotify); where it cannot tell, somebody has to look."""
+"""Notices changes of files in folders by inotify; where that is not available, callers poll."""
 
 import ctypes
 import os
@@ -14,7 +14,8 @@ _PIECE = 1 << 16
 
 
 class FileEvents:
-    """For one thread. A folder on another machine, or behind a symlink that leads elsewhere, may stay silent."""
+    """Watches folders for changes. For one thread. Network folders, and folders behind a symlink, may change
+    unnoticed."""
 
     def __init__(self) -> None:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -26,16 +27,17 @@ class FileEvents:
 
     @property
     def can_tell(self) -> bool:
+        """Return whether this system has inotify."""
         return self._add is not None and self._events >= 0
 
     def watch(self, folders: Iterable[Path]) -> None:
-        """Also; one that is watched already stays so, one that is not there is left out."""
+        """Watch these folders, too. Folders that do not exist are left out."""
         if self._add is not None and self.can_tell:
             for folder in folders:
                 self._add(self._events, os.fsencode(folder), _ALL)
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether something has happened."""
+        """Wait until something has changed, and return whether it has."""
         poll = select.poll()
         poll.register(self._events, select.POLLIN)
         if not poll.poll(max(1, round(timeout_s * 1000))):

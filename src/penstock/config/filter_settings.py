@@ -1,4 +1,4 @@
-"""What of a source's log an instance captures: tables, columns, kinds."""
+"""The settings for what an instance captures of its source's log: tables, columns, kinds of events."""
 
 import re
 from collections.abc import Iterable
@@ -17,30 +17,32 @@ KINDS: tuple[FilterKind, ...] = get_args(FilterKind)
 DEFAULT_KINDS: tuple[FilterKind, ...] = tuple(kind for kind in KINDS if kind != "dcl")
 
 
-def _listed(value: object) -> object:
-    """A text is a list of one; canal's forms are lists already."""
+def _wrap_text(value: object) -> object:
+    """Return a text as a list of one; a list stays as it is."""
     return [value] if isinstance(value, str) else value
 
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed), TEXTS_SCHEMA]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_wrap_text), TEXTS_SCHEMA]
 
 
 class ColumnSettings(Section):
-    """Which columns of a table are shown. Those of its key always are."""
+    """Which columns of a table are captured. Key columns always are."""
 
     table: str = Field(min_length=1, description="a regular expression for `database.table`, as in `allow`")
     keep: Texts = Field(default=(), description="capture only these columns")
     drop: Texts = Field(default=(), description="capture all columns except these")
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _check_keep_or_drop(self) -> Self:
+        """Raise ValueError unless exactly one of keep and drop is given."""
         if bool(self.keep) == bool(self.drop):
             raise ValueError(f"columns of {self.table}: say either keep or drop")
         return self
 
 
 class FilterSettings(Section):
-    """Rules are regular expressions for `database.table`, the whole of it, in any case; a text is a comma list."""
+    """What is captured. Rules are regular expressions that must match the whole of `database.table`, ignoring case; a
+    text may be a comma-separated list."""
 
     allow: Texts = Field(
         default=(),
@@ -63,52 +65,60 @@ class FilterSettings(Section):
 
     @field_validator("columns", mode="before")
     @classmethod
-    def _of_canal(cls, value: object) -> object:
-        """`{keep: schema.table:a/b, drop: …}` is canal's filter.field and filter.black.field."""
+    def _parse_canal_form(cls, value: object) -> object:
+        """Convert canal's form, `{keep: schema.table:a/b, drop: …}`, which is its filter.field and
+        filter.black.field."""
         if not isinstance(value, dict):
             return value
-        given = cast("dict[str, object]", value)
-        if unknown := sorted(given.keys() - {"keep", "drop"}):
+        lists = cast("dict[str, object]", value)
+        if unknown := sorted(lists.keys() - {"keep", "drop"}):
             raise ValueError(f"there is keep and drop, not {', '.join(unknown)}; or write a list with a `table` each")
-        return columns_of_canal(str(given.get("keep", "")), str(given.get("drop", "")))
+        return parse_canal_columns(str(lists.get("keep", "")), str(lists.get("drop", "")))
 
     @field_validator("allow", "deny")
     @classmethod
-    def _are_rules(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        _check(texts, info.field_name or "")
+    def _check_rules(cls, texts: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        """Raise ValueError for a rule that is not a regular expression."""
+        _check_patterns(texts, info.field_name or "")
         return texts
 
     @field_validator("columns")
     @classmethod
-    def _are_for_rules(cls, columns: tuple[ColumnSettings, ...]) -> tuple[ColumnSettings, ...]:
-        _check([one.table for one in columns], "columns")
+    def _check_column_rules(cls, columns: tuple[ColumnSettings, ...]) -> tuple[ColumnSettings, ...]:
+        """Raise ValueError for a column rule whose table is not a regular expression."""
+        _check_patterns([rule.table for rule in columns], "columns")
         return columns
 
 
-def _check(rules: Iterable[str], name: str) -> None:
+def _check_patterns(rules: Iterable[str], name: str) -> None:
+    """Raise ValueError for a rule that is not a regular expression."""
     try:
         parse_rules(rules, name)
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
 
 
-def columns_of_canal(keep: str = "", drop: str = "") -> tuple[ColumnSettings, ...]:
-    """`schema.table:column/column,…`; the names are names, not expressions."""
-    found = [*_columns_of(keep, "keep"), *_columns_of(drop, "drop")]
-    tables = [one.table for one in found]
+def parse_canal_columns(keep: str = "", drop: str = "") -> tuple[ColumnSettings, ...]:
+    """Parse canal's column lists, `schema.table:column/column,…`. The names are plain names, not expressions. Raises
+    ValueError."""
+    rules = [*_parse_column_list(keep, "keep"), *_parse_column_list(drop, "drop")]
+    tables = [rule.table for rule in rules]
     if twice := sorted({table for table in tables if tables.count(table) > 1}):
         raise ValueError(f"there are two lists of columns for {', '.join(twice)}: say either keep or drop")
-    return tuple(found)
+    return tuple(rules)
 
 
-def _columns_of(text: str, what: Literal["keep", "drop"]) -> Iterable[ColumnSettings]:
+def _parse_column_list(text: str, action: Literal["keep", "drop"]) -> Iterable[ColumnSettings]:
+    """Yield a column rule for each table of one of canal's column lists."""
     for part in split_list(text):
         table, colon, names = part.partition(":")
         columns = tuple(name.strip() for name in names.split("/") if name.strip())
         if not colon or not columns:
             raise ValueError(f"{part!r} is no list of columns: write it as database.table:column/column")
         try:
-            rule = re.escape(str(TableName.parse(table)))
+            pattern = re.escape(str(TableName.parse(table)))
         except ConfigurationError as error:
             raise ValueError(str(error)) from None
-        yield ColumnSettings(table=rule, keep=columns if what == "keep" else (), drop=columns if what == "drop" else ())
+        yield ColumnSettings(
+            table=pattern, keep=columns if action == "keep" else (), drop=columns if action == "drop" else ()
+        )

@@ -1,4 +1,4 @@
-"""A conf folder over time: what it says now, once that has settled."""
+"""Reads a conf folder that people edit while the server runs."""
 
 import threading
 import time
@@ -7,27 +7,27 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.config.file_events import FileEvents
-from penstock.config.folder_files import FileContents, list_conf
-from penstock.config.folder_look import look_at
+from penstock.config.folder_files import FileContents, list_config_files
+from penstock.config.folder_reader import read_configuration
 from penstock.config.server_settings import ServerSettings
-from penstock.config.snapshot import SERVER, FoundInstance, Snapshot
+from penstock.config.snapshot import SERVER, ConfigSnapshot, ConfiguredInstance
 from penstock.config.yaml_file import load_yaml
 from penstock.errors import ConfigurationError
 
 SETTLE_S = 0.25
-_TRIES = 20
-_TURN_S = 0.1  # in which somebody may say that it is to stop
+_MAX_TRIES = 20
+_POLL_S = 0.1  # in which somebody may say that it is to stop
 Contents = Mapping[Path, bytes | None]
 Stats = dict[Path, tuple[int, ...] | None]
 
 
 def load_server_settings(path: Path) -> ServerSettings:
-    """Of a YAML file, or of a conf folder as it is now."""
-    return look_at(path).settings() if path.is_dir() else load_yaml(path, ServerSettings)
+    """Return the server's settings from a YAML file, or from a conf folder as it is now. Raises ConfigurationError."""
+    return read_configuration(path).settings() if path.is_dir() else load_yaml(path, ServerSettings)
 
 
 class ConfFolder:
-    """Snapshots of a folder, or of one file, that is being edited.
+    """Reads a conf folder, or one file, again and again, and never takes a half-written file for a change.
 
     When something is not as it was read last, the folder is looked at twice, `settle_s` apart. A file has settled when
     both looks find the same bytes in it (or do not find it), and when it is not empty while it had something before:
@@ -42,17 +42,17 @@ class ConfFolder:
         self.path = path
         self._settle_s = settle_s
         self._pause = pause
-        self._last: Snapshot | None = None
+        self._last: ConfigSnapshot | None = None
         self._contents: Contents = {}
         self._stats: Stats = {}
         self._events: FileEvents | None = None
 
     def has_changed(self) -> bool:
-        """A quick look, by names, times and sizes: whether `read` may find something else."""
-        return self._last is None or bool(self._last.unsettled) or _stats_of(self.path, self._contents) != self._stats
+        """Return whether `read` may find something new: a cheap check of names, times and sizes."""
+        return self._last is None or bool(self._last.unsettled) or _stat_files(self.path, self._contents) != self._stats
 
     def wait(self, stopping: threading.Event, timeout_s: float) -> None:
-        """Until a file was touched, for so long at most."""
+        """Wait until a file was touched, for at most `timeout_s`, or until `stopping` is set."""
         events = self._events = self._events or FileEvents()
         if not events.can_tell:
             stopping.wait(timeout_s)
@@ -61,94 +61,104 @@ class ConfFolder:
         events.watch({folder, *(path.parent for path in self._contents)})
         until = time.monotonic() + timeout_s
         while not stopping.is_set() and (left := until - time.monotonic()) > 0:
-            if events.wait(min(left, _TURN_S)):
+            if events.wait(min(left, _POLL_S)):
                 return
 
-    def read(self) -> Snapshot:
-        """Raises when what the server's files say is wrong."""
-        for _ in range(_TRIES):
-            stats = _stats_of(self.path, self._contents)
+    def read(self) -> ConfigSnapshot:
+        """Return the configuration as it is now. Raises ConfigurationError when the server's own files are wrong."""
+        for _ in range(_MAX_TRIES):
+            stats = _stat_files(self.path, self._contents)
             first = FileContents()
-            _, error = _try(self.path, first)
+            _, error = _try_read(self.path, first)
             if self._last is not None and error is None and first.contents == self._contents:
                 self._stats = stats
                 self._last = replace(self._last, unsettled={})
                 return self._last
             self._pause(self._settle_s)
             second = FileContents()
-            found, error = _try(self.path, second)
-            moving = self._moving(first.contents, second.contents)
-            if error is not None and not moving:
+            read, error = _try_read(self.path, second)
+            unsettled_files = self._find_unsettled(first.contents, second.contents)
+            if error is not None and not unsettled_files:
                 self._stats = stats
                 raise error
-            taken = self._take(found, moving, second.contents)
-            if taken is not None:
+            snapshot = self._make_snapshot(read, unsettled_files, second.contents)
+            if snapshot is not None:
                 self._stats = stats
-                return taken
+                return snapshot
         raise ConfigurationError(f"the files in {self.path} keep changing, or are empty")
 
-    def _moving(self, first: Contents, second: Contents) -> dict[Path, str]:
-        found = {path: "is being written" for path in first.keys() | second.keys() if _differ(path, first, second)}
+    def _find_unsettled(self, first: Contents, second: Contents) -> dict[Path, str]:
+        """Return the files that are being written, or have just become empty, with the reason."""
+        unsettled = {path: "is being written" for path in first.keys() | second.keys() if _differs(path, first, second)}
         for path, content in second.items():
             if content == b"" and self._contents.get(path):
-                found[path] = "is empty, and was not before"
-        return found
+                unsettled[path] = "is empty, and was not before"
+        return unsettled
 
-    def _take(self, found: Snapshot | None, moving: Mapping[Path, str], contents: Contents) -> Snapshot | None:
+    def _make_snapshot(
+        self, read: ConfigSnapshot | None, unsettled_files: Mapping[Path, str], contents: Contents
+    ) -> ConfigSnapshot | None:
+        """Return a snapshot in which instances with unsettled files are as they were before; None when there is none
+        yet."""
         last = self._last
-        servers = () if last is None else last.paths
-        paths = (*servers, *(() if found is None else found.paths))
-        if found is None or any(path in moving for path in paths):
+        server_paths = () if last is None else last.paths
+        paths = (*server_paths, *(() if read is None else read.paths))
+        if read is None or any(path in unsettled_files for path in paths):
             if last is None:
                 return None
-            said = "; ".join(f"{path} {why}" for path, why in moving.items())
-            self._last = replace(last, unsettled={SERVER: said})
+            reasons = "; ".join(f"{path} {reason}" for path, reason in unsettled_files.items())
+            self._last = replace(last, unsettled={SERVER: reasons})
             return self._last
-        instances, unsettled = dict(found.instances), dict[str, str]()
-        before = dict[str, FoundInstance]() if last is None else last.instances
-        for name in found.instances.keys() | before.keys():
-            why = _why(moving, found.instances.get(name), before.get(name))
-            if not why:
+        instances, unsettled = dict(read.instances), dict[str, str]()
+        before = dict[str, ConfiguredInstance]() if last is None else last.instances
+        for name in read.instances.keys() | before.keys():
+            reason = _describe_unsettled(unsettled_files, read.instances.get(name), before.get(name))
+            if not reason:
                 continue
-            unsettled[name] = why
+            unsettled[name] = reason
             if name in before:
                 instances[name] = before[name]
             else:
                 del instances[name]
-        self._last = replace(found, instances=instances, unsettled=unsettled)
-        kept = {path: self._contents[path] for path in moving if path in self._contents}
-        self._contents = {path: data for path, data in contents.items() if path not in moving} | kept
+        self._last = replace(read, instances=instances, unsettled=unsettled)
+        previous = {path: self._contents[path] for path in unsettled_files if path in self._contents}
+        self._contents = {path: data for path, data in contents.items() if path not in unsettled_files} | previous
         return self._last
 
 
-def _try(path: Path, files: FileContents) -> tuple[Snapshot | None, ConfigurationError | None]:
+def _try_read(path: Path, files: FileContents) -> tuple[ConfigSnapshot | None, ConfigurationError | None]:
+    """Read the folder; return the snapshot, or the error."""
     try:
-        return look_at(path, files), None
+        return read_configuration(path, files), None
     except ConfigurationError as error:
         return None, error
 
 
-def _differ(path: Path, first: Contents, second: Contents) -> bool:
+def _differs(path: Path, first: Contents, second: Contents) -> bool:
+    """Return whether two reads found different bytes in a file."""
     return path not in first or path not in second or first[path] != second[path]
 
 
-def _why(moving: Mapping[Path, str], *several: FoundInstance | None) -> str:
-    paths = dict.fromkeys(path for one in several if one is not None for path in one.paths)
-    return "; ".join(f"{path} {moving[path]}" for path in paths if path in moving)
+def _describe_unsettled(unsettled_files: Mapping[Path, str], *instances: ConfiguredInstance | None) -> str:
+    """Return why the files of an instance have not settled; empty when they have."""
+    paths = dict.fromkeys(path for instance in instances if instance is not None for path in instance.paths)
+    return "; ".join(f"{path} {unsettled_files[path]}" for path in paths if path in unsettled_files)
 
 
-def _stats_of(folder: Path, known: Contents) -> Stats:
-    """Of all files that are listed, and of those that they refer to; links are followed."""
+def _stat_files(folder: Path, known: Contents) -> Stats:
+    """Return time, size and identity of all configuration files, and of the files that they refer to. Links are
+    followed."""
     try:
-        paths = {*list_conf(folder), *known}
+        paths = {*list_config_files(folder), *known}
     except ConfigurationError:
         return {folder: None}
     return {path: _stat(path) for path in paths}
 
 
 def _stat(path: Path) -> tuple[int, ...] | None:
+    """Return time, size and identity of a file, or None if it cannot be read."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_dev
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev

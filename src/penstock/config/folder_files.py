@@ -1,4 +1,4 @@
-"""Which files of a conf folder say something, and what was in them at one moment.
+"""Which files of a conf folder are configuration files, and their content at one moment.
 
 Names that begin with a dot are passed over, and links are followed, as Kubernetes mounts a ConfigMap.
 """
@@ -15,8 +15,9 @@ _INSTANCE = ("instance.yml", "instance.yaml", "instance.properties")
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """More than one file for the server, or for a destination, is a mistake that is told later."""
+class ConfigFiles:
+    """The configuration files of a folder: those of the server, and those of each destination. More than one for the
+    same is an error that is reported later."""
 
     server: list[Path]
     instances: dict[str, list[Path]]
@@ -27,50 +28,53 @@ class Listing:
             yield from paths
 
 
-def list_conf(path: Path) -> Listing:
-    """Of a folder; or of the file of a server, alone."""
-    return _list_folder(path) if path.is_dir() else Listing([path], {})
+def list_config_files(path: Path) -> ConfigFiles:
+    """Return the configuration files of a folder; a path that is a file is the server's own."""
+    return _list_folder(path) if path.is_dir() else ConfigFiles([path], {})
 
 
-def _list_folder(folder: Path) -> Listing:
-    found = Listing([], {})
+def _list_folder(folder: Path) -> ConfigFiles:
+    """Return the configuration files of a folder. Raises ConfigurationError when it cannot be read."""
+    files = ConfigFiles([], {})
     try:
-        entries = sorted(one for one in folder.iterdir() if not one.name.startswith("."))
+        entries = sorted(file for file in folder.iterdir() if not file.name.startswith("."))
     except OSError as error:
         raise ConfigurationError(f"cannot read the folder {folder}: {error.strerror}") from None
     for entry in entries:
         if entry.name in _SERVER:
-            found.server.append(entry)
+            files.server.append(entry)
         elif entry.suffix in _YAML:
-            found.instances.setdefault(entry.stem, []).append(entry)
+            files.instances.setdefault(entry.stem, []).append(entry)
         elif entry.is_dir():
             for path in _instance_files(entry):
-                found.instances.setdefault(entry.name, []).append(path)
-    return found
+                files.instances.setdefault(entry.name, []).append(path)
+    return files
 
 
 def _instance_files(folder: Path) -> list[Path]:
-    """canal takes instance.properties in any case."""
+    """Return the instance files in a destination's folder; canal accepts instance.properties in any case."""
     try:
-        return sorted(one for one in folder.iterdir() if one.name.lower() in _INSTANCE)
+        return sorted(file for file in folder.iterdir() if file.name.lower() in _INSTANCE)
     except OSError:
         return []
 
 
 class FileContents:
-    """Reads each file once. What could not be read is None."""
+    """Reads each file only once, so that all see the same content. A file that cannot be read has the content None."""
 
     def __init__(self) -> None:
         self.contents: dict[Path, bytes | None] = {}
         self._errors: dict[Path, OSError] = {}
 
     def read(self, path: Path) -> bytes:
-        content = self.look(path)
+        """Return the content of a file. Raises OSError."""
+        content = self.try_read(path)
         if content is None:
             raise self._errors[path]
         return content
 
-    def look(self, path: Path) -> bytes | None:
+    def try_read(self, path: Path) -> bytes | None:
+        """Return the content of a file, or None if it cannot be read."""
         if path not in self.contents:
             try:
                 self.contents[path] = path.read_bytes()
@@ -80,15 +84,17 @@ class FileContents:
 
 
 class TrackedReader:
-    """A file and what it refers to: remembers the paths."""
+    """Reads a file and the files that it refers to, and remembers their paths."""
 
     def __init__(self, files: FileContents, paths: Iterable[Path] = ()) -> None:
         self.files = files
         self.paths = dict.fromkeys(paths)
 
     def read(self, path: Path) -> bytes:
+        """Return the content of a file, and remember its path. Raises OSError."""
         self.paths[path] = None
         return self.files.read(path)
 
     def contents(self) -> list[bytes | None]:
-        return [self.files.look(path) for path in self.paths]
+        """Return the contents of all files that were read."""
+        return [self.files.try_read(path) for path in self.paths]

@@ -1,6 +1,6 @@
-"""Where a server listens, and whom it lets in: Arrow Flight, canal's two protocols, HTTP.
+"""The settings of the server's ports: where they listen, and who may connect.
 
-Whoever is not on this machine has to prove who he is; where canal is open on purpose, that must be said.
+Whoever is not on this machine has to prove who he is; where canal is open on purpose, that must be set_by.
 """
 
 import hashlib
@@ -16,7 +16,8 @@ _HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
 _HASH_LENGTH = 40
 
 
-def _is_hash(value: SecretStr) -> SecretStr:
+def _check_hash(value: SecretStr) -> SecretStr:
+    """Raise ValueError for a password hash that is not 40 hex digits."""
     text = value.get_secret_value()
     if len(text) != _HASH_LENGTH or not _HEX_DIGITS.issuperset(text):
         raise ValueError("a password_hash is SHA1(SHA1(password)) in 40 hex digits, as canal.passwd")
@@ -24,17 +25,18 @@ def _is_hash(value: SecretStr) -> SecretStr:
 
 
 def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine itself."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 
 
-PasswordHash = Annotated[SecretStr, AfterValidator(_is_hash)]
+PasswordHash = Annotated[SecretStr, AfterValidator(_check_hash)]
 
 
 class Login(Section):
-    """A user and a password, as such or as canal keeps it."""
+    """A user and a password, in plain text or as canal's hash."""
 
     user: str = Field(default="", description="user name that clients must send; any user is accepted when empty")
     password: SecretStr | None = Field(default=None, min_length=1, description="password of the user")
@@ -44,7 +46,8 @@ class Login(Section):
     )
 
     @model_validator(mode="after")
-    def _one_password(self) -> Self:
+    def _check_one_password(self) -> Self:
+        """Raise ValueError for a user without a password, or with both forms of it."""
         if self.password is not None and self.password_hash is not None:
             raise ValueError("say either password or password_hash")
         if self.user and not self.has_password:
@@ -53,11 +56,12 @@ class Login(Section):
 
     @property
     def has_password(self) -> bool:
+        """Return whether a password is configured."""
         return self.password is not None or self.password_hash is not None
 
     @property
     def stored_hash(self) -> bytes | None:
-        """SHA1(SHA1(password)), which is what canal's protocols compare with."""
+        """Return SHA1(SHA1(password)), which canal's protocols compare with; None without a password."""
         if self.password_hash is not None:
             return bytes.fromhex(self.password_hash.get_secret_value())
         if self.password is None:
@@ -78,11 +82,14 @@ class FlightSettings(Section):
         default=None, description="certificate of this server, a PEM file; when set, only TLS connections are accepted"
     )
     tls_key: Path | None = Field(default=None, description="private key of the certificate, a PEM file")
-    tokens: dict[str, SecretStr] = Field(default={}, description="access tokens by name of the caller")
+    tokens: dict[str, SecretStr] = Field(
+        default={}, description="access tokens by name of the caller; a caller sends `Authorization: Bearer TOKEN`"
+    )
     streams: int = Field(default=256, ge=1, description="maximum number of concurrent streams")
 
     @model_validator(mode="after")
-    def _lets_in_whom_it_knows(self) -> Self:
+    def _check_access(self) -> Self:
+        """Raise ValueError for a port that other machines reach without a token, and for unusable tokens."""
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("tls_cert and tls_key go together")
         if empty := sorted(name for name, token in self.tokens.items() if not token.get_secret_value()):
@@ -120,7 +127,9 @@ class CanalSettings(Login):
     connections: int = Field(default=1000, ge=1, description="maximum number of concurrent connections")
 
     @model_validator(mode="after")
-    def _says_that_it_is_open(self) -> Self:
+    def _check_open_on_purpose(self) -> Self:
+        """Raise ValueError for a port that other machines reach without a password, unless that is allowed
+        explicitly."""
         is_open = self.port is not None and not self.has_password and not is_loopback(self.host)
         if is_open and not self.allow_anonymous:
             raise ValueError(
@@ -139,10 +148,13 @@ class AdminSettings(Section):
     port: int | None = Field(
         default=11112, ge=0, le=65535, description="port to listen on; 0: any free port; null: off"
     )
-    token: SecretStr | None = Field(default=None, min_length=1, description="access token that callers must send")
+    token: SecretStr | None = Field(
+        default=None, min_length=1, description="access token that callers must send, as `Authorization: Bearer TOKEN`"
+    )
 
     @model_validator(mode="after")
-    def _lets_in_whom_it_knows(self) -> Self:
+    def _check_access(self) -> Self:
+        """Raise ValueError for a port that other machines reach without a token."""
         if self.port is not None and self.token is None and not is_loopback(self.host):
             raise ValueError(f"{self.host} is no loopback address: say a token")
         return self
@@ -157,7 +169,8 @@ class CanalAdminSettings(Login):
     )
 
     @model_validator(mode="after")
-    def _has_a_password(self) -> Self:
+    def _check_password(self) -> Self:
+        """Raise ValueError for an open port without a password."""
         if self.port is not None and not self.has_password:
             raise ValueError("who starts and stops instances needs a password: say password, or password_hash")
         return self

@@ -1,4 +1,4 @@
-"""Settings for people to look at: secrets are masked, and what changed is said by key."""
+"""Settings for display: secrets are masked, and differences are listed by key."""
 
 from typing import Any, cast
 
@@ -9,7 +9,7 @@ MASK = "***"
 
 
 def mask_secrets(value: Any) -> Any:
-    """As plain data that YAML and JSON can write. An empty secret is mask_secrets: it is none."""
+    """Return settings as plain data for YAML or JSON, with secrets masked. An empty secret stays empty."""
     if isinstance(value, SecretStr):
         return MASK if value.get_secret_value() else ""
     if isinstance(value, BaseModel):
@@ -24,30 +24,35 @@ def mask_secrets(value: Any) -> Any:
 
 
 def to_yaml(value: Any) -> str:
+    """Return settings as YAML with secrets masked."""
     return yaml.safe_dump(mask_secrets(value), sort_keys=False, allow_unicode=True)
 
 
 def describe_differences(old: BaseModel, new: BaseModel) -> list[str]:
-    """One line for each key that has another value, `store.memory: 67108864 → 134217728`."""
-    before, after = _flat(old), _flat(new)
+    """Return one line for each key whose value differs, as in `store.memory: 67108864 → 134217728`."""
+    before, after = _flatten(old), _flatten(new)
     keys = [*before, *(key for key in after if key not in before)]
-    return [_line(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
+    return [
+        _describe_difference(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)
+    ]
 
 
-def _line(key: str, old: Any, new: Any) -> str:
+def _describe_difference(key: str, old: Any, new: Any) -> str:
+    """Return the line for one key; the values of a secret are masked."""
     if isinstance(old, SecretStr) or isinstance(new, SecretStr):
         return f"{key}: {MASK}"
     return f"{key}: {mask_secrets(old)} → {mask_secrets(new)}"
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return all values of settings by their dotted keys."""
     if isinstance(value, BaseModel):
-        several = {name: getattr(value, name) for name in type(value).model_fields}
+        items = {name: getattr(value, name) for name in type(value).model_fields}
     elif isinstance(value, dict):
-        several = cast("dict[str, Any]", value)
+        items = cast("dict[str, Any]", value)
     else:
         return {prefix: value}
-    found: dict[str, Any] = {}
-    for name, item in several.items():
-        found |= _flat(item, f"{prefix}.{name}" if prefix else str(name))
-    return found
+    flat: dict[str, Any] = {}
+    for name, item in items.items():
+        flat |= _flatten(item, f"{prefix}.{name}" if prefix else str(name))
+    return flat

@@ -1,4 +1,4 @@
-"""Java's `.properties` files, and what Spring makes of `${key:default}` in them.
+"""Parses Java's `.properties` files, and resolves Spring's `${key:default}` in them.
 
     natural line   a line of the file; blank ones and those that begin with # or ! say nothing
     logical line   natural lines, each but the last ending in an odd number of backslashes; leading blanks are dropped
@@ -17,22 +17,24 @@ _BLANKS = " \t\f"
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _ESCAPE = re.compile(r"\\(?:u(?P<hex>[0-9A-Fa-f]{4})|(?P<char>.))", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_DEEPEST = 32
+_MAX_DEPTH = 32
 
 
 def parse_properties(data: bytes, name: str) -> dict[str, str]:
-    """A key that comes twice has its last value. `name` is for complaints."""
-    found: dict[str, str] = {}
-    for number, line in _logical_lines(_text(data)):
-        key, value = _split(line)
+    """Parse a properties file; a key that comes twice has its last value. `name` is for error messages. Raises
+    ConfigurationError."""
+    properties: dict[str, str] = {}
+    for number, line in _logical_lines(_decode(data)):
+        key, value = _split_key(line)
         try:
-            found[_unescape(key)] = _unescape(value)
+            properties[_unescape(key)] = _unescape(value)
         except ValueError as error:
             raise ConfigurationError(f"{name}, line {number}: {error}") from None
-    return found
+    return properties
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
+    """Return the text of a file: UTF-8, or else ISO-8859-1 as in Java."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -40,7 +42,7 @@ def _text(data: bytes) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """With the number of the first natural line of each."""
+    """Yield each logical line with the number of its first natural line."""
     begun, parts = 0, list[str]()
     for number, natural in enumerate(_LINE_END.split(text), 1):
         line = natural.lstrip(_BLANKS)
@@ -57,7 +59,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield begun, "".join(parts)
 
 
-def _split(line: str) -> tuple[str, str]:
+def _split_key(line: str) -> tuple[str, str]:
+    """Return key and value of a line, both still escaped."""
     at = 0
     while at < len(line) and line[at] not in "=:" + _BLANKS:
         at += 2 if line[at] == "\\" else 1
@@ -68,7 +71,9 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _unescape(text: str) -> str:
-    def one(match: re.Match[str]) -> str:
+    """Return a key or value without backslash escapes. Raises ValueError."""
+
+    def replace(match: re.Match[str]) -> str:
         if match["hex"]:
             return chr(int(match["hex"], 16))
         if match["char"] == "u":
@@ -76,30 +81,31 @@ def _unescape(text: str) -> str:
         return _NAMED.get(match["char"], match["char"])
 
     # Java writes what is beyond 16 bits as two surrogates.
-    joined = _ESCAPE.sub(one, text).encode("utf-16", "surrogatepass")
+    joined = _ESCAPE.sub(replace, text).encode("utf-16", "surrogatepass")
     try:
         return joined.decode("utf-16")
     except UnicodeDecodeError:
         raise ValueError("a \\u is half of a character") from None
 
 
-def resolve(text: str, values: Mapping[str, str], depth: int = 0) -> str:
-    """`${key:default}` by the values; both may hold more of them. What is not known stays as it is written."""
-    if depth > _DEEPEST:
+def resolve_placeholders(text: str, values: Mapping[str, str], depth: int = 0) -> str:
+    """Replace `${key:default}` by the values; both parts may contain more placeholders. Unknown keys without a default
+    stay as they are."""
+    if depth > _MAX_DEPTH:
         raise ConfigurationError("a property refers to itself, by way of others")
-    done, at = list[str](), 0
-    while (start := text.find("${", at)) >= 0 and (end := _closing(text, start + 2)) >= 0:
-        inner = resolve(text[start + 2 : end], values, depth + 1)
+    parts, at = list[str](), 0
+    while (start := text.find("${", at)) >= 0 and (end := _find_closing_brace(text, start + 2)) >= 0:
+        inner = resolve_placeholders(text[start + 2 : end], values, depth + 1)
         key, colon, default = inner.partition(":")
         value = values.get(inner, values.get(key))
         unknown = default if colon else f"${{{inner}}}"
-        done += (text[at:start], unknown if value is None else resolve(value, values, depth + 1))
+        parts += (text[at:start], unknown if value is None else resolve_placeholders(value, values, depth + 1))
         at = end + 1
-    return "".join(done) + text[at:]
+    return "".join(parts) + text[at:]
 
 
-def _closing(text: str, at: int) -> int:
-    """Where the brace is closed that was opened before `at`; -1 when it is not."""
+def _find_closing_brace(text: str, at: int) -> int:
+    """Return the index of the brace that closes a placeholder opened before `at`; -1 when there is none."""
     depth = 1
     while at < len(text):
         if text.startswith("${", at):

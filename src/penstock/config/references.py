@@ -1,4 +1,4 @@
-"""What a value may refer to: `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`.
+"""Expands references in values: `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`.
 
 A file is text; the line end after its last line is not part of it, and its path may be relative to the folder of the
 file that names it. A complaint is one line and never has a value in it.
@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"\$\{(?P<kind>env|file):(?P<what>[^{}]*)\}")
 def expand_references(
     value: Any, path: Path, read: ReadFile = Path.read_bytes, environment: Mapping[str, str] = os.environ
 ) -> Any:
-    """In all texts of a value that was read from `path`."""
+    """Expand the references in all texts of a value that was read from `path`. Raises ConfigurationError."""
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
         return {key: expand_references(item, path, read, environment) for key, item in items}
@@ -31,17 +31,18 @@ def expand_references(
 
     def look_up(match: re.Match[str]) -> str:
         if match["kind"] == "env":
-            return _variable(match["what"], path, environment)
-        return _file(match["what"], path, read)
+            return _look_up_variable(match["what"], path, environment)
+        return _read_file(match["what"], path, read)
 
     return _REFERENCE.sub(look_up, value)
 
 
-def _variable(text: str, path: Path, environment: Mapping[str, str]) -> str:
-    found = _ENV.fullmatch(text)
-    if found is None:
+def _look_up_variable(text: str, path: Path, environment: Mapping[str, str]) -> str:
+    """Return the value of an environment variable, or its default. Raises ConfigurationError."""
+    match = _ENV.fullmatch(text)
+    if match is None:
         raise ConfigurationError(f"{path} has a reference that cannot be read: write ${{env:NAME}}, letters and digits")
-    name, default = found["name"], found["default"]
+    name, default = match["name"], match["default"]
     # As in a shell: what is empty counts as not set where there is a default.
     value = environment.get(name) if default is None else environment.get(name) or default
     if value is None:
@@ -49,7 +50,8 @@ def _variable(text: str, path: Path, environment: Mapping[str, str]) -> str:
     return value
 
 
-def _file(text: str, path: Path, read: ReadFile) -> str:
+def _read_file(text: str, path: Path, read: ReadFile) -> str:
+    """Return the text of a referenced file. Raises ConfigurationError."""
     target = path.parent / text.strip()
     try:
         is_path = b"\0" not in os.fsencode(target)

@@ -1,4 +1,4 @@
-"""What all settings have in common: they do not change, and a key that nobody knows is a mistake."""
+"""The base of all settings: they are immutable, and an unknown key is an error."""
 
 from typing import Any, TypeGuard
 
@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, WithJsonSchema
 
 
 class Section(BaseModel):
+    """A section of the settings. Unknown keys are errors, and values never appear in error messages."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
@@ -14,4 +16,5 @@ TEXTS_SCHEMA = WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "st
 
 
 def is_mapping(value: object) -> TypeGuard[dict[str, Any]]:
+    """Return whether a value is a dict."""
     return isinstance(value, dict)

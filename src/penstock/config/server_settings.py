@@ -1,4 +1,4 @@
-"""The settings of a server."""
+"""The settings of a server, of its cluster, and of a manager."""
 
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
@@ -51,28 +51,30 @@ class RunningSettings(Section):
         ge=0,
         description="how long the other servers wait before they run for election after a failure, in seconds",
     )
-    share: bool = Field(default=True, description="rebalance destinations over all servers")
+    share: bool = Field(default=True, description="move destinations between the servers until each runs about as many")
 
 
 class ManagerSettings(Login):
-    """canal's admin, or what answers as it does, asked over HTTP for what to run."""
+    """The canal manager (canal-admin, or what answers as it does) that is asked over HTTP for what to run."""
 
-    url: str = Field(description="http://host:port")
-    poll_s: float = Field(default=5, gt=0, description="poll interval in seconds")
+    url: str = Field(description="URL of the manager (canal-admin), http://host:port")
+    poll_s: float = Field(default=5, gt=0, description="seconds between two polls of the manager")
     announce: bool = Field(default=False, description="register this server with the manager")
-    cluster: str = Field(default="", description="cluster of the manager to register in")
-    name: str = Field(default="", description="name to register with")
+    cluster: str = Field(default="", description="with announce: cluster of the manager to register in")
+    name: str = Field(default="", description="with announce: name under which this server is registered")
 
     @field_validator("url")
     @classmethod
-    def _is_http(cls, url: str) -> str:
+    def _check_url(cls, url: str) -> str:
+        """Return the URL in full. Raises ValueError for anything but HTTP, and for a password in it."""
         whole = url if "://" in url else f"http://{url}"
         if not whole.startswith(("http://", "https://")) or "@" in whole:
             raise ValueError("write it as http://host:port, with user and password beside it")
         return whole.rstrip("/")
 
     @model_validator(mode="after")
-    def _has_a_password(self) -> Self:
+    def _check_password(self) -> Self:
+        """Raise ValueError for a manager without a password."""
         if not self.has_password:
             raise ValueError("a manager wants a password: say password, or password_hash")
         return self
@@ -81,10 +83,18 @@ class ManagerSettings(Login):
 class ServerSettings(Section):
     """One server process with its instances."""
 
-    flight: FlightSettings = Field(default=FlightSettings(), description="Arrow Flight")
-    canal: CanalSettings = Field(default=CanalSettings(), description="canal's protocol")
-    admin: AdminSettings = Field(default=AdminSettings(), description="HTTP: health, status, metrics")
-    canal_admin: CanalAdminSettings = Field(default=CanalAdminSettings(), description="canal's admin protocol")
+    flight: FlightSettings = Field(
+        default=FlightSettings(), description="port of Arrow Flight, for Spark, Python and other Arrow clients"
+    )
+    canal: CanalSettings = Field(
+        default=CanalSettings(), description="port of canal's protocol, for canal clients in any language"
+    )
+    admin: AdminSettings = Field(
+        default=AdminSettings(), description="HTTP port for health checks, status and Prometheus metrics"
+    )
+    canal_admin: CanalAdminSettings = Field(
+        default=CanalAdminSettings(), description="port of canal's admin protocol, for canal's console"
+    )
     running: RunningSettings = Field(
         default=RunningSettings(),
         description=(
@@ -103,16 +113,18 @@ class ServerSettings(Section):
     scan_s: float = Field(
         default=5,
         ge=0,
-        description="how often the conf folder is scanned for changes, in seconds; 0: only at the start",
+        description="seconds between two scans of the conf folder for changes; 0: only at the start",
     )
     destinations: Annotated[tuple[str, ...], TEXTS_SCHEMA] | None = Field(
         default=None,
-        description="which destinations of the conf folder run, with shop{1-10} for shop1 to shop10; default: all",
+        description="destinations of the conf folder to run, as names or shop{1-10} for shop1 to shop10; default: all",
     )
     manager: ManagerSettings | None = Field(
         default=None, description="HTTP manager (canal-admin) that provides the instances, instead of the conf folder"
     )
-    instances: tuple[InstanceSettings, ...] = Field(default=(), description="the instances: one per captured source")
+    instances: tuple[InstanceSettings, ...] = Field(
+        default=(), description="the instances, one for each captured source"
+    )
     groups: tuple[GroupSettings, ...] = Field(
         default=(),
         description="groups of sources that canal's clients read as one destination; all members run on this server",
@@ -120,41 +132,45 @@ class ServerSettings(Section):
 
     @field_validator("destinations", mode="before")
     @classmethod
-    def _expand(cls, value: object) -> object:
+    def _expand_destinations(cls, value: object) -> object:
+        """Expand `shop{1-10}` in the list of destinations."""
         if isinstance(value, str):
             value = value.split(",")
         if not isinstance(value, list | tuple):
             return value
-        return expand_destinations(str(one) for one in cast("list[object]", value))
+        return expand_destinations(str(name) for name in cast("list[object]", value))
 
     @field_validator("instances", mode="before")
     @classmethod
-    def _hand_down(cls, value: object, info: ValidationInfo) -> object:
-        """What the server says counts for instances that say nothing."""
+    def _inherit(cls, value: object, info: ValidationInfo) -> object:
+        """Give instances the server's `data_dir` and `zookeeper` where they have none."""
         if not isinstance(value, list):
             return value
-        return [hand_down(info.data, one) if is_mapping(one) else one for one in cast("list[object]", value)]
+        return [inherit_settings(info.data, raw) if is_mapping(raw) else raw for raw in cast("list[object]", value)]
 
     @field_validator("instances")
     @classmethod
-    def _named_once(cls, instances: tuple[InstanceSettings, ...]) -> tuple[InstanceSettings, ...]:
-        names = [one.destination for one in instances]
+    def _check_names_unique(cls, instances: tuple[InstanceSettings, ...]) -> tuple[InstanceSettings, ...]:
+        """Raise ValueError for two instances of one destination."""
+        names = [instance.destination for instance in instances]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"there are two instances of the destination {', '.join(twice)}")
         return instances
 
     @field_validator("groups", mode="before")
     @classmethod
-    def _hand_down_to_members(cls, value: object, info: ValidationInfo) -> object:
+    def _inherit_in_groups(cls, value: object, info: ValidationInfo) -> object:
+        """Give members of groups the server's `data_dir` where they have none."""
         if not isinstance(value, list):
             return value
         data_dir = {"data_dir": info.data.get("data_dir")}
-        return [_with_members(data_dir, one) for one in cast("list[object]", value)]
+        return [_inherit_to_members(data_dir, group) for group in cast("list[object]", value)]
 
     @model_validator(mode="after")
-    def _groups_are_apart(self) -> Self:
+    def _check_groups(self) -> Self:
+        """Raise ValueError for groups that share a name with others, have a manager, or have members with ZooKeeper."""
         members = [name for group in self.groups for name in group.member_names.values()]
-        names = [*(one.destination for one in (*self.instances, *self.groups)), *members]
+        names = [*(section.destination for section in (*self.instances, *self.groups)), *members]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"there are two of the destination {', '.join(twice)}")
         if self.groups and self.manager is not None:
@@ -168,44 +184,52 @@ class ServerSettings(Section):
         return self
 
     @classmethod
-    def of_flight(cls, *instances: InstanceSettings, port: int = 0) -> Self:
-        """A server that speaks Arrow Flight alone, on a free port."""
+    def with_flight_only(cls, *instances: InstanceSettings, port: int = 0) -> Self:
+        """Return the settings of a server with these instances whose only port is Arrow Flight, by default on a free
+        port."""
         closed = {"port": None}
         return cls.model_validate({"flight": {"port": port}, "canal": closed, "admin": closed, "instances": instances})
 
     @property
     def address(self) -> str:
-        """That others read in ZooKeeper. With every address as canal's host, it takes a running.address to be one."""
+        """Return the address that is published in ZooKeeper for canal's clients. If canal listens on every address,
+        `running.address` should be set."""
         return self.running.address or f"{self.canal.host}:{self.canal.port}"
 
     @property
-    def captured(self) -> tuple[InstanceSettings, ...]:
-        """Instances, and the members of groups as such."""
+    def all_instances(self) -> tuple[InstanceSettings, ...]:
+        """Return all instances, with the members of groups under their full names."""
         members = [member for group in self.groups for member in group.named_members().values()]
-        return tuple({one.destination: one for one in (*self.instances, *members)}.values())
+        return tuple({instance.destination: instance for instance in (*self.instances, *members)}.values())
 
     @property
-    def own(self) -> Self:
-        """Without what is said of each instance; of groups, who is in them stays."""
+    def without_instances(self) -> Self:
+        """Return the settings without the instances, and with only the names of group members: what cannot change while
+        the server runs."""
         blank = InstanceSettings()
-        groups = [one.model_copy(update={"members": dict.fromkeys(one.members, blank)}) for one in self.groups]
+        groups = [group.model_copy(update={"members": dict.fromkeys(group.members, blank)}) for group in self.groups]
         return self.model_copy(update={"instances": (), "groups": tuple(groups)})
 
     def instance(self, destination: str) -> InstanceSettings:
-        found = next((one for one in self.captured if one.destination == destination), None)
-        if found is None:
-            known = ", ".join(sorted(one.destination for one in self.captured)) or "none"
+        """Return the settings of one destination. Raises ConfigurationError when there is none."""
+        instance = next((it for it in self.all_instances if it.destination == destination), None)
+        if instance is None:
+            known = ", ".join(sorted(instance.destination for instance in self.all_instances)) or "none"
             raise ConfigurationError(f"there is no instance '{destination}'; there is: {known}")
-        return found
+        return instance
 
 
-def hand_down(server: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
+def inherit_settings(server: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
+    """Return an instance's raw settings with what it inherits from the server."""
     return {key: server[key] for key in INHERITED if server.get(key) is not None} | instance
 
 
-def _with_members(handed_down: dict[str, Any], group: object) -> object:
+def _inherit_to_members(inherited: dict[str, Any], group: object) -> object:
+    """Return a group's raw settings with what its members inherit from the server."""
     members = group.get("members") if is_mapping(group) else None
     if not is_mapping(group) or not is_mapping(members):
         return group
-    known = {key: value for key, value in handed_down.items() if value is not None}
-    return group | {"members": {name: known | one if is_mapping(one) else one for name, one in members.items()}}
+    given = {key: value for key, value in inherited.items() if value is not None}
+    return group | {
+        "members": {name: given | member if is_mapping(member) else member for name, member in members.items()}
+    }

@@ -1,4 +1,4 @@
-"""The settings of an instance: its source, its store, where its cursors are."""
+"""The settings of an instance: its source, its store, its cursors; and of a group of instances."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from penstock.config.source_settings import AnySource, DirectorySettings, Source
 
 
 class StoreSettings(Section):
-    """Where captured events wait for clients. Sizes may be written as 64MiB."""
+    """Where captured events wait until all clients have acked them. Sizes may be written as 64MiB."""
 
     kind: Literal["memory", "file", "mixed"] = Field(
         default="memory",
@@ -35,33 +35,42 @@ class StoreSettings(Section):
         ge=1,
         description="kind memory: entries at which the store is full and capture waits for acks, a power of two",
     )
-    segment: ByteSize = Field(default=ByteSize(64 << 20), ge=1 << 16, description="size of one segment file")
+    segment: ByteSize = Field(
+        default=ByteSize(64 << 20),
+        ge=1 << 16,
+        description="kinds file and mixed: size of one segment file of the store",
+    )
     sync: Literal["batch", "interval", "none"] = Field(
         default="interval",
         description=(
-            "when files are synced to the disk (fsync); without a sync nothing is lost when the process is killed,"
-            " only when the machine fails"
+            "when files are synced to the disk (fsync). batch: with every write; interval: every sync_interval_s; none:"
+            " never. What is not synced survives a killed process, but not a failed machine"
         ),
     )
-    sync_interval_s: float = Field(
-        default=1, gt=0, description="interval between two syncs in seconds, with sync: interval"
-    )
+    sync_interval_s: float = Field(default=1, gt=0, description="seconds between two syncs, with sync: interval")
     keep: ByteSize = Field(
-        default=ByteSize(0), description="file: bytes that are retained after all clients have acked them"
+        default=ByteSize(0),
+        description="kind file: bytes of events that are retained after all clients have acked them; 0: none",
     )
     keep_s: float = Field(
-        default=0, ge=0, description="file: how long events are retained after all clients have acked them, in seconds"
+        default=0,
+        ge=0,
+        description="kind file: seconds for which events are retained after all clients have acked them",
     )
     limit: ByteSize | None = Field(
         default=None,
         ge=1 << 20,
-        description="maximum size of the files; beyond it the oldest are deleted, even if a client still needs them",
+        description=(
+            "maximum size of the files; beyond it the oldest are deleted, even if a client still needs them; default:"
+            " no limit"
+        ),
     )
     limit_s: float | None = Field(
         default=None,
         gt=0,
         description=(
-            "maximum age of events in files in seconds; older files are deleted, even if a client still needs them"
+            "maximum age of events in files in seconds; older files are deleted, even if a client still needs them;"
+            " default: no limit"
         ),
     )
     slow_clients: Literal["backpressure", "catch_up"] = Field(
@@ -79,14 +88,15 @@ class StoreSettings(Section):
 
     @field_validator("slots")
     @classmethod
-    def _power_of_two(cls, slots: int | None) -> int | None:
+    def _check_power_of_two(cls, slots: int | None) -> int | None:
+        """Raise ValueError for a number of slots that is not a power of two."""
         if slots is not None and slots & (slots - 1):
             raise ValueError(f"{slots} is no power of two")
         return slots
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
-        """What another kind would take, and this one does not, is a mistake."""
+    def _check_unused_keys(self) -> Self:
+        """Raise ValueError for settings that only another kind of store has."""
         given = self.model_fields_set
         unused = {
             "memory": {"segment", "sync", "sync_interval_s", "keep", "keep_s", "limit", "limit_s"},
@@ -99,7 +109,7 @@ class StoreSettings(Section):
 
 
 class MetaSettings(Section):
-    """Where subscriptions and cursors are kept."""
+    """Where subscriptions and cursors are persisted, and how often."""
 
     kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
         default=None,
@@ -118,10 +128,12 @@ class MetaSettings(Section):
 
 
 class FailoverSettings(Section):
-    """When the source is taken for dead, and the standby is followed instead."""
+    """When the source counts as failed, so that capture switches to the standby."""
 
-    query: str = Field(default="SELECT 1", description="SQL statement that a healthy source answers")
-    interval_s: float = Field(default=3, gt=0, description="interval of the health checks in seconds")
+    query: str = Field(
+        default="SELECT 1", description="SQL statement of the health check, which a healthy source answers"
+    )
+    interval_s: float = Field(default=3, gt=0, description="seconds between two health checks")
     retries: int = Field(
         default=3,
         ge=1,
@@ -129,7 +141,7 @@ class FailoverSettings(Section):
             "number of consecutive failures (of the query, or of connections to the log) before the standby takes over"
         ),
     )
-    floor_s: float = Field(default=60, ge=0, description="minimum time between two failovers in seconds")
+    floor_s: float = Field(default=60, ge=0, description="minimum number of seconds between two failovers")
     window_s: float = Field(
         default=60,
         ge=0,
@@ -140,7 +152,7 @@ class FailoverSettings(Section):
     )
 
 
-MOST_EPOCHS = 511  # that positions have room for
+MAX_EPOCH = 511  # that positions have room for
 _DESTINATION = r"^[A-Za-z0-9_-][A-Za-z0-9_.-]*$"
 _MEMBER = r"[A-Za-z0-9_-]+"
 PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
@@ -149,7 +161,9 @@ PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 class InstanceSettings(Section):
     """One capture pipeline; `destination` is its name."""
 
-    destination: str = Field(default="default", pattern=_DESTINATION, description="its name")
+    destination: str = Field(
+        default="default", pattern=_DESTINATION, description="name of the instance, to which clients subscribe"
+    )
     source: AnySource = Field(
         default=SourceSettings(), description="the database server; or, with `path`, a folder with its log files"
     )
@@ -180,16 +194,16 @@ class InstanceSettings(Section):
     epoch: int = Field(
         default=0,
         ge=0,
-        le=MOST_EPOCHS,
+        le=MAX_EPOCH,
         description=(
-            "lowest epoch of positions; the epoch rises by itself when the log is reset or another server's log"
-            " replaces it"
+            "lowest epoch (number of the log) of positions. It rises by itself when the source's log is reset or"
+            " replaced; set it only when the persisted epoch was lost"
         ),
     )
     filter: FilterSettings = Field(
         default=FilterSettings(), description="which tables, columns and kinds of events are captured"
     )
-    canal: CanalRendering = Field(default=CanalRendering(), description="how canal's clients see the events")
+    canal: CanalRendering = Field(default=CanalRendering(), description="how events are rendered for canal's clients")
     store: StoreSettings = Field(
         default=StoreSettings(), description="where captured events are stored until all clients have acked them"
     )
@@ -212,15 +226,17 @@ class InstanceSettings(Section):
 
     @field_validator("standby", mode="before")
     @classmethod
-    def _as_the_source(cls, value: object, info: ValidationInfo) -> object:
+    def _inherit_from_source(cls, value: object, info: ValidationInfo) -> object:
+        """Give the standby the source's settings where it has none of its own."""
         source = info.data.get("source")
         if not is_mapping(value) or not isinstance(source, SourceSettings):
             return value
-        alike = {name: getattr(source, name) for name in source.model_fields_set - {"host", "port", "server_id"}}
-        return alike | value
+        inherited = {name: getattr(source, name) for name in source.model_fields_set - {"host", "port", "server_id"}}
+        return inherited | value
 
     @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Self:
+    def _check_requirements(self) -> Self:
+        """Raise ValueError for settings that need a data_dir or ZooKeeper without one, and for contradictions."""
         if self.data_dir is None and (self.store.kind != "memory" or "file" in (self.meta_kind, *self.positions)):
             raise ValueError(f"instance {self.destination} keeps files: say where with data_dir")
         if self.zookeeper is None and {self.meta_kind, *self.positions} & {"zookeeper", "mixed", "period-mixed"}:
@@ -241,32 +257,39 @@ class InstanceSettings(Section):
 
     @property
     def sources(self) -> tuple[SourceSettings | DirectorySettings, ...]:
+        """Return the source, and the standby if there is one."""
         return (self.source,) if self.standby is None else (self.source, self.standby)
 
     @property
     def meta_kind(self) -> Literal["memory", "file", "zookeeper", "mixed", "period-mixed"]:
+        """Return where cursors are persisted, also where the settings leave it open."""
         if self.meta.kind is not None:
             return self.meta.kind
         return "period-mixed" if self.zookeeper else "file" if self.data_dir else "memory"
 
 
 class GroupSettings(Section):
-    """Several sources as one; a member is an instance, `DESTINATION.MEMBER`."""
+    """Several sources that canal's clients read as one destination; each member is an instance,
+    `DESTINATION.MEMBER`."""
 
-    destination: str = Field(pattern=_DESTINATION, description="its name")
-    members: dict[str, InstanceSettings] = Field(min_length=1, description="destinations of the members")
+    destination: str = Field(pattern=_DESTINATION, description="name of the group, to which clients subscribe")
+    members: dict[str, InstanceSettings] = Field(
+        min_length=1, description="an instance for each source, by a short name; it runs as DESTINATION.NAME"
+    )
     hold_s: float = Field(
         default=1,
         ge=0,
         description=(
-            "how long a transaction is held back for a member that is silent and may still have an earlier one, in"
-            " seconds"
+            "seconds for which a transaction is held back while another member may still deliver an earlier one"
         ),
     )
-    canal: CanalRendering = Field(default=CanalRendering(), description="how canal's clients see the group")
+    canal: CanalRendering = Field(
+        default=CanalRendering(), description="how the group's events are rendered for canal's clients"
+    )
 
     @model_validator(mode="after")
-    def _name_members(self) -> Self:
+    def _check_members(self) -> Self:
+        """Raise ValueError for a member name or setting that is not allowed."""
         for name, member in self.members.items():
             if not re.fullmatch(_MEMBER, name):
                 raise ValueError(f"{name!r} is no name for a member: letters, digits, - and _ are")
@@ -276,10 +299,10 @@ class GroupSettings(Section):
 
     @property
     def member_names(self) -> dict[str, str]:
-        """The destination of each."""
+        """Return the destination that each member runs under."""
         return {name: f"{self.destination}.{name}" for name in self.members}
 
     def named_members(self) -> dict[str, InstanceSettings]:
         """Return the settings of each member with the destination that it runs under."""
         names = self.member_names
-        return {name: one.model_copy(update={"destination": names[name]}) for name, one in self.members.items()}
+        return {name: member.model_copy(update={"destination": names[name]}) for name, member in self.members.items()}

@@ -1,4 +1,4 @@
-"""What is to run, as it was read at one moment: from a folder, or from a manager."""
+"""The whole configuration as it was read at one moment, from a folder or from a manager."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -14,8 +14,9 @@ SERVER = "(server)"  # stands for the server where destinations are listed
 
 
 @dataclass(frozen=True, slots=True)
-class FoundInstance:
-    """Either settings, or what is wrong with them. `checksum` is over all they depend on, read from `paths`."""
+class ConfiguredInstance:
+    """The settings of one destination, or what is wrong with them. `checksum` covers all files they depend on, which
+    are `paths`."""
 
     destination: str
     settings: InstanceSettings | None = None
@@ -26,27 +27,29 @@ class FoundInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """`unsettled` says of destinations, and of SERVER, why they are as they were before."""
+class ConfigSnapshot:
+    """The settings of a server and of all its destinations at one moment. `unsettled` says which of them, or SERVER,
+    are as they were before because their files are being written, and why."""
 
     server: ServerSettings
-    instances: Mapping[str, FoundInstance]
+    instances: Mapping[str, ConfiguredInstance]
     checksum: str = ""
     paths: tuple[Path, ...] = ()
     ignored: tuple[IgnoredKey, ...] = ()
     unsettled: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def settings(self) -> ServerSettings:
-        """Server and instances as one; the first that is wrong is an error."""
-        for one in self.instances.values():
-            if one.error is not None:
-                raise ConfigurationError(one.error)
-        several = tuple(one.settings for one in self.instances.values() if one.settings is not None)
-        return self.server.model_copy(update={"instances": several})
+        """Return server and instances as one settings object. Raises ConfigurationError for the first instance that is
+        wrong."""
+        for instance in self.instances.values():
+            if instance.error is not None:
+                raise ConfigurationError(instance.error)
+        instances = tuple(instance.settings for instance in self.instances.values() if instance.settings is not None)
+        return self.server.model_copy(update={"instances": instances})
 
 
-def checksum_of(parts: Iterable[bytes | None]) -> str:
-    """Of contents in their order; one that cannot be read is unlike one that is empty."""
+def compute_checksum(parts: Iterable[bytes | None]) -> str:
+    """Return a checksum of file contents in their order; a missing file differs from an empty one."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(b"-" if part is None else b"%d:" % len(part) + part)

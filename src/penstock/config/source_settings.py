@@ -30,7 +30,7 @@ class SourceSettings(Section):
     tls_key: Path | None = Field(
         default=None, description="private key of the client certificate, if it is in a separate file"
     )
-    connect_timeout_s: float = Field(default=10, gt=0, description="connection timeout in seconds")
+    connect_timeout_s: float = Field(default=10, gt=0, description="timeout for connecting to the server, in seconds")
     heartbeat_s: float = Field(
         default=5, gt=0, description="the source sends a heartbeat when its log has had no event for this many seconds"
     )
@@ -53,7 +53,8 @@ class SourceSettings(Section):
     )
 
     @model_validator(mode="after")
-    def _tls_fits(self) -> Self:
+    def _check_tls(self) -> Self:
+        """Raise ValueError for TLS settings that contradict each other."""
         if self.tls_ca is not None and not self.tls.startswith("verify"):
             raise ValueError(f"tls_ca vouches for nothing with tls: {self.tls}; say verify-ca or verify-identity")
         if self.tls_key is not None and self.tls_cert is None:
@@ -64,16 +65,17 @@ class SourceSettings(Section):
 
     @property
     def address(self) -> str:
+        """Return host:port of the source."""
         return f"{self.host}:{self.port}"
 
     @property
     def endpoint(self) -> tuple[str, int]:
-        """As cursors are kept with it."""
+        """Return host and port, as they are persisted with cursors."""
         return self.host, self.port
 
 
 class DirectorySettings(Section):
-    """A folder with the files of a log, as a source."""
+    """A folder with the binlog files of a server, captured like a server."""
 
     path: str = Field(
         min_length=1, description="folder with the log files; a URL such as s3://bucket/logs needs the extra 'fsspec'"
@@ -82,9 +84,11 @@ class DirectorySettings(Section):
         default=None,
         description="base name of the log files, without their number; needed if the folder has several logs",
     )
-    poll_s: float = Field(default=1, gt=0, description="how often the folder is checked for new data, in seconds")
+    poll_s: float = Field(default=1, gt=0, description="seconds between two checks of the folder for new data")
     patience_s: float = Field(
-        default=30, ge=0, description="how long to wait for a file that is missing between two others, in seconds"
+        default=30,
+        ge=0,
+        description="seconds to wait for a file that is missing between two others before capture fails",
     )
     trust_ends: bool = Field(
         default=False,
@@ -93,32 +97,36 @@ class DirectorySettings(Section):
 
     @property
     def address(self) -> str:
+        """Return the path, which stands for the address of a source."""
         return self.path
 
     @property
     def endpoint(self) -> tuple[str, int]:
+        """Return the path and 0, as they are persisted with cursors."""
         return self.path, 0
 
     @property
     def server_id(self) -> None:
-        """A folder has no replicas, and no commits that wait."""
+        """Return None: a folder has no replicas."""
 
     @property
     def annotations(self) -> bool:
-        """Files have the statements behind rows, and nobody is asked for them."""
+        """Return true: files have the statements behind rows, if the server wrote them."""
         return True
 
     @property
     def semi_sync(self) -> bool:
+        """Return false: no commits wait for a folder."""
         return False
 
 
-def _kind_of_source(value: object) -> str:
+def _choose_source_kind(value: object) -> str:
+    """Return which kind of source settings a value is: a server, or a folder if it has a path."""
     is_folder = "path" in value if is_mapping(value) else isinstance(value, DirectorySettings)
     return "(folder)" if is_folder else "(server)"
 
 
 AnySource = Annotated[
     Annotated[SourceSettings, Tag("(server)")] | Annotated[DirectorySettings, Tag("(folder)")],
-    Discriminator(_kind_of_source),
+    Discriminator(_choose_source_kind),
 ]

@@ -1,4 +1,4 @@
-"""YAML files as people expect them: `on`, `off`, `yes` and `no` are words, and references are looked up.
+"""Reads YAML files as people expect them: `on`, `off`, `yes` and `no` are words, and references are expanded.
 
 Every complaint is one line that names the file.
 """
@@ -20,14 +20,14 @@ from penstock.errors import ConfigurationError
 T = TypeVar("T", bound=BaseModel)
 _BOOL_TAG = "tag:yaml.org,2002:bool"
 _MERGE_TAG = "tag:yaml.org,2002:merge"
-_MOST_REPEATED = 100_000  # values that aliases may repeat, a long text counting as several
-_TEXT = 64  # characters that count as one value
-_SHOWN = 64  # characters of a key in a complaint
+_MAX_REPEATED = 100_000  # values that aliases may repeat, a long text counting as several
+_CHARACTERS_PER_VALUE = 64  # characters that count as one value
+_MAX_KEY_CHARACTERS = 64  # characters of a key in a complaint
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's booleans: true and false only. A key `on` stays a key. Aliases that repeat too much, and keys that are
-    written twice in one mapping, are refused before anything is made of them."""
+    """A YAML loader with the booleans of YAML 1.2, true and false only, so that a key `on` stays a key. It refuses keys
+    that are written twice in one mapping, and aliases that repeat too much."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOL_TAG]
@@ -35,6 +35,7 @@ class _Loader(yaml.SafeLoader):
     }
 
     def get_single_node(self) -> yaml.Node | None:
+        """Return the root node, after its aliases and keys were checked."""
         node = super().get_single_node()
         if node is not None:
             _check_aliases(node)
@@ -53,13 +54,14 @@ class _Loader(yaml.SafeLoader):
                     continue
                 name = key.value if key.tag == _MERGE_TAG else self.construct_object(key)
                 if name in lines:
-                    problem = f"the key {str(name)[:_SHOWN]} of line {lines[name]} is written again"
+                    problem = f"the key {str(name)[:_MAX_KEY_CHARACTERS]} of line {lines[name]} is written again"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 lines[name] = key.start_mark.line + 1
-        for part in _parts(node):
+        for part in _child_nodes(node):
             self._check_keys(part, checked)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Construct a value; an error does not show the value, which may be a secret."""
         try:
             return super().construct_object(node, deep)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError):
@@ -73,18 +75,19 @@ _Loader.add_implicit_resolver(_BOOL_TAG, _TRUE_FALSE, list("tTfF"))  # pyright: 
 
 
 def load_yaml(path: Path, kind: type[T]) -> T:
-    """Read a file and check it against a model."""
-    return validate(kind, read_yaml(path), path)
+    """Read a YAML file and validate it against a model. Raises ConfigurationError."""
+    return validate_settings(kind, read_yaml(path), path)
 
 
 def read_yaml(path: Path, read: ReadFile = Path.read_bytes) -> Any:
-    """What a file says, with its references looked up; nothing is an empty mapping."""
+    """Return the content of a YAML file with references expanded; an empty file is an empty mapping. Raises
+    ConfigurationError."""
     try:
         raw: Any = yaml.load(read(path).decode(), _Loader)  # noqa: S506 - a safe loader, see above
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from None
     except yaml.MarkedYAMLError as error:
-        raise ConfigurationError(f"{path} is not YAML: {_problem_of(error)}") from None
+        raise ConfigurationError(f"{path} is not YAML: {_describe_yaml_error(error)}") from None
     except RecursionError:
         raise ConfigurationError(f"{path} is not YAML: it is nested too deeply") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -97,55 +100,58 @@ def read_yaml(path: Path, read: ReadFile = Path.read_bytes) -> Any:
         raise ConfigurationError(f"{path} is nested too deeply") from None
 
 
-def validate(kind: type[T], raw: Any, path: Path | str) -> T:
+def validate_settings(kind: type[T], raw: Any, path: Path | str) -> T:
+    """Return a model made from raw settings. Raises ConfigurationError that names the file and the key."""
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        raise ConfigurationError(f"{path}: {complaint(error)}") from None
+        raise ConfigurationError(f"{path}: {describe_validation_error(error)}") from None
 
 
-def complaint(error: ValidationError) -> str:
-    """The first mistake, without the value that is one: it may be a secret."""
+def describe_validation_error(error: ValidationError) -> str:
+    """Return the first mistake as one line, without the wrong value: it may be a secret."""
     first = error.errors(include_input=False, include_url=False)[0]
     # What kind of thing something was taken for is in parentheses: that is no key of the file.
     key = ".".join(part for part in map(str, first["loc"]) if not part.startswith("(")) or "the file"
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return f"{key}: {first['msg']}{more}"
+    others = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return f"{key}: {first['msg']}{others}"
 
 
 def _check_aliases(root: yaml.Node) -> None:
-    """What they repeat is counted without repeating it."""
+    """Raise when aliases would repeat too many values. They are counted without being expanded."""
     sizes: dict[int, int] = {}  # of nodes with all that is in them; 0 while that is counted
 
-    def size_of(node: yaml.Node) -> int:
+    def measure(node: yaml.Node) -> int:
         size = sizes.get(id(node))
         if size == 0:
             problem = "an alias stands inside of what it repeats"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         if size is None:
             sizes[id(node)] = 0
-            size = sizes[id(node)] = _own_size(node) + sum(map(size_of, _parts(node)))
-            own[0] += _own_size(node)
+            size = sizes[id(node)] = _measure_node(node) + sum(map(measure, _child_nodes(node)))
+            own[0] += _measure_node(node)
         return size
 
     own = [0]
-    if size_of(root) - own[0] > _MOST_REPEATED:
-        raise yaml.MarkedYAMLError(problem=f"aliases repeat more than {_MOST_REPEATED} values")
+    if measure(root) - own[0] > _MAX_REPEATED:
+        raise yaml.MarkedYAMLError(problem=f"aliases repeat more than {_MAX_REPEATED} values")
 
 
-def _own_size(node: yaml.Node) -> int:
-    return 1 + (len(node.value) // _TEXT if isinstance(node, yaml.ScalarNode) else 0)
+def _measure_node(node: yaml.Node) -> int:
+    """Return how many values a node counts as, without its children."""
+    return 1 + (len(node.value) // _CHARACTERS_PER_VALUE if isinstance(node, yaml.ScalarNode) else 0)
 
 
-def _parts(node: yaml.Node) -> Iterator[yaml.Node]:
+def _child_nodes(node: yaml.Node) -> Iterator[yaml.Node]:
+    """Yield the children of a node."""
     if isinstance(node, yaml.SequenceNode):
         yield from node.value
     elif isinstance(node, yaml.MappingNode):
         yield from chain.from_iterable(node.value)
 
 
-def _problem_of(error: yaml.MarkedYAMLError) -> str:
-    """Without the lines of the file that PyYAML shows: they may hold a secret."""
+def _describe_yaml_error(error: yaml.MarkedYAMLError) -> str:
+    """Return a YAML error as one line, without the lines of the file that PyYAML shows: they may hold a secret."""
     mark = error.problem_mark or error.context_mark
     where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     if isinstance(error, ComposerError | ConstructorError):

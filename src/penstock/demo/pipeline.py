@@ -75,10 +75,10 @@ def run_pipeline(steps: StepDisplay, size: ShopSize) -> Generator[DemoPipeline, 
             start = current_position(connection, source)
         with steps.step("capture: the server follows the log from here on"):
             instance = InstanceSettings(destination="shop", source=source, start=str(start))
-            server = Server(ServerSettings.of_flight(instance))
+            server = Server(ServerSettings.with_flight_only(instance))
             started.callback(server.stop)
             server.start()
-            tables = {table.name: table for table in server.instances["shop"].describe(SPEC.tables)}
+            tables = {table.name: table for table in server.instances["shop"].describe_tables(SPEC.tables)}
             plan = DocumentPlan.from_spec(SPEC, tables)
         reader = RowQuery(source)
         started.callback(reader.close)

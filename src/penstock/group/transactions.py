@@ -1,4 +1,4 @@
-"""What is known of the transactions in blocks that follow one another, as arrays."""
+"""The transactions in a sequence of blocks, as arrays: commit time, entries, bytes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from penstock.store import BatchSize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transactions:
-    """Also the part of one, at the end, if it has entries."""
+    """The transactions of consecutive blocks; the last may be incomplete (`is_open`)."""
 
     blocks: Sequence[Block]
     times: NDArray[np.int64]  # of the commit, in microseconds
@@ -27,31 +27,35 @@ class Transactions:
         return self.times.size
 
     @classmethod
-    def of(cls, blocks: Sequence[Block]) -> "Transactions":
+    def from_blocks(cls, blocks: Sequence[Block]) -> "Transactions":
+        """Return the transactions of blocks that follow one another."""
         if not blocks:
             none = np.empty(0, np.int64)
             return cls(blocks, none, none, none, none.astype(np.bool_), is_open=False)
-        boundary, entry = joined(blocks, "boundary").astype(np.bool_), joined(blocks, "entry")
+        boundary, entry = join_column(blocks, "boundary").astype(np.bool_), join_column(blocks, "entry")
         ends = np.flatnonzero(boundary)
         is_open = bool((entry[int(ends[-1]) + 1 if ends.size else 0 :] != Entry.OTHER).any())
         if is_open:
             ends = np.append(ends, boundary.size - 1)
-        times = np.concatenate([times_of(block) for block in blocks])
+        times = np.concatenate([commit_times(block) for block in blocks])
         sizes = np.concatenate([block.raw[2] for block in blocks])
-        entries = _sums((entry != Entry.OTHER) | boundary, ends)
-        return cls(blocks, times[ends], entries, _sums(sizes, ends), _sums(entry == Entry.DDL, ends) > 0, is_open)
+        entries = _sum_between((entry != Entry.OTHER) | boundary, ends)
+        return cls(
+            blocks, times[ends], entries, _sum_between(sizes, ends), _sum_between(entry == Entry.DDL, ends) > 0, is_open
+        )
 
     @property
     def without_last(self) -> "Transactions":
+        """Return all transactions but the last, incomplete one."""
         rest = {name: getattr(self, name)[:-1] for name in ("times", "entries", "sizes", "are_statements")}
         return replace(self, **rest, is_open=False)
 
     def weights(self, size: BatchSize) -> NDArray[np.int64]:
-        """What counts for the size of a batch."""
+        """Return what each transaction counts against the size of a batch: its entries, or its bytes."""
         return self.entries if size.unit == "items" else self.sizes
 
-    def end_of(self, event: int) -> Position:
-        """Of an event, counted over all blocks."""
+    def end_of_event(self, event: int) -> Position:
+        """Return the position after an event, counted over all blocks."""
         for block in self.blocks:
             if event < len(block):
                 return block.end_of_event(event)
@@ -59,16 +63,18 @@ class Transactions:
         raise IndexError(event)
 
 
-def times_of(block: Block) -> NDArray[np.int64]:
-    """In microseconds, of the commit of each event's transaction; where that is not known, of the event."""
+def commit_times(block: Block) -> NDArray[np.int64]:
+    """Return the commit time of each event's transaction in microseconds; where that is unknown, the time of the
+    event."""
     commit: NDArray[np.int64] = block.column("commit_us")
     return np.where(commit > 0, commit, block.column("timestamp") * 1_000_000)
 
 
-def joined(blocks: Sequence[Block], column: str) -> NDArray[np.int64]:
+def join_column(blocks: Sequence[Block], column: str) -> NDArray[np.int64]:
+    """Return a column of several blocks as one array."""
     return np.concatenate([block.column(column) for block in blocks])
 
 
-def _sums(values: NDArray[np.generic], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each after the end before."""
+def _sum_between(values: NDArray[np.generic], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sums of `values` over the ranges that end at `ends`."""
     return np.diff(np.cumsum(values, dtype=np.int64)[ends], prepend=0)

@@ -1,8 +1,4 @@
-"""The life of one capture pipeline: what it is made of, the clients it serves and the status it reports.
-
-instance = Instance(InstanceSettings.model_validate({"source": {...}}))
-instance.start()
-"""
+"""The life cycle of one capture pipeline: its components, the clients it serves and the status it reports."""
 
 from penstock.capture.state import InstanceState
 from penstock.instance.instance import Instance

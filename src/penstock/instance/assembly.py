@@ -1,4 +1,4 @@
-"""The components of an instance, as its settings choose them."""
+"""Opens the stores of an instance (cursors, positions, blocks) as its settings choose them."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -37,7 +37,8 @@ from penstock.store.catch_up import LogReader
 
 @dataclass(frozen=True, slots=True)
 class MetaStores:
-    """Cursors, from where capture goes on, and in which log."""
+    """The persistent state of an instance beside its events: the clients' cursors, capture's position, and the identity
+    of the source's log."""
 
     meta: MetaManager
     positions: LogPositions
@@ -45,6 +46,7 @@ class MetaStores:
     tree: Tree | None
 
     def close(self) -> None:
+        """Persist the cursors, and close the connection to ZooKeeper."""
         try:
             self.meta.stop()
         finally:
@@ -53,8 +55,8 @@ class MetaStores:
 
 
 def open_meta_stores(settings: InstanceSettings, fence: Fence | None = None) -> MetaStores:
-    """With ZooKeeper, this takes over, unless an election has done so and gives the fence: from now on another server
-    that has the destination cannot write."""
+    """Open the stores of cursors, positions and log identity. With ZooKeeper this claims the destination, unless an
+    election has done so and passes its fence: another server's writes are refused from then on."""
     destination = settings.destination
     tree = None
     if settings.zookeeper is not None:
@@ -64,61 +66,64 @@ def open_meta_stores(settings: InstanceSettings, fence: Fence | None = None) -> 
         except PenstockError:
             tree.close()
             raise
-    meta = _meta(settings, tree, fence)
-    managers = {
+    meta = _open_meta_manager(settings, tree, fence)
+    openers = {
         "memory": MemoryPositions,
         "cursors": lambda: CursorPositions(meta.lowest_cursor),
-        "file": lambda: FilePositions(destination, _folder(settings)),
-        "zookeeper": lambda: ZooKeeperPositions(destination, _tree(tree), fence=fence),
+        "file": lambda: FilePositions(destination, _require_folder(settings)),
+        "zookeeper": lambda: ZooKeeperPositions(destination, _require_tree(tree), fence=fence),
     }
-    several = [managers[kind]() for kind in settings.positions]
-    positions = several[0] if len(several) == 1 else FailoverPositions(*several, destination=destination)
-    return MetaStores(meta, positions, _records(settings, tree, fence), tree)
+    stores = [openers[kind]() for kind in settings.positions]
+    positions = stores[0] if len(stores) == 1 else FailoverPositions(*stores, destination=destination)
+    return MetaStores(meta, positions, _open_source_records(settings, tree, fence), tree)
 
 
-def _records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> SourceRecords:
-    """Where cursors are, or else where the store is."""
+def _open_source_records(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> SourceRecords:
+    """Return the store of the log identity: where the cursors are, or else where the events are."""
     if settings.meta_kind in {"zookeeper", "mixed", "period-mixed"}:
-        return ZooKeeperRecords(settings.destination, _tree(tree), fence=fence)
+        return ZooKeeperRecords(settings.destination, _require_tree(tree), fence=fence)
     return MemoryRecords() if settings.data_dir is None else FileRecords(settings.destination, settings.data_dir)
 
 
 def load_source_record(settings: InstanceSettings) -> SourceRecord:
-    """Which log an instance follows, for who does not run it."""
+    """Return which log an instance follows, for commands that look at an instance without running it."""
     if settings.zookeeper is None or settings.meta_kind in {"memory", "file"}:
-        return _records(settings, None, None).load()
+        return _open_source_records(settings, None, None).load()
     with closing(ZooKeeperTree(settings.zookeeper)) as tree:
-        return _records(settings, tree, None).load()
+        return _open_source_records(settings, tree, None).load()
 
 
 def fence_path(destination: str) -> str:
+    """Return the ZooKeeper path whose version fences the writes of a destination."""
     return epoch_path(destination)
 
 
-def _meta(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MetaManager:
+def _open_meta_manager(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MetaManager:
+    """Return the manager of cursors that `meta.kind` chooses."""
     destination, period_s = settings.destination, settings.meta.period_s
     match settings.meta_kind:
         case "memory":
             return MetaManager(destination)
         case "file":
             elected: dict[str, Any] = {"fence": fence.epoch, "check": fence.require} if fence else {}
-            backend = FileMetaBackend(destination, _folder(settings), **elected)
+            backend = FileMetaBackend(destination, _require_folder(settings), **elected)
             return PersistentMetaManager(destination, backend, period_s=period_s or None)
         case "zookeeper":
             return PersistentMetaManager(
-                destination, ZooKeeperMetaBackend(destination, _tree(tree), fence=fence), period_s=None
+                destination, ZooKeeperMetaBackend(destination, _require_tree(tree), fence=fence), period_s=None
             )
         case "mixed":
             return PersistentMetaManager(
-                destination, ZooKeeperMetaBackend(destination, _tree(tree), fence=fence), period_s=0
+                destination, ZooKeeperMetaBackend(destination, _require_tree(tree), fence=fence), period_s=0
             )
         case "period-mixed":
-            backend = ZooKeeperMetaBackend(destination, _tree(tree), fence=fence, with_batches=False)
+            backend = ZooKeeperMetaBackend(destination, _require_tree(tree), fence=fence, with_batches=False)
             return PersistentMetaManager(destination, backend, period_s=period_s or None)
 
 
 def open_store(settings: InstanceSettings, start: Position, source_log: LogReader) -> EventStore:
-    storage = _storage(settings)
+    """Open the event store of an instance; an empty one begins at `start`."""
+    storage = _open_storage(settings)
     policy = EvictionPolicy(settings.store.absent_after_s, settings.store.slow_clients == "catch_up")
     try:
         return EventStore(storage, start, destination=settings.destination, source_log=source_log, policy=policy)
@@ -127,8 +132,9 @@ def open_store(settings: InstanceSettings, start: Position, source_log: LogReade
         raise
 
 
-def open_prepared(settings: InstanceSettings, source_log: SourceLog) -> PreparedTransactions:
-    """XA transactions that are prepared in the log; with a folder they are saved there."""
+def open_prepared_transactions(settings: InstanceSettings, source_log: SourceLog) -> PreparedTransactions:
+    """Return the tracker of XA transactions that are prepared and not yet committed; with a `data_dir` they are saved
+    there."""
     is_eager, files = settings.source.semi_sync, None
     if settings.data_dir is not None:
         files = PreparedFiles(settings.data_dir / settings.destination / "prepared", sync=is_eager)
@@ -141,12 +147,13 @@ def open_prepared(settings: InstanceSettings, source_log: SourceLog) -> Prepared
     )
 
 
-def _storage(settings: InstanceSettings) -> BlockStorage:
+def _open_storage(settings: InstanceSettings) -> BlockStorage:
+    """Return the block storage that `store.kind` chooses: memory, files, or memory that overflows to files."""
     store = settings.store
     if store.kind == "memory":
         return MemoryStorage(store.memory, slots=store.slots)
     files = FileStorage(
-        _folder(settings) / settings.destination / "store",
+        _require_folder(settings) / settings.destination / "store",
         destination=settings.destination,
         segment_bytes=store.segment,
         sync="batch" if settings.source.semi_sync else store.sync,
@@ -157,11 +164,13 @@ def _storage(settings: InstanceSettings) -> BlockStorage:
     return files if store.kind == "file" else TieredStorage(store.memory, files, is_eager=is_eager)
 
 
-def _folder(settings: InstanceSettings) -> Path:
+def _require_folder(settings: InstanceSettings) -> Path:
+    """Return the `data_dir`, which the settings have checked to be given."""
     assert settings.data_dir is not None  # noqa: S101 - the settings have seen to it
     return settings.data_dir
 
 
-def _tree(tree: Tree | None) -> Tree:
+def _require_tree(tree: Tree | None) -> Tree:
+    """Return the connection to ZooKeeper, which the settings have checked to be given."""
     assert tree is not None  # noqa: S101 - the settings have seen to it
     return tree

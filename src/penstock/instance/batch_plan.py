@@ -64,7 +64,7 @@ class RecentPlans:
         self._plans: dict[tuple[Position, Position], BatchPlan] = {}
 
     def remember(self, start: Position, plan: BatchPlan) -> None:
-        """Keep a plan for the range from `start` to its end, in the place of the oldest."""
+        """Store a plan for the range from `start` to its end, and drop the oldest one when there are too many."""
         with self._lock:
             self._plans[start, plan.end] = plan
             if len(self._plans) > _REMEMBERED:
@@ -133,7 +133,8 @@ def _rows_by_event(block: Block, limit: BatchLimit) -> NDArray[np.int64]:
 
 
 def _first_end(block: Block, ends: NDArray[np.int64], end: Position | None) -> Position | None:
-    """Return where the first transaction of a block ends, whatever the limit is; `end` when it goes on."""
+    """Return where the first transaction of a block ends, whatever the limit is; `end` when it ends in a later
+    block."""
     return block.boundary_after(int(ends[0])) if ends.size else end
 
 
@@ -163,6 +164,7 @@ class _Splits:
     def find(
         cls, block: Block, ends: NDArray[np.int64], before: Position, start: Position, last_rows: Position | None
     ) -> "_Splits":
+        """Find the positions at which the first transaction of a block can be split."""
         position, span = block.column("position"), block.column("span")
         stop = int(ends[0]) if ends.size else len(block)  # the event that ends the transaction stays with the rest
         events = np.flatnonzero(block.column("entry")[:stop] == _ROWS)
@@ -178,7 +180,8 @@ class _Splits:
         return replace(found, carried=last_rows if is_next else None, last=last)
 
     def choose(self, fits: NDArray[np.bool_]) -> Position | None:
-        """Return the last position that fits, or else the first there is; None where the transaction goes on."""
+        """Return the last position that fits, or else the first there is; None where the transaction ends in a later
+        block."""
         fitting = self.events[fits[self.events]]
         if fitting.size:
             return self.position_after(int(fitting[-1]))

@@ -1,4 +1,4 @@
-"""The components of an instance that was started, and how they are let go."""
+"""The components of a started instance, and how they are closed."""
 
 import logging
 from collections.abc import Callable
@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
+    """Everything that a started instance consists of: stores, capture, clients, filter, schema tracker, watchdog."""
+
     meta_stores: MetaStores
     log: SourceLog
     store: EventStore

@@ -1,4 +1,4 @@
-"""Who is connected: which client of an instance, and from where. One client may have several connections at a time."""
+"""Which clients of an instance are connected, and from where. One client may have several connections at a time."""
 
 import itertools
 import threading
@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 
 class Connections:
-    """Of one instance; any thread may call it. `on_change` hears when a client's first connection begins, and when its
-    last one ends."""
+    """The open connections of an instance's clients. Any thread may call it. `on_change` is called when a client's
+    first connection begins, and when its last one ends."""
 
     def __init__(self, on_change: Callable[[int, bool], None]) -> None:
         self._on_change = on_change
@@ -16,14 +16,15 @@ class Connections:
         self._open: dict[int, dict[int, str]] = {}  # addresses by client and number of the connection
 
     def open(self, client_id: int, address: str) -> Callable[[], None]:
-        """Note a connection; the function that it returns ends it, and may be called more than once."""
+        """Add a connection of a client. The returned function ends it, and may be called more than once."""
         number = next(self._numbers)
         with self._lock:
             self._open.setdefault(client_id, {})[number] = address
             self._on_change(client_id, True)
-        return lambda: self._close(client_id, number)
+        return lambda: self._end(client_id, number)
 
-    def _close(self, client_id: int, number: int) -> None:
+    def _end(self, client_id: int, number: int) -> None:
+        """Remove one connection of a client."""
         with self._lock:
             addresses = self._open.get(client_id, {})
             if addresses.pop(number, None) is not None and not addresses:
@@ -31,10 +32,11 @@ class Connections:
                 self._on_change(client_id, False)
 
     def is_connected(self, client_id: int) -> bool:
+        """Return whether a client has at least one connection."""
         with self._lock:
             return client_id in self._open
 
     def addresses(self) -> dict[int, list[str]]:
-        """Of all clients that are connected, in the order in which they came."""
+        """Return the addresses of all connected clients, by client id, in the order of connection."""
         with self._lock:
             return {client_id: list(numbered.values()) for client_id, numbered in self._open.items()}

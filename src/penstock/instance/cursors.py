@@ -1,4 +1,4 @@
-"""Cursors of an instance that does not run: look at them, and move them by hand."""
+"""Reads and moves the cursors of an instance that does not run, for `penstock position`."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -16,42 +16,43 @@ from penstock.meta.zookeeper_backend import ROOT
 from penstock.model import Position
 
 
-def look(settings: InstanceSettings) -> list[ClientRecord]:
-    """What is kept of each client; also while a server has them."""
+def read_client_records(settings: InstanceSettings) -> list[ClientRecord]:
+    """Return the persisted subscription and cursor of each client. A server may be using them meanwhile."""
     match settings.meta_kind:
         case "memory":
             raise ConfigurationError(
                 f"the cursors of '{settings.destination}' are in memory only: with data_dir or zookeeper they are kept"
             )
         case "file" if settings.data_dir is not None:
-            return _sorted(FileMetaBackend(settings.destination, settings.data_dir).look())
+            return _sort_by_client(FileMetaBackend(settings.destination, settings.data_dir).look())
         case _:
             with closing(ZooKeeperTree(settings.zookeeper or "")) as tree:
-                return _sorted(ZooKeeperMetaBackend(settings.destination, tree).load())
+                return _sort_by_client(ZooKeeperMetaBackend(settings.destination, tree).load())
 
 
-def _sorted(records: list[ClientRecord]) -> list[ClientRecord]:
+def _sort_by_client(records: list[ClientRecord]) -> list[ClientRecord]:
     return sorted(records, key=lambda record: record.client_id)
 
 
-def check_free(settings: InstanceSettings) -> None:
-    """Raise MetaInUseError when a server has the cursors: it would write over a change."""
+def check_not_in_use(settings: InstanceSettings) -> None:
+    """Raise MetaInUseError while a server is using the cursors: it would overwrite a change."""
     if settings.zookeeper is not None:
         with closing(ZooKeeperTree(settings.zookeeper)) as tree:
-            if (found := tree.read(f"{ROOT}/{settings.destination}/running")) is not None:
+            if (running := tree.read(f"{ROOT}/{settings.destination}/running")) is not None:
                 raise MetaInUseError(
-                    f"a server runs '{settings.destination}' ({found[0].decode('utf-8', 'replace')}): stop it first"
+                    f"a server runs '{settings.destination}' ({running[0].decode('utf-8', 'replace')}): stop it first"
                 )
     if settings.meta_kind == "file" and settings.data_dir is not None:
-        FileMetaBackend(settings.destination, settings.data_dir).check_free()
+        FileMetaBackend(settings.destination, settings.data_dir).check_not_in_use()
 
 
 @contextmanager
 def open_for_change(settings: InstanceSettings) -> Generator[MetaManager]:
-    """Them, for changes that are kept before they count. No server may have them."""
+    """Open the cursors of an instance for changes, which are persisted before they take effect. No server may be using
+    them."""
     if settings.meta_kind == "memory":
-        look(settings)
-    check_free(settings)
+        read_client_records(settings)
+    check_not_in_use(settings)
     meta_stores = open_meta_stores(settings)
     try:
         meta_stores.meta.start()
@@ -62,14 +63,14 @@ def open_for_change(settings: InstanceSettings) -> Generator[MetaManager]:
 
 @dataclass(frozen=True, slots=True)
 class LogExtent:
-    """Of a source's log."""
+    """The first position, the end, and the sizes of the files of a source's log."""
 
     first: Position
     end: Position
     sizes: dict[str, int]
 
     def bytes_between(self, start: Position, end: Position) -> int:
-        """Of the log; what is not there any more counts nothing."""
+        """Return how many bytes of the log lie between two positions. Purged files count as empty."""
         total = 0
         for file, size in self.sizes.items():
             number = Position(file, 0).file_number
@@ -80,7 +81,8 @@ class LogExtent:
         return total
 
 
-def extent(settings: InstanceSettings) -> LogExtent:
+def measure_source_log(settings: InstanceSettings) -> LogExtent:
+    """Return where the source's log begins and ends now, and the sizes of its files."""
     log = open_source_log(settings)
     inventory = log.inventory()
     return LogExtent(
@@ -91,23 +93,26 @@ def extent(settings: InstanceSettings) -> LogExtent:
 
 
 def open_source_log(settings: InstanceSettings) -> SourceLog:
-    """Of the source that is followed, in its epoch."""
+    """Return a reader of the log that an instance follows, in its epoch, without running the instance."""
     records = MemoryRecords()
     records.save(load_source_record(settings))
     return SourceLog(settings, LogIdentity(records, settings.epoch, settings.destination))
 
 
-def find(settings: InstanceSettings, text: str, now: datetime) -> Position:
-    """Return the position that `text` names, in the grammar of `parse_start`; it lies between two transactions."""
+def find_position(settings: InstanceSettings, text: str, now: datetime) -> Position:
+    """Return the position that `text` names, in the grammar of `parse_start`. Raises PositionLostError unless it is a
+    transaction boundary."""
     log = open_source_log(settings)
-    wanted = log.resolver.resolve(text, now)
-    found = log.resolver.align(wanted)
-    if found != wanted:
+    requested = log.resolver.resolve(text, now)
+    position = log.resolver.align(requested)
+    if position != requested:
         raise PositionLostError(
-            f"{wanted} is no place between two transactions of {log.source.address}: the last one before it is {found}"
+            f"{requested} is no place between two transactions of {log.source.address}:"
+            f" the last one before it is {position}"
         )
-    return found
+    return position
 
 
-def cursor_at(settings: InstanceSettings, position: Position) -> Cursor:
+def make_cursor(settings: InstanceSettings, position: Position) -> Cursor:
+    """Return a cursor at a position of the instance's source."""
     return Cursor(position, source=settings.source.endpoint)

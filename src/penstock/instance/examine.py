@@ -1,4 +1,4 @@
-"""All that one can find out of the sources of instances before they start."""
+"""Checks the sources of instances before they start, for `penstock check`."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -13,28 +13,32 @@ from penstock.source.finding import Finding, Verdict
 
 
 def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[Finding]]:
-    """By the address of each source and standby."""
-    found: dict[str, list[Finding]] = {}
+    """Check all sources and standbys of the instances, and return the findings by the address of each."""
+    findings_by_address: dict[str, list[Finding]] = {}
     for settings in instances:
         for source in settings.sources:
-            if source.address not in found:
+            if source.address not in findings_by_address:
                 if isinstance(source, DirectorySettings):
-                    found[source.address] = list(examine_folder(source))
+                    findings_by_address[source.address] = list(examine_folder(source))
                 else:
-                    found[source.address] = list(examine_server(source, is_standby=source is settings.standby))
-        if settings.start is not None and not _cannot_be_read(found[settings.source.address]):
-            found[settings.source.address].append(_start(settings.source, settings.start))
-    return found
+                    findings_by_address[source.address] = list(
+                        examine_server(source, is_standby=source is settings.standby)
+                    )
+        if settings.start is not None and not _is_unreadable(findings_by_address[settings.source.address]):
+            findings_by_address[settings.source.address].append(_examine_start(settings.source, settings.start))
+    return findings_by_address
 
 
-def _cannot_be_read(findings: list[Finding]) -> bool:
-    return not any(one.what == "reading the log" and one.verdict is Verdict.OK for one in findings)
+def _is_unreadable(findings: list[Finding]) -> bool:
+    """Return whether the check found that the source's log cannot be read."""
+    return not any(f.what == "reading the log" and f.verdict is Verdict.OK for f in findings)
 
 
-def _start(source: SourceSettings | DirectorySettings, text: str) -> Finding:
+def _examine_start(source: SourceSettings | DirectorySettings, text: str) -> Finding:
+    """Check whether the configured start position is in the source's log."""
     try:
         resolver = PositionResolver(open_source(source), 0, 0)
-        place = resolver.align(resolver.resolve(text, datetime.now(UTC)))
+        position = resolver.align(resolver.resolve(text, datetime.now(UTC)))
     except PenstockError as error:
         return Finding(f"start at {text}", Verdict.FAIL, "not in the log", str(error))
-    return Finding(f"start at {text}", Verdict.OK, f"found at {place}")
+    return Finding(f"start at {text}", Verdict.OK, f"found at {position}")

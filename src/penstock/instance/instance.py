@@ -1,4 +1,5 @@
-"""One capture pipeline: it finds its place, follows a source's log into a store, and serves clients from there."""
+"""One capture pipeline: it finds the position to resume at, follows a source's log into a store, and serves clients
+from there."""
 
 import logging
 import random
@@ -39,15 +40,16 @@ from penstock.store import EventStore
 log = logging.getLogger(__name__)
 
 _JOIN_S = 10.0
-_KEEP_S = 1.0  # how often the place from which capture goes on is kept
-_READERS = "readers"  # the client that stands for all who read by position
-_SILENT_S = 60.0  # so long capture waits for them
+_SAVE_POSITION_S = 1.0  # how often the position from which capture would resume is saved
+_READERS = "readers"  # the client of the store that stands for all readers by position
+_EVICT_READERS_AFTER_S = 60.0  # capture waits this long for readers that do not come back
 
 
 class Instance:
-    """`start()` returns when the log flows, or raises why it cannot; `stop()` ends it. Readable from any thread.
+    """One capture pipeline, from source to store to clients. `start()` returns when the log flows, or raises why it
+    cannot; `stop()` ends it. Any thread may read from it.
 
-    What `repair` is given, with on_purged: repair, is a gap in the log: it is to compare the data.
+    With `on_purged: repair`, a gap in the log is passed to `repair`, which compares the data and closes it.
     """
 
     def __init__(
@@ -61,35 +63,40 @@ class Instance:
         self.states = StateTracker(settings.destination)
         self.counters = CaptureCounters()
         self._jitter, self._repair = jitter, repair
-        self._refused: PenstockError | None = None  # why it could not even start
+        self._start_failure: PenstockError | None = None  # why it could not start
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._components: Components | None = None  # also after a stop, for who asks
+        self._components: Components | None = None  # stays after a stop, for status
         self._plans = RecentPlans()
 
     @property
     def state(self) -> InstanceState:
+        """Return the present state, such as FOLLOWING or RECONNECTING."""
         return self.states.current.state
 
     @property
     def failure(self) -> PenstockError | None:
-        """Why the state is FAILED."""
-        return self._refused or (self._components.capture.failure if self._components is not None else None)
+        """Return the error because of which the state is FAILED, else None."""
+        return self._start_failure or (self._components.capture.failure if self._components is not None else None)
 
     @property
     def store(self) -> EventStore:
+        """Return the event store between capture and the clients."""
         return self.components.store
 
     @property
     def clients(self) -> Clients:
+        """Return the clients of this instance: subscribe, get, ack, roll back."""
         return self.components.clients
 
     @property
     def source_log(self) -> SourceLog:
+        """Return the reader of the source's own log."""
         return self.components.log
 
     @property
     def components(self) -> Components:
+        """Return the components of the instance. Raises PenstockError before the first start."""
         if self._components is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
         return self._components
@@ -97,29 +104,30 @@ class Instance:
     # -- life
 
     def start(self, fence: Fence | None = None) -> None:
-        """Also again, after a stop, or a failure. Without the fence of an election it claims one of its own."""
+        """Start capture, also again after a stop or a failure. `fence` is that of a won election; without one the
+        instance claims its own."""
         if self.state is InstanceState.FAILED:
             self.stop()
         if self._components is not None and not self._stopping.is_set():
             raise PenstockError(f"instance '{self.settings.destination}' runs already: stop it before it is started")
         self.states.enter(InstanceState.STARTING)
         self._stopping.clear()
-        self._refused, self._threads, self._components = None, [], None
-        how: dict[str, Any] = {
+        self._start_failure, self._threads, self._components = None, [], None
+        options: dict[str, Any] = {
             "jitter": self._jitter,
             "repair": self._repair,
-            "on_fenced": self._replaced,
+            "on_fenced": self._on_fenced,
             "fence": fence,
         }
         try:
-            self._components = components = open_components(self.settings, self.states, self.counters, **how)
+            self._components = components = open_components(self.settings, self.states, self.counters, **options)
         except BaseException as error:
             failure = error if isinstance(error, PenstockError) else PenstockError(f"it cannot start: {error!r}")
-            self._refused = failure
+            self._start_failure = failure
             self.states.enter(InstanceState.FAILED, str(failure))
             raise
-        for target, what in ((components.capture.run, "capture"), (self._keep_place, "place")):
-            thread = threading.Thread(target=target, name=f"penstock-{what}-{self.settings.destination}", daemon=True)
+        for target, role in ((components.capture.run, "capture"), (self._save_position_often, "position")):
+            thread = threading.Thread(target=target, name=f"penstock-{role}-{self.settings.destination}", daemon=True)
             self._threads.append(thread)
             thread.start()
         components.watchdog.start()
@@ -129,19 +137,21 @@ class Instance:
             raise self.failure
 
     def pause(self, reason: str = "by hand") -> None:
-        """The log is not read; what the store has is served."""
+        """Stop reading the source's log until `resume`; what the store has is still served."""
         self.components.capture.pause(reason)
 
     def resume(self) -> None:
+        """Continue to read the source's log after `pause`."""
         self.components.capture.resume()
 
     def reload_filter(self, settings: FilterSettings) -> None:
-        """Counts for what is captured from now on. Settings that are wrong raise, and change nothing."""
+        """Use another filter for everything that is captured from now on. Wrong settings raise, and change nothing."""
         self.components.filter.reload(settings)
         self.settings = self.settings.model_copy(update={"filter": settings})
         self.source_log.reload_filter(self.settings)
 
     def stop(self) -> None:
+        """Stop capture, wake everyone who waits with NotRunningError, persist positions and close all components."""
         if self._stopping.is_set() or self._components is None:
             return
         self._stopping.set()
@@ -156,24 +166,25 @@ class Instance:
 
     # -- for consumers
 
-    def end_after(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
-        """Return where a batch from `start` should end; `start` itself when nothing came in time."""
+    def find_batch_end(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
+        """Return where a batch from `start` should end; `start` itself when nothing was captured in time."""
         return self.plan_batch(start, BatchLimit(max_bytes), timeout_s)
 
     def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float) -> Position:
-        """Return where a batch from `start` should end; `start` itself when nothing came in time.
+        """Return where a batch from `start` should end, by bytes and rows; `start` itself when nothing was captured in
+        time.
 
         What the store does not have any more is measured in the source's own log.
         """
-        store, source_log = self._store_for_readers(), self.source_log
+        store, source_log = self._add_readers_client(), self.source_log
         source_log.check_reached(start, store.latest)
-        asked = start
+        requested = start
         if start < store.first_for(start):
             start = source_log.translate(start)
         target = store.first_for(start)
         blocks = None
         if start >= target:
-            target = store.end_after(start, limit.max_bytes, timeout_s)
+            target = store.find_batch_end(start, limit.max_bytes, timeout_s)
             if target <= start:
                 return start
             blocks = store.read(start, target)
@@ -185,17 +196,20 @@ class Instance:
             plan = plan_batch(start, read_log() if blocks is None else blocks, limit, target)
         except BlocksFreedError:
             plan = plan_batch(start, read_log(), limit, target)
-        self._plans.remember(asked, plan)
+        self._plans.remember(requested, plan)
         return plan.end
 
-    def parts(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
-        """Cut a range between transactions into parts that can be read apart, in any order, any number of times."""
+    def split_range(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
+        """Split a range of the log at transaction boundaries into parts that can be read in parallel, and
+        repeatedly."""
         if start == end:
             return []
-        plan = self._plans.find(start, end) or self._plan_parts(start, end)
+        plan = self._plans.find(start, end) or self._plan_split(start, end)
         return plan.parts(start)
 
-    def _plan_parts(self, start: Position, end: Position) -> BatchPlan:
+    def _plan_split(self, start: Position, end: Position) -> BatchPlan:
+        """Return the plan that splits a range into parts: by the store's blocks, by log files, or by reading the
+        log."""
         stored = self.store.read(start, end)
         if stored is not None:
             with suppress(BlocksFreedError):
@@ -206,44 +220,49 @@ class Instance:
         return plan_batch(start, self.read(start, end), BatchLimit(sys.maxsize), end)
 
     def read(self, start: Position, end: Position) -> Iterator[Block]:
-        """Entries of (start, end], from the store where it has them, else from the source's log."""
+        """Yield the blocks of the range (start, end], from the store if it has all of it, else from the source's
+        log."""
         store = self.store
         self.source_log.check_reached(end, store.latest)
-        held = store.read(start, end)
-        if held is None and end.epoch < self.source_log.epoch and end > store.first_for(end):
+        blocks = store.read(start, end)
+        if blocks is None and end.epoch < self.source_log.epoch and end > store.first_for(end):
             raise PositionLostError(
                 f"what lies between {start} and {end} is of the log before the source was switched, and only a part of"
                 " it is still here: a Spark query begins anew with a new checkpoint"
             )
-        if held is None:
-            found = self.source_log
-            held = found.read_log(found.translate(start), found.translate(end))
-        yield from held
+        if blocks is None:
+            source_log = self.source_log
+            blocks = source_log.read_log(source_log.translate(start), source_log.translate(end))
+        yield from blocks
 
     def ack(self, end: Position) -> None:
-        """A hint that frees memory: what a consumer needs again is read from the log. Ahead of the store it is
-        nothing."""
-        store, end = self._store_for_readers(), end.boundary
+        """Note that readers by position need nothing before `end`, so that the store can free it. This is a hint only:
+        what a reader needs again is read from the source's log, and a position after the end of the store has no
+        effect."""
+        store, end = self._add_readers_client(), end.boundary
         if end <= store.latest:
             store.release(_READERS, end)
 
-    def _store_for_readers(self) -> EventStore:
-        """From the first of them on, what they have not acked is kept."""
-        self.store.add_client(_READERS, wants_whole=True, reads_log=True, evict_after_s=_SILENT_S)
+    def _add_readers_client(self) -> EventStore:
+        """Add the client that stands for all readers by position, so that the store keeps what they have not acked;
+        return the store."""
+        self.store.add_client(_READERS, wants_whole=True, reads_log=True, evict_after_s=_EVICT_READERS_AFTER_S)
         return self.store
 
-    def describe(self, tables: Sequence[TableName]) -> list[TableSchema]:
+    def describe_tables(self, tables: Sequence[TableName]) -> list[TableSchema]:
+        """Return the schemas of tables as they are at the source now."""
         source = self.source_log.source
         if isinstance(source, DirectorySettings):
             return [self.components.tables.describe(table) for table in tables]
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
             has_labels = "FULL" in (cursor.fetchone() or ())
-            found = [read_live_schema(cursor, table) for table in tables]
-            return found if has_labels else [table.with_exact_labels() for table in found]
+            schemas = [read_live_schema(cursor, table) for table in tables]
+            return schemas if has_labels else [schema.with_exact_labels() for schema in schemas]
 
-    def resolve(self, text: str) -> Position:
-        """Return the position between two transactions that a text means now, see `penstock.model.start_point`."""
+    def resolve_start(self, text: str) -> Position:
+        """Return the transaction boundary that a text such as `latest` or `time:…` means now, in the grammar of
+        `parse_start`."""
         now, resolver = datetime.now(UTC), self.source_log.resolver
         if parse_start(text, now) is StartWord.STORED:
             return self.store.first
@@ -251,25 +270,25 @@ class Instance:
         self.source_log.check_reached(position)
         return resolver.align(position) if isinstance(parse_start(text, now), Position) else position
 
-    def oldest(self) -> Position:
-        """Where the source's log begins."""
+    def oldest_position(self) -> Position:
+        """Return the position where the source's log begins."""
         return self.source_log.oldest()
 
     def status(self) -> dict[str, Any]:
-        """What an operator wants to know, as plain data."""
-        step, seconds = self.states.current, self.states.seconds
-        about: dict[str, Any] = {
+        """Return state, positions, lag and counters as plain data, for operators."""
+        change, seconds = self.states.current, self.states.seconds
+        status: dict[str, Any] = {
             "destination": self.settings.destination,
-            "state": step.state.value,
-            "reason": step.reason,
-            "since": step.since,
+            "state": change.state.value,
+            "reason": change.reason,
+            "since": change.since,
             "seconds": {state.value: round(spent, 3) for state, spent in seconds.items() if spent},
             "counters": self.counters.to_json(),
         }
         components = self._components
         if components is not None:
             latest, tables = components.store.latest, components.tables
-            about |= {
+            status |= {
                 "source": components.log.source.address,
                 "epoch": components.log.epoch,
                 "began": components.begin.to_json(),
@@ -283,36 +302,40 @@ class Instance:
                 "differences": {str(name): what for name, what in tables.differences.items()},
                 "retention_hours_left": components.watchdog.hours_left,
             }
-        return about
+        return status
 
     def _behind_s(self, components: Components) -> float | None:
-        """How old what is captured last is, while there is more."""
+        """Return the age in seconds of the newest captured change; 0 when capture has read the whole log, None when
+        unknown."""
         if components.capture.is_caught_up and self.state is InstanceState.FOLLOWING:
             return 0.0
         seconds = components.store.latest.timestamp
         return max(0.0, round(time.time() - seconds, 3)) if seconds else None
 
-    # -- keeping the place
+    # -- saving the position
 
-    def _replaced(self, error: PenstockError) -> None:
-        """Another server has this destination now."""
+    def _on_fenced(self, error: PenstockError) -> None:
+        """End capture because another server has claimed this destination."""
         if self._components is not None and self.state is not InstanceState.FAILED:
             self._components.capture.fail(error)
             self._components.capture.stop()
 
-    def _keep_place(self) -> None:
-        kept, components, name = None, self.components, self.settings.destination
-        warnings = WriteWarnings(log, f"place not kept destination={name}", f"place kept again destination={name}")
-        while not self._stopping.wait(_KEEP_S):
-            place = components.store.acked
-            if place == kept:
+    def _save_position_often(self) -> None:
+        """Persist the position from which capture would resume, every second. Runs in a thread of its own."""
+        saved, components, name = None, self.components, self.settings.destination
+        warnings = WriteWarnings(
+            log, f"capture position not saved destination={name}", f"capture position saved again destination={name}"
+        )
+        while not self._stopping.wait(_SAVE_POSITION_S):
+            position = components.store.acked
+            if position == saved:
                 continue
             try:
                 components.save_position()
-                kept = place
+                saved = position
                 warnings.report_success()
             except FencedError as error:
-                self._replaced(error)
+                self._on_fenced(error)
                 return
             except PenstockError as error:
                 warnings.report_failure(error)

@@ -1,4 +1,4 @@
-"""How an instance finds its place, and opens its components there."""
+"""Finds the position at which an instance resumes, and opens its components there."""
 
 import logging
 from collections.abc import Callable, Container
@@ -22,7 +22,7 @@ from penstock.coordinate import Fence
 from penstock.disk import make_tree_private
 from penstock.errors import ConfigurationError, MetaError, PenstockError, PositionLostError, SourceConnectionError
 from penstock.filter import BlockFilter
-from penstock.instance.assembly import MetaStores, open_meta_stores, open_prepared, open_store
+from penstock.instance.assembly import MetaStores, open_meta_stores, open_prepared_transactions, open_store
 from penstock.instance.clients import Clients
 from penstock.instance.components import Components, run_all_steps
 from penstock.instance.cursors import LogExtent
@@ -44,8 +44,9 @@ def open_components(
     on_fenced: Callable[[PenstockError], None],
     fence: Fence | None = None,
 ) -> Components:
-    """Nothing runs yet but what keeps cursors. What is open when one of them cannot be opened is closed again."""
-    alive = check_settings(settings, can_repair=repair is not None)
+    """Open all components of an instance at the position where it resumes. Only the meta manager's thread runs yet. If
+    one cannot be opened, those before it are closed again."""
+    reachable = check_startable(settings, can_repair=repair is not None)
     if settings.data_dir is not None:
         make_tree_private(settings.data_dir / settings.destination)
     meta_stores = open_meta_stores(settings, fence)
@@ -54,110 +55,114 @@ def open_components(
         if isinstance(meta_stores.meta, PersistentMetaManager):
             meta_stores.meta.on_fenced = on_fenced
         meta_stores.meta.start()
-        opening = _Opening(settings, meta_stores, alive)
-        source_log = opening.log
-        store = open_store(settings, opening.start, source_log)
+        finder = _StartFinder(settings, meta_stores, reachable)
+        source_log = finder.log
+        store = open_store(settings, finder.start, source_log)
         opened.append(store.stop)
-        begin = opening.bring_up(store)
+        begin = finder.prepare_store(store)
         endpoint = lambda: source_log.source.endpoint  # noqa: E731
-        clients = Clients(store, meta_stores.meta, source=endpoint, check_cursor=opening.check_cursor)
+        clients = Clients(store, meta_stores.meta, source=endpoint, check_cursor=finder.check_cursor)
         clients.start()
         tables = open_tables(settings, source_log.source, store.latest)
         opened.append(tables.close)
-        opening.check_tables(tables, store.latest)
-        rules = BlockFilter(settings.filter)
+        finder.prepare_schemas(tables, store.latest)
+        block_filter = BlockFilter(settings.filter)
     except BaseException:
         run_all_steps(settings.destination, *opened)
         raise
     log_start(settings, begin)
     source_log.complete = tables.complete
-    prepared = source_log.prepared = open_prepared(settings, source_log)
-    stages = (("tables", tables.follow), ("filter", rules.apply))
+    prepared = source_log.prepared = open_prepared_transactions(settings, source_log)
+    stages = (("tables", tables.follow), ("filter", block_filter.apply))
 
-    def on_jump(before: Position | None, place: Position) -> None:
-        _go_on_with(tables, source_log, before, place, verify=settings.verify_checksum)
-        prepared.switch_to(before, place if before is not None else None)
+    def on_jump(before: Position | None, position: Position) -> None:
+        _continue_schemas(tables, source_log, before, position, verify=settings.verify_checksum)
+        prepared.switch_to(before, position if before is not None else None)
 
     components = CaptureContext(
-        settings, source_log, opening.identity, store, states, counters, prepared, stages, on_jump
+        settings, source_log, finder.identity, store, states, counters, prepared, stages, on_jump
     )
     capture = Capture(components, jitter=jitter, repair=repair)
-    places = (lambda: store.acked), (lambda: store.latest)
-    watchdog = Watchdog(settings, source_log, *places, capture.mark_source_dead, tables.compact)
-    return Components(meta_stores, source_log, store, clients, tables, rules, prepared, capture, watchdog, begin)
+    bounds = (lambda: store.acked), (lambda: store.latest)
+    watchdog = Watchdog(settings, source_log, *bounds, capture.mark_source_dead, tables.compact)
+    return Components(meta_stores, source_log, store, clients, tables, block_filter, prepared, capture, watchdog, begin)
 
 
-def check_settings(settings: InstanceSettings, *, can_repair: bool = False) -> set[str]:
-    """Addresses of the sources that can be captured; raises what keeps an instance from being started. Nothing is
-    opened for it, so one that runs need not be stopped."""
+def check_startable(settings: InstanceSettings, *, can_repair: bool = False) -> set[str]:
+    """Return the addresses of the sources that can be captured. Raises whatever would keep the instance from starting.
+    Nothing is opened, so a running instance need not be stopped for it."""
     check_start(settings.start)  # also where cursors count and `start` is not used
     if settings.on_purged == "repair" and not can_repair:
         raise ConfigurationError(f"on_purged: repair of '{settings.destination}' has nothing that could repair")
-    return _answering(settings)
+    return _find_reachable_sources(settings)
 
 
-def _answering(settings: InstanceSettings) -> set[str]:
-    """Addresses of the sources that can be captured; raises what is wrong with the first when none can."""
-    alive: set[str] = set()
+def _find_reachable_sources(settings: InstanceSettings) -> set[str]:
+    """Return the addresses of the sources that can be captured. When none can, raises the error of the first."""
+    reachable: set[str] = set()
     problem: PenstockError | None = None
     for source in settings.sources:
         try:
             open_source(source).check(is_standby=source is settings.standby)
-            alive.add(source.address)
+            reachable.add(source.address)
         except SourceConnectionError as error:
             problem = problem or error
-    if problem is not None and not alive:
+    if problem is not None and not reachable:
         raise problem
-    return alive
+    return reachable
 
 
-def _go_on_with(
-    tables: SchemaTracker, source_log: SourceLog, after: Position | None, place: Position, *, verify: bool
+def _continue_schemas(
+    tables: SchemaTracker, source_log: SourceLog, after: Position | None, position: Position, *, verify: bool
 ) -> None:
-    """In another log: with the tables that there were `after` a place, or read anew from the source."""
+    """Continue the schema history at `position` of another log: with the schemas that were known at `after`, or with
+    schemas that are read from the source."""
     if after is not None and tables.can_continue_at(after):
-        tables.continue_at(place)
+        tables.continue_at(position)
         return
-    found = import_with_retry(source_log.source, place, verify=verify)
-    tables.restart(found.begin, found.first, found.later)
+    imported = import_with_retry(source_log.source, position, verify=verify)
+    tables.restart(imported.begin, imported.first, imported.later)
 
 
-class _Opening:
-    """`start` is where the store begins if it has nothing: at the lowest cursor, or what stands in for it, or where the
-    settings say."""
+class _StartFinder:
+    """Finds where an instance resumes. `start` is where an empty store begins: at the lowest cursor, at the saved
+    position of capture, or where the settings say."""
 
-    def __init__(self, settings: InstanceSettings, meta_stores: MetaStores, alive: Container[str]) -> None:
+    def __init__(self, settings: InstanceSettings, meta_stores: MetaStores, reachable: Container[str]) -> None:
         self._settings, self._meta_stores = settings, meta_stores
         self.identity = LogIdentity(meta_stores.records, settings.epoch, settings.destination)
         self.log = SourceLog(settings, self.identity)
-        if self.log.source.address not in alive:
-            self.log.source = next(one for one in settings.sources if one.address in alive)
+        if self.log.source.address not in reachable:
+            self.log.source = next(source for source in settings.sources if source.address in reachable)
         self._inventory = self.log.inventory()
-        self._place = self._kept_place()
+        self._saved_position = self._load_saved_position()
         self._log_match = self.identity.compare(
-            self._inventory, self._place or self._inventory.end, self.log.binlog_source.file_identity
+            self._inventory, self._saved_position or self._inventory.end, self.log.binlog_source.file_identity
         )
-        if self._log_match is not LogMatch.SAME and self._place is None:
-            # There is nothing to go on from.
+        if self._log_match is not LogMatch.SAME and self._saved_position is None:
+            # There is no position to resume at.
             self.identity.raise_epoch(self.log.source.address, self._inventory.server, by_gtids=False)
             self._log_match = LogMatch.SAME
-        start = self._place or self.log.resolver.resolve(settings.start, datetime.now(UTC))
-        start = self._without_stragglers(start)
-        self._is_here = self._facts_of(start).is_same_log
-        self.start = self._settled(start) if self._is_here else start
+        start = self._saved_position or self.log.resolver.resolve(settings.start, datetime.now(UTC))
+        start = self._skip_distant_cursors(start)
+        self._is_in_log = self._gather_facts(start).is_same_log
+        self.start = self._align(start) if self._is_in_log else start
 
-    def _facts_of(self, position: Position) -> ResumeFacts:
+    def _gather_facts(self, position: Position) -> ResumeFacts:
+        """Return what decides whether capture can resume at a position."""
         return ResumeFacts(self.log.source.address, position, self.identity.epoch, self._log_match, self._inventory)
 
-    def _kept_place(self) -> Position | None:
+    def _load_saved_position(self) -> Position | None:
+        """Return the persisted position of capture, or None if there is none of this log."""
         for client_id, cursor in self._meta_stores.meta.cursors().items():
             self._check_epoch(client_id, cursor.position)
-        found = self._meta_stores.positions.load()
-        return found.position if found is not None and found.position.epoch <= self.log.epoch else None
+        cursor = self._meta_stores.positions.load()
+        return cursor.position if cursor is not None and cursor.position.epoch <= self.log.epoch else None
 
-    def _without_stragglers(self, start: Position) -> Position:
-        """Where an empty store begins: not at the cursor of a client that is farther behind the others than the store
-        holds, who would wait until all of that was read again. Such a client is served from the source's log."""
+    def _skip_distant_cursors(self, start: Position) -> Position:
+        """Return where an empty store begins: not at the cursor of a client that is farther behind the others than the
+        store could hold, because they would wait until all of that was read again. Such a client is served from the
+        source's log."""
         cursors = [cursor.position for cursor in self._meta_stores.meta.cursors().values()]
         latest, log = (
             max(cursors, default=start),
@@ -165,43 +170,49 @@ class _Opening:
         )
         if latest.epoch != start.epoch or not has_history(self._settings):
             return start  # the tables of the log are known only from where it is read
-        known = [one for one in cursors if one.epoch == latest.epoch and one.file in log.sizes]
-        near = [one for one in known if log.bytes_between(one, latest) <= self._settings.store.memory]
+        known = [cursor for cursor in cursors if cursor.epoch == latest.epoch and cursor.file in log.sizes]
+        near = [cursor for cursor in known if log.bytes_between(cursor, latest) <= self._settings.store.memory]
         return max(start, min(near, default=start))
 
-    def _settled(self, start: Position) -> Position:
-        """Between two transactions, and with its GTIDs; what the log lacks is refused later, with the reason."""
+    def _align(self, start: Position) -> Position:
+        """Return the transaction boundary at or before `start`, with its GTIDs. A position that the log lacks is
+        returned as it is, and refused later with the reason."""
         try:
             return start if start.gtids is not None else self.log.resolver.align(start)
         except PositionLostError:
             return start
 
-    def bring_up(self, store: EventStore) -> CaptureStart:
-        """To a place in the log that is followed, from which all clients can go on; returns why there."""
+    def prepare_store(self, store: EventStore) -> CaptureStart:
+        """Bring the store to a position of the source's log from which all clients can resume; return that beginning
+        and why it was chosen."""
         has_events = store.first != store.latest
-        if self._place is not None and store.latest < self._place:
-            store.restart_at(self._place)  # a crash has left it behind all clients
-        if self._is_here and store.latest.epoch == self.identity.epoch:
+        if self._saved_position is not None and store.latest < self._saved_position:
+            store.restart_at(self._saved_position)  # a crash has left it behind all clients
+        if self._is_in_log and store.latest.epoch == self.identity.epoch:
             self._check_reached(store)
             if self._settings.on_purged == "stop":
                 self._check_purged(store, self._meta_stores.meta)
-        if self._facts_of(store.latest).is_older_epoch:
+        if self._gather_facts(store.latest).is_older_epoch:
             # The source was switched before, and nothing of the new log has come into the store yet.
             store.continue_at(self.log.translate(store.discard_incomplete()))
-        return explain_start(self._settings, store.latest, has_cursor=self._place is not None, has_events=has_events)
+        return explain_start(
+            self._settings, store.latest, has_cursor=self._saved_position is not None, has_events=has_events
+        )
 
     def _check_reached(self, store: EventStore) -> None:
+        """Raise PositionLostError when the store or a cursor is ahead of the end of the source's log."""
         self.log.check_reached(store.latest, self.log.resolver.with_current_epoch(self._inventory.end))
         for client_id, cursor in self._meta_stores.meta.cursors().items():
             self.check_cursor(client_id, cursor.position)
 
     def check_cursor(self, client_id: int, position: Position) -> None:
-        """Raises when the log cannot have it."""
+        """Raise MetaError or PositionLostError when the source's log cannot have a client's cursor."""
         self._check_epoch(client_id, position)
         if position.epoch == self.log.epoch:
             self.log.check_reached(position, whose=f"the cursor of client {client_id}, ")
 
     def _check_epoch(self, client_id: int, position: Position) -> None:
+        """Raise MetaError for a cursor of a later epoch than that of the source's log."""
         if position.epoch > self.log.epoch:
             raise MetaError(
                 f"the cursor of client {client_id} is at {position}, and this log is of epoch {self.log.epoch}:"
@@ -209,12 +220,15 @@ class _Opening:
             )
 
     def _check_purged(self, store: EventStore, meta: MetaManager) -> None:
-        """What the source no longer has stops the clients that need it, and nobody else."""
+        """Handle what the source has purged: only clients that need it are lost. Raises PositionLostError when all of
+        them are."""
         oldest = self.log.resolver.with_current_epoch(self._inventory.oldest)
         cursors = meta.cursors()
         if store.latest >= oldest:
-            far = {name: one.position for name, one in cursors.items() if one.position < min(oldest, store.first)}
-            if lost := ", ".join(str(name) for name, one in far.items() if one.epoch == oldest.epoch):
+            far = {
+                name: cursor.position for name, cursor in cursors.items() if cursor.position < min(oldest, store.first)
+            }
+            if lost := ", ".join(str(name) for name, position in far.items() if position.epoch == oldest.epoch):
                 log.error(
                     "clients lost destination=%s clients=%s oldest=%s reason=the source has purged what they need: say"
                     " with `penstock position set` where each resumes, or forget it with `reset`",
@@ -233,13 +247,14 @@ class _Opening:
             log.error("clients lost destination=%s clients=%s reason=%s", self._settings.destination, lost, gap)
             store.restart_at(start)
 
-    def check_tables(self, tables: SchemaTracker, start: Position) -> None:
-        """What is known of them must lead up to where capture goes on."""
-        marks, verify = self.identity.record.files, self._settings.verify_checksum
-        followed = [file for file in marks if file in self._inventory.sizes]
-        is_unknown = bool(marks) and not followed and tables.can_continue_at(start)
+    def prepare_schemas(self, tables: SchemaTracker, start: Position) -> None:
+        """Make the schema history continue up to the position where capture resumes, or read the schemas from the
+        source."""
+        identities, verify = self.identity.record.files, self._settings.verify_checksum
+        followed = [file for file in identities if file in self._inventory.sizes]
+        is_unknown = bool(identities) and not followed and tables.can_continue_at(start)
         if tables.epoch < start.epoch or is_unknown:
-            _go_on_with(tables, self.log, None, start, verify=verify)
+            _continue_schemas(tables, self.log, None, start, verify=verify)
         elif followed and start.epoch == self.identity.epoch:
             begin = Position(followed[-1], 4, epoch=start.epoch)
             record_skipped_statements(tables, self.log.source, begin, start, verify=verify)

@@ -1,5 +1,5 @@
-"""All that can be said of an instance while it runs, as plain data: where it is, for whom it keeps what, who waits for
-whom. Nobody is asked for it: it is what the instance knows already."""
+"""The full status of a running instance as plain data: positions, lag, store, clients. It is what the instance knows
+already; the source is not asked."""
 
 import time
 from typing import Any
@@ -14,48 +14,49 @@ from penstock.model import Position
 from penstock.source import LogInventory
 from penstock.store.stats import ClientStats, StoreStats
 
-_MOST_BATCHES = 20  # of one client, that are named
-_STEPS = 10
+_MAX_BATCHES = 20  # of one client, shown in the status
+_MAX_HISTORY = 10
 
 
-def report(instance: Instance, now: float | None = None) -> dict[str, Any]:
-    """What `status` says, and its lag, its clients and its store."""
+def report_instance(instance: Instance, now: float | None = None) -> dict[str, Any]:
+    """Return the status of an instance together with its lag, its store and its clients, as `/status` shows them."""
     now = time.time() if now is None else now
-    about = instance.status()
+    status = instance.status()
     silent_s = instance.counters.silent_s
-    about["silent_s"] = None if silent_s is None else round(silent_s, 3)
-    about["history"] = [
-        {"state": step.state.value, "reason": step.reason, "since": step.since}
-        for step in instance.states.history[-_STEPS:]
+    status["silent_s"] = None if silent_s is None else round(silent_s, 3)
+    status["history"] = [
+        {"state": change.state.value, "reason": change.reason, "since": change.since}
+        for change in instance.states.history[-_MAX_HISTORY:]
     ]
-    about |= {"lag": None, "store": None, "prepared": None, "clients": []}
-    if instance.state is InstanceState.STOPPED or "latest" not in about:
-        return about
-    components, behind_s = instance.components, about["behind_s"]
+    status |= {"lag": None, "store": None, "prepared": None, "clients": []}
+    if instance.state is InstanceState.STOPPED or "latest" not in status:
+        return status
+    components, behind_s = instance.components, status["behind_s"]
     stats = components.store.stats()
     is_blocked = instance.state is InstanceState.BLOCKED
-    about["lag"] = {"seconds": behind_s, "bytes": _capture_lag(components, stats.latest, behind_s)}
-    about["prepared"] = components.prepared.report()
-    about["store"] = _store(instance.settings.store, stats, is_blocked=is_blocked) | {
+    status["lag"] = {"seconds": behind_s, "bytes": _capture_lag_bytes(components, stats.latest, behind_s)}
+    status["prepared"] = components.prepared.report()
+    status["store"] = _report_store(instance.settings.store, stats, is_blocked=is_blocked) | {
         "put_rows": instance.counters.kept_rows,
         "got_rows": components.clients.rows.got,
         "acked_rows": components.clients.rows.acked,
         "batch_unit": instance.settings.canal.unit,
     }
-    about["clients"] = _clients(components, stats, behind_s, now)
-    return about
+    status["clients"] = _report_clients(components, stats, behind_s, now)
+    return status
 
 
-def _store(settings: StoreSettings, stats: StoreStats, *, is_blocked: bool) -> dict[str, Any]:
+def _report_store(settings: StoreSettings, stats: StoreStats, *, is_blocked: bool) -> dict[str, Any]:
+    """Return how full the store is, and for which clients it holds the oldest entries."""
     limit = settings.limit if settings.kind == "file" else settings.memory
-    held = stats.put - stats.acked
+    entries = stats.put - stats.acked
     fills = [stats.stored_bytes / limit] if limit else []
-    fills += [held / settings.slots] if settings.slots else []
+    fills += [entries / settings.slots] if settings.slots else []
     return {
         "kind": settings.kind,
         "bytes": stats.stored_bytes,
         "limit_bytes": None if limit is None else int(limit),
-        "entries": held,
+        "entries": entries,
         "limit_entries": settings.slots,
         "fill": round(max(fills), 4) if fills else None,
         "put_sequence": stats.put,
@@ -68,84 +69,94 @@ def _store(settings: StoreSettings, stats: StoreStats, *, is_blocked: bool) -> d
     }
 
 
-def _clients(components: Components, stats: StoreStats, behind_s: float | None, now: float) -> list[dict[str, Any]]:
+def _report_clients(
+    components: Components, stats: StoreStats, behind_s: float | None, now: float
+) -> list[dict[str, Any]]:
+    """Return position, lag and outstanding batches of each client."""
     filters, cursors = components.clients.subscriptions(), components.clients.cursors()
     addresses = components.clients.addresses()
-    found: list[dict[str, Any]] = []
-    for counted in stats.clients:
-        number = int(counted.name) if counted.name.isdecimal() else None
-        cursor = counted.acked if number is None else cursors.get(number, counted.acked)
-        found.append(
+    clients: list[dict[str, Any]] = []
+    for client in stats.clients:
+        number = int(client.name) if client.name.isdecimal() else None
+        cursor = client.acked if number is None else cursors.get(number, client.acked)
+        clients.append(
             {
-                "client": counted.name,
+                "client": client.name,
                 "filter": None if number is None else filters.get(number),
-                "state": counted.state.value,
-                "connected": counted.is_connected,
+                "state": client.state.value,
+                "connected": client.is_connected,
                 "addresses": [] if number is None else addresses.get(number, []),
-                "cursor": _place(cursor),
-                "got": _place(counted.got),
+                "cursor": _position_to_json(cursor),
+                "got": _position_to_json(client.got),
                 "lag": _client_lag(components, cursor, stats.latest, behind_s, now),
-                "got_lag_s": _lag_s(counted.got, stats.latest, behind_s, now),
-                **_held(counted),
-                **_batches(components.clients, number),
+                "got_lag_s": _lag_s(client.got, stats.latest, behind_s, now),
+                **_report_waiting(client),
+                **_report_batches(components.clients, number),
             }
         )
-    return found
+    return clients
 
 
-def _held(counted: ClientStats) -> dict[str, Any]:
+def _report_waiting(client: ClientStats) -> dict[str, Any]:
+    """Return how much a client has not acked yet, and whether it holds the oldest entries of the store."""
     return {
-        "waiting_entries": counted.waiting_entries,
-        "waiting_bytes": counted.waiting_bytes,
-        "holds_oldest": counted.is_holding,
-        "from_log": counted.from_log,
-        "idle_s": round(counted.idle_s, 3),
-        "lost": counted.lost,
+        "waiting_entries": client.waiting_entries,
+        "waiting_bytes": client.waiting_bytes,
+        "holds_oldest": client.is_holding,
+        "from_log": client.from_log,
+        "idle_s": round(client.idle_s, 3),
+        "lost": client.lost,
     }
 
 
-def _batches(clients: Clients, number: int | None) -> dict[str, Any]:
-    several = {} if number is None else clients.batches(number)
-    named = list(several.items())[:_MOST_BATCHES]
+def _report_batches(clients: Clients, number: int | None) -> dict[str, Any]:
+    """Return the number of a client's outstanding batches, and the ranges of the first of them."""
+    outstanding = {} if number is None else clients.batches(number)
+    shown = list(outstanding.items())[:_MAX_BATCHES]
     return {
-        "outstanding": len(several),
-        "batches": [{"id": key, "start": _place(one.start), "end": _place(one.end)} for key, one in named],
+        "outstanding": len(outstanding),
+        "batches": [
+            {"id": batch_id, "start": _position_to_json(batch.start), "end": _position_to_json(batch.end)}
+            for batch_id, batch in shown
+        ],
     }
 
 
-def _place(position: Position) -> dict[str, Any]:
+def _position_to_json(position: Position) -> dict[str, Any]:
     return position.to_json() | {"timestamp": position.timestamp}
 
 
-def _capture_lag(components: Components, latest: Position, behind_s: float | None) -> int | None:
-    """Of the source's log; as it was seen last, which may be seconds ago."""
+def _capture_lag_bytes(components: Components, latest: Position, behind_s: float | None) -> int | None:
+    """Return how many bytes of the source's log are not captured yet, as of the watchdog's last look, which may be
+    seconds ago."""
     if behind_s == 0:
         return 0
     inventory = components.watchdog.inventory
     if inventory is None or latest.epoch != components.log.epoch:
         return None
     end = Position(inventory.end.file, inventory.end.offset, epoch=latest.epoch)
-    return _between(inventory, latest, end)
+    return _bytes_between(inventory, latest, end)
 
 
 def _client_lag(
     components: Components, cursor: Position, latest: Position, behind_s: float | None, now: float
 ) -> dict[str, float | int | None]:
-    """Behind the source: what it has not acked, and what is not captured yet."""
-    to_come = _capture_lag(components, latest, behind_s)
-    behind = _between(components.watchdog.inventory, cursor, latest)
-    total = None if to_come is None or behind is None else to_come + behind
+    """Return how far a client is behind the source: what it has not acked, plus what is not captured yet."""
+    uncaptured = _capture_lag_bytes(components, latest, behind_s)
+    behind = _bytes_between(components.watchdog.inventory, cursor, latest)
+    total = None if uncaptured is None or behind is None else uncaptured + behind
     return {"seconds": _lag_s(cursor, latest, behind_s, now), "bytes": total}
 
 
-def _lag_s(place: Position, latest: Position, behind_s: float | None, now: float) -> float | None:
-    if place >= latest:
+def _lag_s(position: Position, latest: Position, behind_s: float | None, now: float) -> float | None:
+    """Return how many seconds a position is behind the source; None when unknown."""
+    if position >= latest:
         return behind_s
-    return round(max(0.0, now - place.timestamp), 3) if place.timestamp else None
+    return round(max(0.0, now - position.timestamp), 3) if position.timestamp else None
 
 
-def _between(inventory: LogInventory | None, start: Position, end: Position) -> int | None:
-    """Bytes of the log; None when that cannot be told from its last inventory."""
+def _bytes_between(inventory: LogInventory | None, start: Position, end: Position) -> int | None:
+    """Return the bytes of the log between two positions; None when they are not known from the last inventory."""
     if start >= end:
         return 0
     if start.epoch != end.epoch:

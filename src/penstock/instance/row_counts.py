@@ -8,7 +8,8 @@ from penstock.binlog.rows.count import count_rows
 
 
 class RowCounts:
-    """Any thread may call it. What is delivered again after a rollback counts again when it is got."""
+    """Counts the rows that clients got and acked, for metrics. Any thread may call it. Rows that are redelivered after
+    a rollback count again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # of all below
@@ -17,11 +18,13 @@ class RowCounts:
 
     @property
     def got(self) -> int:
+        """Return how many rows clients got."""
         with self._lock:
             return self._got
 
     @property
     def acked(self) -> int:
+        """Return how many rows clients acked."""
         with self._lock:
             return self._acked
 
@@ -33,6 +36,7 @@ class RowCounts:
             self._outstanding[client_id, batch_id] = rows
 
     def ack(self, client_id: int, batch_id: int) -> None:
+        """Count the rows of an outstanding batch as acked."""
         with self._lock:
             self._acked += self._outstanding.pop((client_id, batch_id), 0)
 

@@ -52,7 +52,7 @@ class FileMetaBackend:
         except OSError as error:
             raise MetaError(f"{self.path.parent} cannot be written: {error.strerror}") from None
 
-    def check_free(self) -> None:
+    def check_not_in_use(self) -> None:
         """Raise MetaInUseError when another process has the file; nothing is made or taken."""
         try:
             is_taken = self._lock.is_taken()

@@ -1,4 +1,4 @@
-"""Serves instances: canal's protocol, Arrow Flight."""
+"""Serves instances to clients: canal's protocol, Arrow Flight and HTTP for operators."""
 
 from penstock.server.server import Server
 

@@ -1,4 +1,4 @@
-"""This server among others: its sessions with ZooKeeper, and what it takes part in there."""
+"""The membership of this server in ZooKeeper clusters: sessions, elections and balancing."""
 
 import socket
 import threading
@@ -8,8 +8,8 @@ from penstock.config import FlightSettings, InstanceSettings, RunningSettings
 from penstock.coordinate import Balancer, BalancerSettings, Election, ElectionSettings, SessionManager
 from penstock.coordinate.callbacks import OnRunning, OnStopped
 
-_EVERYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - what is bound, not what is told
-_SOMEWHERE = ("192.0.2.1", 9)  # for documentation: nobody is there, and nothing is sent
+_ALL_ADDRESSES = {"0.0.0.0", "::", ""}  # noqa: S104 - what is bound, not what is told
+_UNUSED_ADDRESS = ("192.0.2.1", 9)  # for documentation: nobody is there, and nothing is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +24,14 @@ class Cluster:
     """Joins the elections of one server's destinations, with one session for each ZooKeeper that they name."""
 
     def __init__(self, settings: RunningSettings, address: str, flight_url: str = "") -> None:
-        """`address` is what canal's clients find, `flight_url` what those of Arrow Flight do."""
+        """`address` is published for canal's clients, `flight_url` for those of Arrow Flight."""
         self._settings, self.address, self.flight_url = settings, address, flight_url
         self._lock = threading.Lock()
         self._memberships: dict[str, _EnsembleMembership] = {}
 
     def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Election:
         """Return the election of the server that runs a destination; this server takes part once it is started."""
-        membership = self._membership(instance.zookeeper or "")
+        membership = self._get_membership(instance.zookeeper or "")
         election = Election(
             membership.sessions,
             instance.destination,
@@ -46,20 +46,22 @@ class Cluster:
 
     def leave(self, instance: InstanceSettings) -> None:
         """Forget a destination, after its election was closed."""
-        self._membership(instance.zookeeper or "").balancer.remove(instance.destination)
+        self._get_membership(instance.zookeeper or "").balancer.remove(instance.destination)
 
-    def _membership(self, hosts: str) -> _EnsembleMembership:
+    def _get_membership(self, hosts: str) -> _EnsembleMembership:
+        """Return the session and the balancer for one ZooKeeper ensemble; they are started at first use."""
         with self._lock:
-            found = self._memberships.get(hosts)
-            if found is None:
+            membership = self._memberships.get(hosts)
+            if membership is None:
                 sessions = SessionManager(hosts, session_s=self._settings.session_s)
                 balancer = Balancer(sessions, self.address, settings=BalancerSettings(is_on=self._settings.share))
                 sessions.start()
                 balancer.start()
-                found = self._memberships[hosts] = _EnsembleMembership(sessions, balancer)
-            return found
+                membership = self._memberships[hosts] = _EnsembleMembership(sessions, balancer)
+            return membership
 
     def close(self) -> None:
+        """Leave all ensembles."""
         with self._lock:
             memberships, self._memberships = list(self._memberships.values()), {}
         for membership in memberships:
@@ -67,11 +69,11 @@ class Cluster:
             membership.sessions.close()
 
 
-def published_address(host: str, port: int, given: str | None) -> str:
+def published_address(host: str, port: int, configured: str | None) -> str:
     """Return the address under which others find this server: the configured one, the one it listens on, or the
     machine's own."""
-    if given:
-        return given
+    if configured:
+        return configured
     return f"{_published_host(host)}:{port}"
 
 
@@ -81,7 +83,7 @@ def published_flight_url(flight: FlightSettings, scheme: str, port: int, running
     if running.flight_address is not None:
         return f"{scheme}://{running.flight_address}"
     host = flight.host
-    if host in _EVERYWHERE and running.address is not None:
+    if host in _ALL_ADDRESSES and running.address is not None:
         host = running.address.rpartition(":")[0]
     host = _published_host(host)
     is_bare_ipv6 = ":" in host and not host.startswith("[")
@@ -89,11 +91,13 @@ def published_flight_url(flight: FlightSettings, scheme: str, port: int, running
 
 
 def _published_host(host: str) -> str:
-    if host not in _EVERYWHERE:
+    """Return a host under which other machines reach this one: `host`, or the machine's own address if that means every
+    address."""
+    if host not in _ALL_ADDRESSES:
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(_SOMEWHERE)
+            probe.connect(_UNUSED_ADDRESS)
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"

@@ -1,39 +1,46 @@
-"""Where the settings of a server come from: its files, or a manager that these name."""
+"""Where the settings of a server come from: its files, or a canal manager that they name."""
 
 import threading
 from pathlib import Path
 from typing import Protocol
 
-from penstock.config import ConfFolder, ServerSettings, Snapshot
-from penstock.config.folder_files import FileContents, TrackedReader, list_conf
-from penstock.config.folder_look import look_at, read_properties
-from penstock.config.snapshot import FoundInstance
-from penstock.server.manager_poll import ManagerPoll
+from penstock.config import ConfFolder, ConfigSnapshot, ServerSettings
+from penstock.config.folder_files import FileContents, TrackedReader, list_config_files
+from penstock.config.folder_reader import read_configuration, read_properties
+from penstock.config.snapshot import ConfiguredInstance
+from penstock.server.manager_poll import ManagerConfigSource
 
 _ADMIN_PORT = 11110
 
 
 class ConfigSource(Protocol):
-    def read(self) -> Snapshot: ...
+    """A source of configuration that the config monitor reads repeatedly."""
+
+    def read(self) -> ConfigSnapshot:
+        """Return the whole configuration as it is now. Raises ConfigurationError."""
+        ...
 
     def has_changed(self) -> bool:
-        """A quick look; false where there is none."""
+        """Return whether a cheap check sees a change; false where there is no such check."""
         ...
 
     def wait(self, stopping: threading.Event, timeout_s: float) -> None:
-        """For so long, or until somebody tells that something may have changed."""
+        """Wait until something may have changed, for at most `timeout_s`."""
         ...
 
 
 class FixedConfig:
-    """The settings that a server was started with: they never change."""
+    """The settings that a server was started with, as a configuration source that never changes."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
 
-    def read(self) -> Snapshot:
-        instances = {one.destination: FoundInstance(one.destination, one) for one in self._settings.captured}
-        return Snapshot(self._settings, instances)
+    def read(self) -> ConfigSnapshot:
+        instances = {
+            instance.destination: ConfiguredInstance(instance.destination, instance)
+            for instance in self._settings.all_instances
+        }
+        return ConfigSnapshot(self._settings, instances)
 
     def has_changed(self) -> bool:
         return False
@@ -43,30 +50,31 @@ class FixedConfig:
 
 
 def open_config_source(path: Path) -> tuple[ConfigSource, float]:
-    """Of a conf folder or a file; and how often to look, in seconds."""
-    settings = look_at(path).server
+    """Return the configuration source for a conf folder or a file, and the seconds between two reads of it."""
+    settings = read_configuration(path).server
     if settings.manager is None:
         return ConfFolder(path), settings.scan_s
     folder = path if path.is_dir() else path.parent
-    canals = [one for one in list_conf(path).server if one.suffix == ".properties"]
+    canal_files = [file for file in list_config_files(path).server if file.suffix == ".properties"]
     beside: Path | None = None
-    if canals:
-        local, own = read_properties(canals[0], TrackedReader(FileContents())), None
-        beside = next((one for one in list_conf(path).server if one.suffix != ".properties"), None)
+    if canal_files:
+        local, own = read_properties(canal_files[0], TrackedReader(FileContents())), None
+        beside = next((file for file in list_config_files(path).server if file.suffix != ".properties"), None)
     else:
-        local, own = _handed_down(settings), settings
-    poll = ManagerPoll(settings.manager, _known_as(settings), folder, local, own=own, beside=beside)
+        local, own = _inherited_properties(settings), settings
+    poll = ManagerConfigSource(settings.manager, _address_for_manager(settings), folder, local, own=own, beside=beside)
     return poll, settings.manager.poll_s
 
 
-def _known_as(settings: ServerSettings) -> tuple[str, int]:
-    """To the manager."""
+def _address_for_manager(settings: ServerSettings) -> tuple[str, int]:
+    """Return host and port by which the canal manager knows this server."""
     host = settings.address.rpartition(":")[0]
     return host, settings.canal_admin.port or _ADMIN_PORT
 
 
-def _handed_down(settings: ServerSettings) -> dict[str, str]:
-    """Return what the YAML of a server says for instances, as properties; there a relative path would be canal's."""
+def _inherited_properties(settings: ServerSettings) -> dict[str, str]:
+    """Return the server's YAML settings that instances inherit, as canal properties. Paths are absolute, because
+    canal's are relative to another folder."""
     data_dir = None if settings.data_dir is None else settings.data_dir.absolute()
-    given = {"canal.file.data.dir": data_dir, "canal.zkServers": settings.zookeeper}
-    return {key: str(value) for key, value in given.items() if value is not None}
+    properties = {"canal.file.data.dir": data_dir, "canal.zkServers": settings.zookeeper}
+    return {key: str(value) for key, value in properties.items() if value is not None}

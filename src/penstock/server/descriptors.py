@@ -20,14 +20,15 @@ _SOURCE = 2  # the log, and one more connection for questions
 _FILES = 4  # below data_dir: two locks of cursors, the lock and the file of the schema history
 _STORE_FILES = 3  # lock, the segment that is written, one that is read
 _ZOOKEEPER = 5  # a connection of its own, with what wakes it up
-_USUAL = _SOURCE + _FILES
-_MOST_WANTED = 1 << 20
-_LEAST_FOR_CLIENTS = 16
+_USUAL_INSTANCE = _SOURCE + _FILES
+_MAX_LIMIT = 1 << 20
+_MIN_FOR_CLIENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptorBudget:
-    """`needed` is an estimate from above for what is configured, `for_clients` the part of it that clients may take."""
+    """How many file descriptors the process may open, and what the configuration needs: `needed` is an upper estimate,
+    `for_clients` the part of it for clients, `fitting` how many instances would fit."""
 
     limit: int
     needed: int
@@ -37,6 +38,7 @@ class DescriptorBudget:
 
     @property
     def is_enough(self) -> bool:
+        """Return whether the limit covers what the configuration needs."""
         return self.needed <= self.limit
 
     def __str__(self) -> str:
@@ -69,19 +71,19 @@ def log_budget(budget: DescriptorBudget) -> None:
 def raise_descriptor_limit() -> int:
     """Raise the soft limit of this process to its hard limit, and return what it is then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_WANTED if hard == resource.RLIM_INFINITY else min(hard, _MOST_WANTED)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
+    target = _MAX_LIMIT if hard == resource.RLIM_INFINITY else min(hard, _MAX_LIMIT)
+    if soft != resource.RLIM_INFINITY and soft < target:
         try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
         except (OSError, ValueError) as error:
-            log.warning("descriptor limit not raised limit=%s wanted=%s reason=%s", soft, wanted, error)
+            log.warning("descriptor limit not raised limit=%s target=%s reason=%s", soft, target, error)
     return descriptor_limit()
 
 
 def descriptor_limit() -> int:
     """Return the soft limit of this process."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_WANTED if soft == resource.RLIM_INFINITY else soft
+    return _MAX_LIMIT if soft == resource.RLIM_INFINITY else soft
 
 
 def count_open_descriptors() -> int | None:
@@ -98,12 +100,12 @@ def plan_descriptors(
     """Estimate what a server with these instances needs, and how many of their kind fit."""
     limit = descriptor_limit() if limit is None else limit
     connections = 0 if settings.canal.port is None else settings.canal.connections
-    for_clients = max(_LEAST_FOR_CLIENTS, min(connections + settings.flight.streams, limit // 4))
-    several = [estimate_descriptors(one) for one in instances]
-    per_instance = sum(several) / len(several) if several else _USUAL
+    for_clients = max(_MIN_FOR_CLIENTS, min(connections + settings.flight.streams, limit // 4))
+    estimates = [estimate_descriptors(instance) for instance in instances]
+    per_instance = sum(estimates) / len(estimates) if estimates else _USUAL_INSTANCE
     left = limit - _PROCESS - for_clients
-    needed = _PROCESS + for_clients + sum(several)
-    return DescriptorBudget(limit, needed, for_clients, len(several), max(0, int(left / per_instance)))
+    needed = _PROCESS + for_clients + sum(estimates)
+    return DescriptorBudget(limit, needed, for_clients, len(estimates), max(0, int(left / per_instance)))
 
 
 def estimate_descriptors(settings: InstanceSettings) -> int:

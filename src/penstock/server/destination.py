@@ -1,4 +1,4 @@
-"""One destination of a server, and its instance: it runs here, or where an election says."""
+"""One destination of a server with its instance, which runs here, or on the server that an election chooses."""
 
 import logging
 import threading
@@ -11,215 +11,234 @@ from penstock.coordinate import Election, Fence, LockFile
 from penstock.coordinate.callbacks import OnRunning, OnStopped
 from penstock.errors import NotRunningError
 from penstock.instance import Instance
-from penstock.instance.opening import check_settings
-from penstock.server.expected import describe_start
+from penstock.instance.opening import check_startable
+from penstock.server.expected import make_starting_error
 from penstock.store import Start
 
 log = logging.getLogger(__name__)
 
 
 class Elections(Protocol):
-    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Election: ...
+    """Joins and leaves the elections of destinations; `Cluster` is one."""
 
-    def leave(self, instance: InstanceSettings) -> None: ...
+    def join(self, instance: InstanceSettings, on_running: OnRunning, on_stopped: OnStopped) -> Election:
+        """Return the election of a destination, with the callbacks that start and stop it here."""
+        ...
+
+    def leave(self, instance: InstanceSettings) -> None:
+        """Forget a destination after its election was closed."""
 
 
 class Destination(ABC):
-    """What was stopped by hand stays so until somebody starts it, or its settings change."""
+    """One configured destination and its instance. After a stop by hand it stays stopped until it is started by hand,
+    or its settings change."""
 
     def __init__(self, settings: InstanceSettings) -> None:
         self.name = settings.destination
         self._settings = settings
-        self._turn = threading.Lock()  # of who changes it: the configuration, or somebody by hand
-        self._halted: str | None = None  # why it was stopped by hand
+        self._change_lock = threading.Lock()  # of who changes it: the configuration, or somebody by hand
+        self._halt_reason: str | None = None  # why it was stopped by hand
         self._is_gone = False
         self._lock = threading.RLock()  # of starts and stops, one at a time
         self._instance: Instance | None = None
-        self._file: LockFile | None = None
+        self._lock_file: LockFile | None = None
 
     @property
     def settings(self) -> InstanceSettings:
+        """Return the settings that the destination runs with."""
         return self._settings
 
     @property
     def instance(self) -> Instance | None:
-        """What runs here, or did last."""
+        """Return the instance that runs here, or ran last; None before the first start."""
         return self._instance
 
     @property
-    def halted(self) -> str | None:
-        """Why it was stopped by hand; None when it was not."""
-        return self._halted
+    def halt_reason(self) -> str | None:
+        """Return why it was stopped by hand; None when it was not."""
+        return self._halt_reason
 
-    def running(self) -> Instance:
-        """That may serve now; raises NotRunningError where there is none."""
-        if self._halted is not None:
-            raise NotRunningError(f"destination '{self.name}' was stopped {self._halted}")
-        return self._running()
+    def running_instance(self) -> Instance:
+        """Return the instance that may serve clients now. Raises NotRunningError when there is none."""
+        if self._halt_reason is not None:
+            raise NotRunningError(f"destination '{self.name}' was stopped {self._halt_reason}")
+        return self._running_instance()
 
     @property
     def is_served(self) -> bool:
-        """Whether somebody can read it, here or at the server that runs it."""
+        """Return whether clients can read the destination, here or at the server that runs it."""
         try:
-            return self.running().failure is None
+            return self.running_instance().failure is None
         except NotRunningError:
             return False
 
     def start(self) -> None:
-        with self._turn:
-            self._begin(self._settings)
+        """Start the destination, or take part in its election."""
+        with self._change_lock:
+            self._start(self._settings)
 
     def stop(self) -> None:
-        """For good."""
-        with self._turn:
+        """Stop the destination for good: it was removed from the configuration, or the server stops."""
+        with self._change_lock:
             self._is_gone = True
-            self._end()
+            self._stop()
 
     def reload(self, settings: InstanceSettings) -> None:
-        """One that cannot start leaves the old one running, and raises."""
-        with self._turn:
-            if self._halted is None:
+        """Run with other settings. If it cannot start with them, it continues with the old ones, and this raises."""
+        with self._change_lock:
+            if self._halt_reason is None:
                 self._reload(settings)
             else:
-                self._come_back(settings)
+                self._start_again(settings)
 
     def halt(self, reason: str = "by hand") -> bool:
-        """False when it was halted already."""
-        with self._turn:
-            if self._halted is not None or self._is_gone:
+        """Stop the destination by hand. False when that was done before."""
+        with self._change_lock:
+            if self._halt_reason is not None or self._is_gone:
                 return False
-            self._halted = reason
-            self._pause()
+            self._halt_reason = reason
+            self._stop_by_hand()
             log.info("destination halted destination=%s reason=%s", self.name, reason)
             return True
 
     def resume(self) -> bool:
-        """False when it was not halted. What cannot start raises, and stays halted."""
-        with self._turn:
-            if self._halted is None or self._is_gone:
+        """Start the destination after it was stopped by hand. False when it was not; if it cannot start, this raises
+        and it stays stopped."""
+        with self._change_lock:
+            if self._halt_reason is None or self._is_gone:
                 return False
-            self._come_back(self._settings)
+            self._start_again(self._settings)
             log.info("destination resumed destination=%s", self.name)
             return True
 
-    def _come_back(self, settings: InstanceSettings) -> None:
-        self._begin(settings)
-        self._halted = None
+    def _start_again(self, settings: InstanceSettings) -> None:
+        """Start the destination after it was stopped by hand."""
+        self._start(settings)
+        self._halt_reason = None
 
-    def _pause(self) -> None:
-        self._end()
-
-    @abstractmethod
-    def _running(self) -> Instance: ...
-
-    @abstractmethod
-    def _begin(self, settings: InstanceSettings) -> None: ...
+    def _stop_by_hand(self) -> None:
+        """Stop the destination so that it can be started again."""
+        self._stop()
 
     @abstractmethod
-    def _end(self) -> None: ...
+    def _running_instance(self) -> Instance:
+        """Return the instance that may serve clients now. Raises NotRunningError."""
 
     @abstractmethod
-    def _reload(self, settings: InstanceSettings) -> None: ...
+    def _start(self, settings: InstanceSettings) -> None:
+        """Start the instance, or join its election."""
 
-    def _open(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
+    @abstractmethod
+    def _stop(self) -> None:
+        """Stop the instance, and leave its election."""
+
+    @abstractmethod
+    def _reload(self, settings: InstanceSettings) -> None:
+        """Run with other settings, while it is not stopped by hand."""
+
+    def _open_instance(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
+        """Lock the data folder and start an instance with these settings."""
         with self._lock:
             if settings.data_dir is not None:
-                self._file = LockFile(settings.data_dir / settings.destination)
-                self._file.take()
+                self._lock_file = LockFile(settings.data_dir / settings.destination)
+                self._lock_file.take()
             instance = Instance(settings)
             try:
                 instance.start(fence)
             except BaseException:
-                self._unlock()
+                self._release_lock_file()
                 raise
             self._settings, self._instance = settings, instance
 
-    def _close(self) -> None:
+    def _close_instance(self) -> None:
+        """Stop the instance and unlock its data folder."""
         with self._lock:
             if self._instance is not None:
                 self._instance.stop()
-            self._unlock()
+            self._release_lock_file()
 
-    def _unlock(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+    def _release_lock_file(self) -> None:
+        """Unlock the data folder."""
+        if self._lock_file is not None:
+            self._lock_file.close()
+            self._lock_file = None
 
-    def _exchange(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
-        """The instance that runs for one with these settings; the same, if only the filter is another one. It is
-        stopped only when its sources were tried with the new settings."""
+    def _replace_instance(self, settings: InstanceSettings, fence: Fence | None = None) -> None:
+        """Replace the running instance by one with other settings, or only change its filter if nothing else differs.
+        The old instance is stopped only after the sources were checked with the new settings; if the new one cannot
+        start, the old settings are started again."""
         with self._lock:
             old = self._instance
             if old is None or old.failure is not None:
-                self._close()
-                self._open(settings, fence)
+                self._close_instance()
+                self._open_instance(settings, fence)
                 return
             if old.settings.model_copy(update={"filter": settings.filter}) == settings:
                 old.reload_filter(settings.filter)
                 self._settings = settings
                 return
-            check_settings(settings)
-            before, clients = self._settings, _Clients(old)
-            self._close()
+            check_startable(settings)
+            before, clients = self._settings, _ClientsToRestore(old)
+            self._close_instance()
             try:
-                self._open(clients.start_of(settings), fence)
+                self._open_instance(clients.start_at_lowest_cursor(settings), fence)
                 self._settings = settings
             except Exception:
                 log.warning(
                     "destination reload failed destination=%s action=restart with the previous settings", self.name
                 )
-                self._open(clients.start_of(before), fence)
+                self._open_instance(clients.start_at_lowest_cursor(before), fence)
                 self._settings = before
                 raise
             finally:
-                clients.join(self._instance)
+                clients.restore(self._instance)
 
 
 class LocalDestination(Destination):
-    """Nobody else has it."""
+    """A destination that always runs on this server."""
 
     def __init__(self, settings: InstanceSettings) -> None:
         super().__init__(settings)
-        self._left: _Clients | None = None  # of the instance that was stopped by hand
+        self._halted_clients: _ClientsToRestore | None = None  # of the instance that was stopped by hand
 
-    def _running(self) -> Instance:
+    def _running_instance(self) -> Instance:
         instance = self._instance
         if instance is None or instance.state is InstanceState.STOPPED:
-            raise describe_start(self.name)
+            raise make_starting_error(self.name)
         return instance
 
-    def _begin(self, settings: InstanceSettings) -> None:
-        self._open(settings)
+    def _start(self, settings: InstanceSettings) -> None:
+        self._open_instance(settings)
 
-    def _end(self) -> None:
-        self._close()
+    def _stop(self) -> None:
+        self._close_instance()
 
-    def _pause(self) -> None:
-        self._left = _Clients(self._instance) if self._instance is not None else None
-        self._end()
+    def _stop_by_hand(self) -> None:
+        self._halted_clients = _ClientsToRestore(self._instance) if self._instance is not None else None
+        self._stop()
 
-    def _come_back(self, settings: InstanceSettings) -> None:
-        left, self._left = self._left, None
+    def _start_again(self, settings: InstanceSettings) -> None:
+        clients, self._halted_clients = self._halted_clients, None
         try:
-            super()._come_back(left.start_of(settings) if left is not None else settings)
+            super()._start_again(clients.start_at_lowest_cursor(settings) if clients is not None else settings)
         except BaseException:
-            self._left = left
+            self._halted_clients = clients
             raise
         self._settings = settings
-        if left is not None:
-            left.join(self._instance)
+        if clients is not None:
+            clients.restore(self._instance)
 
     def _reload(self, settings: InstanceSettings) -> None:
-        self._exchange(settings)
+        self._replace_instance(settings)
 
 
 class ElectedDestination(Destination):
-    """Of several servers the one that was elected runs it, for as long as its lease lasts."""
+    """A destination that several servers could run: it runs here while this server is elected and its lease lasts."""
 
     def __init__(self, settings: InstanceSettings, elections: Elections) -> None:
         super().__init__(settings)
         self._elections = elections
-        self.election = elections.join(settings, self._elected, self._ended)
+        self.election = elections.join(settings, self._on_elected, self._on_term_ended)
         self._is_joined = True
         self.problem = ""  # why it could not run here when it was elected last
 
@@ -227,77 +246,81 @@ class ElectedDestination(Destination):
     def is_served(self) -> bool:
         return super().is_served or self.election.owner not in {None, self.election.address}
 
-    def _running(self) -> Instance:
+    def _running_instance(self) -> Instance:
         instance = self._instance
         if not self.election.is_held():
             owner = self.election.owner
             where = f"; {owner} has it" if owner is not None and owner != self.election.address else ""
             raise NotRunningError(f"destination '{self.name}' does not run on this server{where}")
         if instance is None or instance.state is InstanceState.STOPPED:
-            raise describe_start(self.name, self.problem)
+            raise make_starting_error(self.name, self.problem)
         return instance
 
-    def _begin(self, settings: InstanceSettings) -> None:
+    def _start(self, settings: InstanceSettings) -> None:
         self._settings = settings
         if not self._is_joined:
-            self.election = self._elections.join(settings, self._elected, self._ended)
+            self.election = self._elections.join(settings, self._on_elected, self._on_term_ended)
             self._is_joined = True
         self.election.start()
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         self.election.close()
         self._elections.leave(self._settings)
         self._is_joined = False
-        self._close()
+        self._close_instance()
 
     def _reload(self, settings: InstanceSettings) -> None:
         with self._lock:
             fence = self.election.fence
             if fence is not None and fence.is_held() and self._instance is not None:
-                self._exchange(settings, fence)
+                self._replace_instance(settings, fence)
             else:
                 self._settings = settings
 
     def release(self) -> bool:
-        """For another server to take; False when it was not ours, or is not given up yet."""
+        """Give the destination up for another server. False when it did not run here, or is not given up yet."""
         return self.election.release()
 
-    def look(self) -> None:
-        """An instance that has failed is given up: another server may have more luck."""
+    def release_if_failed(self) -> None:
+        """Give the destination up if its instance has failed: it may work on another server."""
         instance = self._instance
         if instance is not None and instance.failure is not None and self.election.is_held():
             self.problem = str(instance.failure)
             self.election.fail(instance.failure)
 
-    def _elected(self, fence: Fence) -> None:
+    def _on_elected(self, fence: Fence) -> None:
+        """Start the instance with the fence of the election that was won."""
         try:
-            self._open(self._settings, fence)
+            self._open_instance(self._settings, fence)
         except BaseException as error:
             self.problem = str(error) or type(error).__name__
             raise
         self.problem = ""
 
-    def _ended(self, reason: str) -> None:
+    def _on_term_ended(self, reason: str) -> None:
+        """Stop the instance because this server no longer holds the election."""
         log.info("destination released destination=%s reason=%s", self.name, reason)
-        self._close()
+        self._close_instance()
 
 
-class _Clients:
-    """Of an instance that is about to stop: where its cursors are in memory only, they would be gone with it."""
+class _ClientsToRestore:
+    """The clients of an instance that is about to be replaced. Cursors that are only in memory would be lost with
+    it."""
 
     def __init__(self, instance: Instance) -> None:
-        is_kept = instance.settings.meta_kind != "memory"
-        self._cursors = {} if is_kept else instance.clients.cursors()
+        is_persisted = instance.settings.meta_kind != "memory"
+        self._cursors = {} if is_persisted else instance.clients.cursors()
         self._filters = instance.clients.subscriptions()
 
-    def start_of(self, settings: InstanceSettings) -> InstanceSettings:
-        """From the lowest cursor on."""
+    def start_at_lowest_cursor(self, settings: InstanceSettings) -> InstanceSettings:
+        """Return the settings with the lowest cursor as the start position, if cursors are only in memory."""
         if not self._cursors or settings.meta_kind != "memory":
             return settings
         lowest = min(self._cursors.values())
         return settings.model_copy(update={"start": f"{lowest.file}:{lowest.offset}"})
 
-    def join(self, instance: Instance | None) -> None:
+    def restore(self, instance: Instance | None) -> None:
+        """Subscribe the clients at the new instance, at their old cursors."""
         if instance is None:
             return
         for client_id, position in self._cursors.items():

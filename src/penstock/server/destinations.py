@@ -1,4 +1,4 @@
-"""The destinations of a server, by name."""
+"""All destinations of a server, by name."""
 
 import logging
 import threading
@@ -11,18 +11,19 @@ from penstock.instance import Instance
 from penstock.server.cluster import Cluster
 from penstock.server.destination import Destination, ElectedDestination, LocalDestination
 from penstock.server.expected import ExpectedDestinations
-from penstock.server.finish import finish_all
+from penstock.server.parallel_stop import stop_in_parallel
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 1.0
+_WATCH_S = 1.0
 _STOP_S = 60.0
-_WITH_ALL = "with the server, by hand"
-_CLOSING = "this server is being stopped: open the stream again, on another server or when it is back"
+_HALTED_WITH_ALL = "with the server, by hand"
+_CLOSING_TEXT = "this server is being stopped: open the stream again, on another server or when it is back"
 
 
 class Destinations:
-    """Any thread may call it; those that change one destination come one after the other."""
+    """The destinations of a server: finds, starts, reloads and stops them. Any thread may call it; changes of one
+    destination are made one after the other."""
 
     def __init__(
         self,
@@ -31,97 +32,105 @@ class Destinations:
         expected: Callable[[], ExpectedDestinations] = ExpectedDestinations,
     ) -> None:
         """Without a cluster all destinations run here, whatever ZooKeeper they name. Groups are known by name only.
-        `expected` says what is configured: of that it is not said that there is no such destination."""
-        self._groups = {one.destination: tuple(one.member_names.values()) for one in groups}
+        `expected` returns what is configured, so that a destination which is still starting is not called unknown."""
+        self._groups = {group.destination: tuple(group.member_names.values()) for group in groups}
         self.cluster: Cluster | None = None
-        self._expected = expected
+        self._get_expected = expected
         self._lock = threading.Lock()
-        self._found: dict[str, Destination] = {}
+        self._destinations: dict[str, Destination] = {}
         self._closing = threading.Event()
         self.is_halted = False  # by hand, all of them
-        self._thread = threading.Thread(target=self._look, name="penstock-destinations", daemon=True)
+        self._thread = threading.Thread(target=self._watch_elected, name="penstock-destinations", daemon=True)
 
     @property
     def all(self) -> Mapping[str, Destination]:
+        """Return all destinations by name."""
         with self._lock:
-            return dict(self._found)
+            return dict(self._destinations)
 
     @property
     def instances(self) -> Mapping[str, Instance]:
-        """That run here, or have run last."""
-        return {name: one.instance for name, one in self.all.items() if one.instance is not None}
+        """Return the instances that run here, or ran last, by name."""
+        return {
+            name: destination.instance for name, destination in self.all.items() if destination.instance is not None
+        }
 
     @property
     def starting(self) -> Mapping[str, str]:
-        """Destinations that are configured and do not run yet, and why their last try failed."""
-        found = self._expected().starting
-        running = self.all
-        return {name: problem for name, problem in found.items() if name not in running}
+        """Return the destinations that are configured and not started yet, with the reason why the last attempt
+        failed."""
+        starting, running = self._get_expected().starting, self.all
+        return {name: problem for name, problem in starting.items() if name not in running}
 
-    def instance(self, destination: str) -> Instance:
-        """That may serve now; raises why there is none."""
+    def running_instance(self, destination: str) -> Instance:
+        """Return the instance that may serve clients of a destination now. Raises StartingError, NotRunningError or
+        UnknownDestinationError."""
         if self._closing.is_set():
-            raise NotRunningError(_CLOSING)
-        return self._named(destination).running()
+            raise NotRunningError(_CLOSING_TEXT)
+        return self._require(destination).running_instance()
 
     def check_starting(self) -> None:
         """Raise StartingError when destinations are configured and none has been started yet."""
-        expected = self._expected()
+        expected = self._get_expected()
         names = sorted(expected.starting)
         if not self.all and (names or expected.unread is not None):
-            absence = expected.describe_absence(names[0] if names else "")
+            absence = expected.explain_absence(names[0] if names else "")
             if absence is not None:
                 raise absence
 
-    def _named(self, destination: str) -> Destination:
-        found = self._find(destination)
-        if found is not None:
-            return found
+    def _require(self, destination: str) -> Destination:
+        """Return a destination by name. Raises why it is not there."""
+        known = self._find(destination)
+        if known is not None:
+            return known
         if destination in self._groups:
             members = ", ".join(self._groups[destination])
             raise ConfigurationError(
                 f"'{destination}' is a group, for canal's clients only: here its members are {members}"
             )
-        expected = self._expected()
-        found = self._find(destination)  # it may have started before that was asked
-        if found is not None:
-            return found
+        expected = self._get_expected()
+        known = self._find(destination)  # it may have started before that was asked
+        if known is not None:
+            return known
         if self._closing.is_set():
-            raise NotRunningError(_CLOSING)
-        absence = expected.describe_absence(destination)
+            raise NotRunningError(_CLOSING_TEXT)
+        absence = expected.explain_absence(destination)
         if absence is not None:
             raise absence
-        known = ", ".join(sorted({*self.all, *expected.starting})) or "none"
-        raise UnknownDestinationError(f"there is no destination '{destination}' on this server; it has: {known}")
+        names = ", ".join(sorted({*self.all, *expected.starting})) or "none"
+        raise UnknownDestinationError(f"there is no destination '{destination}' on this server; it has: {names}")
 
     def _find(self, destination: str) -> Destination | None:
+        """Return a destination by name, or None."""
         with self._lock:
-            return self._found.get(destination)
+            return self._destinations.get(destination)
 
     def start(self, settings: InstanceSettings) -> None:
-        self._check_open()
-        made = self._made(settings)
-        made.start()
+        """Start a destination, or take part in its election."""
+        self._check_not_halted()
+        destination = self._make_destination(settings)
+        destination.start()
         with self._lock:
             if not self._closing.is_set():
-                self._found[settings.destination] = made
+                self._destinations[settings.destination] = destination
                 if not self._thread.is_alive():
                     self._thread.start()
                 return
-        made.stop()
-        raise NotRunningError(_CLOSING)
+        destination.stop()
+        raise NotRunningError(_CLOSING_TEXT)
 
-    def _made(self, settings: InstanceSettings) -> Destination:
+    def _make_destination(self, settings: InstanceSettings) -> Destination:
+        """Return a destination that runs here or by election, as its settings say."""
         if self.cluster is None or settings.zookeeper is None:
             return LocalDestination(settings)
         return ElectedDestination(settings, self.cluster)
 
     def reload(self, settings: InstanceSettings) -> None:
-        """Without a restart, if only the filter is another one. One that cannot start leaves the old one running. What
-        was stopped by hand starts."""
-        self._check_open()
+        """Run a destination with other settings, without a restart if only its filter differs. If it cannot start with
+        them, it continues with the old ones. What was stopped by hand is started."""
+        self._check_not_halted()
         with self._lock:
-            old = self._found[settings.destination]
+            old = self._destinations[settings.destination]
         if old.settings.zookeeper == settings.zookeeper:
             old.reload(settings)
             return
@@ -129,66 +138,71 @@ class Destinations:
         self.start(settings)
 
     def stop(self, name: str) -> None:
+        """Stop a destination and forget it."""
         with self._lock:
-            found = self._found.pop(name, None)
-        if found is not None:
-            found.stop()
+            destination = self._destinations.pop(name, None)
+        if destination is not None:
+            destination.stop()
 
     # -- by hand
 
     def halt(self, name: str) -> bool:
-        """Stop it until it is started by hand, or its settings change. False when it was stopped already."""
-        return self._named(name).halt()
+        """Stop a destination by hand, until it is started by hand or its settings change. False when it was stopped
+        already."""
+        return self._require(name).halt()
 
     def resume(self, name: str) -> bool:
-        """False when it was not stopped by hand."""
-        return self._named(name).resume()
+        """Start a destination that was stopped by hand. False when it was not."""
+        return self._require(name).resume()
 
     def release(self, name: str) -> bool:
-        """Let another server have it, if there is one."""
-        found = self._named(name)
-        if not isinstance(found, ElectedDestination):
+        """Give a destination up for another server, if there is one."""
+        destination = self._require(name)
+        if not isinstance(destination, ElectedDestination):
             raise ConfigurationError(f"destination '{name}' has no ZooKeeper: no other server could take it")
-        return found.release()
+        return destination.release()
 
     def halt_all(self) -> None:
-        """Nothing starts until `resume_all`."""
+        """Stop all destinations by hand; nothing starts until `resume_all`."""
         self.is_halted = True
-        for one in self.all.values():
-            one.halt(_WITH_ALL)
+        for destination in self.all.values():
+            destination.halt(_HALTED_WITH_ALL)
 
     def resume_all(self) -> None:
-        """Those that were not stopped before all were. One that cannot start keeps none of the others from it."""
+        """Start the destinations that `halt_all` stopped. One that cannot start does not keep the others from
+        starting."""
         self.is_halted = False
-        for name, one in self.all.items():
-            if one.halted == _WITH_ALL:
+        for name, destination in self.all.items():
+            if destination.halt_reason == _HALTED_WITH_ALL:
                 try:
-                    one.resume()
+                    destination.resume()
                 except PenstockError as error:
                     log.warning("destination not resumed destination=%s reason=%s", name, error)
 
-    def _check_open(self) -> None:
+    def _check_not_halted(self) -> None:
+        """Raise NotRunningError while all destinations are stopped by hand."""
         if self.is_halted:
             raise NotRunningError("the server was stopped by hand: start it first")
 
     def close(self) -> None:
-        """Nothing is served or started any more: who asks is told to reconnect."""
+        """Serve and start nothing any more: clients are told to reconnect."""
         with self._lock:
             self._closing.set()
 
     def stop_all(self, timeout_s: float = _STOP_S) -> bool:
-        """Stop them side by side: one whose source does not answer keeps no other from writing its cursors. False when
-        some have not ended in time."""
+        """Stop all destinations in parallel, so that one whose source does not answer keeps no other from persisting
+        its cursors. False when some have not ended in time."""
         self.close()
-        unfinished = finish_all({name: partial(self.stop, name) for name in self.all}, timeout_s)
+        unfinished = stop_in_parallel({name: partial(self.stop, name) for name in self.all}, timeout_s)
         for name in unfinished:
             log.warning("destination stop timed out destination=%s timeout_s=%g", name, timeout_s)
         if self.cluster is not None:
             self.cluster.close()
         return not unfinished
 
-    def _look(self) -> None:
-        while not self._closing.wait(_LOOK_S):
-            for one in self.all.values():
-                if isinstance(one, ElectedDestination):
-                    one.look()
+    def _watch_elected(self) -> None:
+        """Give up elected destinations whose instance has failed. Runs in a thread of its own."""
+        while not self._closing.wait(_WATCH_S):
+            for destination in self.all.values():
+                if isinstance(destination, ElectedDestination):
+                    destination.release_if_failed()

@@ -94,7 +94,7 @@ def _wait_for_end(server: Server, users: Path, stopped: threading.Event) -> None
         elif time.monotonic() - last_used_s > _GRACE_S:
             log.info("embedded capture ends reason=no process uses it any more")
             return
-        if server.is_over:
+        if server.has_failed:
             log.error("embedded capture ends reason=%s", server.failure)
             return
 

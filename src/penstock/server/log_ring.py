@@ -1,4 +1,4 @@
-"""The last lines of the log, in memory: for operators who ask a port, and not the machine."""
+"""The last lines of the log in memory, for operators who ask canal's console instead of the machine."""
 
 import logging
 import re
@@ -9,11 +9,12 @@ from collections.abc import Iterable
 _LINES = 5000
 _LINE_CHARACTERS = 1000
 _TAIL_BYTES = 4 << 20  # of one answer, as canal's
-_SHORTEST_SECRET = 4  # a shorter one would mask half of every line
+_MIN_SECRET_LENGTH = 4  # a shorter one would mask half of every line
 
 
 class LogRing(logging.Handler):
-    """One line for each record, without tracebacks. It holds what passes the logger's own level."""
+    """A logging handler that holds the last lines, one for each record, without tracebacks. It gets what passes the
+    logger's own level."""
 
     def __init__(self, lines: int = _LINES) -> None:
         super().__init__()
@@ -22,6 +23,7 @@ class LogRing(logging.Handler):
         self._guard = threading.Lock()  # of _lines
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Store a log record as one line."""
         plain = logging.makeLogRecord(record.__dict__ | {"exc_info": None, "exc_text": None, "stack_info": None})
         try:
             line = " ".join(self.format(plain).split("\n"))[:_LINE_CHARACTERS]
@@ -32,30 +34,33 @@ class LogRing(logging.Handler):
             self._lines.append(line)
 
     def attach(self) -> None:
+        """Begin to receive Penstock's log records."""
         logging.getLogger("penstock").addHandler(self)
 
     def detach(self) -> None:
+        """Receive no more log records."""
         logging.getLogger("penstock").removeHandler(self)
 
     def tail(self, count: int, destination: str | None = None, secrets: Iterable[str] = ()) -> str:
-        """The last lines, of one destination or all, with these secrets masked, should they ever be in one."""
+        """Return the last lines, of one destination or of all, with these secrets masked."""
         with self._guard:
-            found = list(self._lines)
+            lines = list(self._lines)
         if destination is not None:
-            about = re.compile(rf"\bdestination={re.escape(destination)}(?![\w.-])")
-            found = [line for line in found if about.search(line)]
-        kept, size = deque[str](), 0
-        for line in reversed(found[-count:] if count > 0 else []):
-            shown = _masked(line, secrets)
-            size += len(shown.encode()) + 1
+            pattern = re.compile(rf"\bdestination={re.escape(destination)}(?![\w.-])")
+            lines = [line for line in lines if pattern.search(line)]
+        tail, size = deque[str](), 0
+        for line in reversed(lines[-count:] if count > 0 else []):
+            masked = _mask_secrets(line, secrets)
+            size += len(masked.encode()) + 1
             if size > _TAIL_BYTES:
                 break
-            kept.appendleft(shown)
-        return "\n".join(kept)
+            tail.appendleft(masked)
+        return "\n".join(tail)
 
 
-def _masked(line: str, secrets: Iterable[str]) -> str:
+def _mask_secrets(line: str, secrets: Iterable[str]) -> str:
+    """Replace secrets in a log line."""
     for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
+        if len(secret) >= _MIN_SECRET_LENGTH:
             line = line.replace(secret, "***")
     return line

@@ -1,4 +1,4 @@
-"""The calls of canal's admin that a server makes.
+"""The HTTP calls that a server makes to a canal manager (canal's admin).
 
     GET /api/v1/config/server_polling?ip=&port=&md5=&register=&cluster=&name=   canal.properties
     GET /api/v1/config/instances_polling?md5=&ip=&port=                         destinations, with commas between them
@@ -24,24 +24,26 @@ from penstock.errors import ConfigurationError
 
 _OK = 20000
 _TIMEOUT_S = 5.0
-_LONGEST = 4 << 20
-_SHORT = 200
+_MAX_BYTES = 4 << 20
+_MAX_MESSAGE_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PolledSettings:
-    """`status` is "0" for what is to stand still."""
+    """One configuration file as the canal manager sends it. The status "0" means that the destination should be
+    stopped."""
 
     content: str
     status: str | None = None
 
     @property
     def md5(self) -> str:
+        """Return the MD5 of the content, which the manager compares with its own."""
         return hashlib.md5(self.content.encode(), usedforsecurity=False).hexdigest()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The login is for this manager, not for whom it points to."""
+    """Refuses HTTP redirects: the login is for this manager only."""
 
     def redirect_request(
         self,
@@ -56,60 +58,68 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 class ManagerClient:
-    """`address` is how the manager knows this server: host, and port of canal's admin protocol."""
+    """Polls a canal manager. `address` is how the manager knows this server: host, and port of canal's admin
+    protocol."""
 
     def __init__(self, settings: ManagerSettings, address: tuple[str, int]) -> None:
         self._settings = settings
-        self._here = {"ip": address[0], "port": str(address[1])}
+        self._own_address = {"ip": address[0], "port": str(address[1])}
         self._opener = urllib.request.build_opener(_NoRedirect())
 
-    def server(self, md5: str) -> PolledSettings | None:
-        """None when nothing has changed."""
+    def poll_server(self, md5: str) -> PolledSettings | None:
+        """Return the server's `canal.properties`; None when it has not changed since the content with this MD5."""
         settings = self._settings
-        more = {"register": str(int(settings.announce)), "cluster": settings.cluster, "name": settings.name}
-        return _filled(self._ask("server_polling", {**self._here, "md5": md5, **more}))
+        options = {"register": str(int(settings.announce)), "cluster": settings.cluster, "name": settings.name}
+        return _drop_empty(self._request("server_polling", {**self._own_address, "md5": md5, **options}))
 
-    def destinations(self, md5: str) -> PolledSettings | None:
-        """Here nothing is an answer: nothing is to run."""
-        return self._ask("instances_polling", {"md5": md5, **self._here})
+    def poll_destinations(self, md5: str) -> PolledSettings | None:
+        """Return the list of destinations, which may be empty; None when it has not changed."""
+        return self._request("instances_polling", {"md5": md5, **self._own_address})
 
-    def instance(self, destination: str, md5: str) -> PolledSettings | None:
-        return _filled(self._ask(f"instance_polling/{quote(destination, safe='')}", {"md5": md5}))
+    def poll_instance(self, destination: str, md5: str) -> PolledSettings | None:
+        """Return the `instance.properties` of a destination; None when it has not changed."""
+        return _drop_empty(self._request(f"instance_polling/{quote(destination, safe='')}", {"md5": md5}))
 
-    def _ask(self, what: str, query: Mapping[str, str]) -> PolledSettings | None:
+    def _request(self, what: str, query: Mapping[str, str]) -> PolledSettings | None:
+        """Send one request and return the content of the answer; None when it has not changed. Raises
+        ConfigurationError."""
         url = f"{self._settings.url}/api/v1/config/{what}?{urlencode(query)}"
-        request = urllib.request.Request(url, headers=self._login())  # noqa: S310 - the settings allow http only
+        request = urllib.request.Request(url, headers=self._login_headers())  # noqa: S310 - the settings allow http only
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
-                body = answer.read(_LONGEST + 1)
+                body = answer.read(_MAX_BYTES + 1)
         except urllib.error.HTTPError as error:
             error.close()
-            raise self._complaint(what, f"answers {error.code}") from None
+            raise self._make_error(what, f"answers {error.code}") from None
         except (OSError, ValueError, HTTPException) as error:
-            raise self._complaint(what, f"cannot be asked: {getattr(error, 'reason', error)}") from None
-        if len(body) > _LONGEST:
-            raise self._complaint(what, f"answers with more than {_LONGEST} bytes")
-        return self._read(what, body)
+            raise self._make_error(what, f"cannot be asked: {getattr(error, 'reason', error)}") from None
+        if len(body) > _MAX_BYTES:
+            raise self._make_error(what, f"answers with more than {_MAX_BYTES} bytes")
+        return self._parse_reply(what, body)
 
-    def _login(self) -> dict[str, str]:
+    def _login_headers(self) -> dict[str, str]:
+        """Return the headers that carry the login."""
         stored = self._settings.stored_hash
         return {"user": self._settings.user, "passwd": "" if stored is None else stored.hex()}
 
-    def _read(self, what: str, body: bytes) -> PolledSettings | None:
+    def _parse_reply(self, what: str, body: bytes) -> PolledSettings | None:
+        """Return the content of an answer; None when it has not changed. Raises ConfigurationError."""
         try:
             answer: Any = json.loads(body)
             code, data = answer["code"], answer.get("data")
             content, status = (data.get("content"), data.get("status")) if data else (None, None)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._complaint(what, "answers what canal's admin does not") from None
+            raise self._make_error(what, "answers what canal's admin does not") from None
         if code != _OK:
             message = " ".join(str(answer.get("message")).split())
-            raise self._complaint(what, f"refuses, with code {code}: {message[:_SHORT]}")
+            raise self._make_error(what, f"refuses, with code {code}: {message[:_MAX_MESSAGE_LENGTH]}")
         return None if content is None else PolledSettings(str(content), None if status is None else str(status))
 
-    def _complaint(self, what: str, text: str) -> ConfigurationError:
+    def _make_error(self, what: str, text: str) -> ConfigurationError:
+        """Return the error for an answer that cannot be used."""
         return ConfigurationError(f"the manager {self._settings.url} {text} ({what})")
 
 
-def _filled(polled: PolledSettings | None) -> PolledSettings | None:
+def _drop_empty(polled: PolledSettings | None) -> PolledSettings | None:
+    """Return None for an answer without content: an empty file means unchanged here."""
     return polled if polled is not None and polled.content else None

@@ -1,4 +1,4 @@
-"""What to run, asked from a manager that speaks as canal's admin does.
+"""A configuration source that polls a canal manager.
 
 A part is asked for with the checksum of what is known of it, and comes only when it is another one.
 """
@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.config import FoundInstance, InstanceSettings, ManagerSettings, ServerSettings, Snapshot
+from penstock.config import ConfigSnapshot, ConfiguredInstance, InstanceSettings, ManagerSettings, ServerSettings
 from penstock.config.canal.properties import CanalServer, read_canal_instance, read_canal_server
 from penstock.config.properties import parse_properties
-from penstock.config.server_files import merge_server, read_server_yaml
-from penstock.config.snapshot import checksum_of
-from penstock.config.yaml_file import validate
+from penstock.config.server_files import merge_server_settings, read_server_yaml
+from penstock.config.snapshot import compute_checksum
+from penstock.config.yaml_file import validate_settings
 from penstock.errors import ConfigurationError
 from penstock.server.manager_client import ManagerClient, PolledSettings
 
-_STANDS_STILL = "0"
+_STOPPED = "0"
 
 
-class ManagerPoll:
-    """A `ConfigSource` of the config monitor. Not for several threads at a time.
+class ManagerConfigSource:
+    """Reads what to run from a canal manager. One thread at a time may use it.
 
     `local` is what the local `canal.properties` says, which counts for more than the manager's; `folder` is where it
     lies, and `beside` the YAML of the server that lies there too. A server in YAML (`own`) stays as it is, and the
@@ -47,49 +47,54 @@ class ManagerPoll:
         self._instances: dict[str, PolledSettings] = {}
 
     def has_changed(self) -> bool:
-        """Only a question tells."""
+        """Return false: only a request to the manager can tell."""
         return False
 
     def wait(self, stopping: threading.Event, timeout_s: float) -> None:
+        """Wait for `timeout_s`, or until `stopping` is set."""
         stopping.wait(timeout_s)
 
-    def read(self) -> Snapshot:
-        self._server = self._client.server(_known(self._server)) or self._server
-        self._list = self._client.destinations(_known(self._list)) or self._list
+    def read(self) -> ConfigSnapshot:
+        """Return the configuration as the manager has it now. Raises ConfigurationError."""
+        self._server = self._client.poll_server(_known_md5(self._server)) or self._server
+        self._list = self._client.poll_destinations(_known_md5(self._list)) or self._list
         shared = {**parse_properties(self._server.content.encode(), f"{self._url} server"), **self._local}
-        server = self._checked_server(shared)
+        server = self._parse_server(shared)
         names = [name.strip() for name in self._list.content.split(",") if name.strip()]
-        self._instances = {name: one for name, one in self._instances.items() if name in names}
-        found = {name: self._instance(name, shared) for name in names}
-        kept = {name: one for name, one in found.items() if one is not None}
-        settings = self._own or validate(ServerSettings, self._with_beside(server), self._url)
-        checksum = checksum_of([self._server.content.encode()])
-        return Snapshot(settings, kept, checksum, ignored=server.ignored)
+        self._instances = {name: polled for name, polled in self._instances.items() if name in names}
+        polled = {name: self._poll_instance(name, shared) for name in names}
+        running = {name: instance for name, instance in polled.items() if instance is not None}
+        settings = self._own or validate_settings(ServerSettings, self._merge_local_yaml(server), self._url)
+        checksum = compute_checksum([self._server.content.encode()])
+        return ConfigSnapshot(settings, running, checksum, ignored=server.ignored)
 
-    def _with_beside(self, server: CanalServer) -> Any:
+    def _merge_local_yaml(self, server: CanalServer) -> Any:
+        """Return the server's settings together with the local `server.yml`, if there is one."""
         if self._beside is None:
             return server.settings
         raw, _ = read_server_yaml(self._beside)
-        return merge_server(server.settings, server.said, raw, (self._url, self._beside))
+        return merge_server_settings(server.settings, server.set_by, raw, (self._url, self._beside))
 
-    def _checked_server(self, shared: Mapping[str, str]) -> CanalServer:
+    def _parse_server(self, shared: Mapping[str, str]) -> CanalServer:
+        """Return the server's settings from `canal.properties`. Raises ConfigurationError that names the manager."""
         try:
             return read_canal_server(shared, self._folder, self._environment)
         except ConfigurationError as error:
             raise ConfigurationError(f"{self._url}: {error}") from None
 
-    def _instance(self, name: str, shared: Mapping[str, str]) -> FoundInstance | None:
-        """None when it is to stand still."""
+    def _poll_instance(self, name: str, shared: Mapping[str, str]) -> ConfiguredInstance | None:
+        """Return the settings of a destination, or what is wrong with them; None when it should be stopped."""
         before = self._instances.get(name, PolledSettings(""))
         try:
-            polled = self._instances[name] = self._client.instance(name, _known(before)) or before
-            if polled.status == _STANDS_STILL:
+            polled = self._instances[name] = self._client.poll_instance(name, _known_md5(before)) or before
+            if polled.status == _STOPPED:
                 return None
-            return self._checked(name, polled, shared)
+            return self._parse_instance(name, polled, shared)
         except ConfigurationError as error:
-            return FoundInstance(name, error=str(error))
+            return ConfiguredInstance(name, error=str(error))
 
-    def _checked(self, name: str, polled: PolledSettings, shared: Mapping[str, str]) -> FoundInstance:
+    def _parse_instance(self, name: str, polled: PolledSettings, shared: Mapping[str, str]) -> ConfiguredInstance:
+        """Return the settings of a destination from its `instance.properties`. Raises ConfigurationError."""
         if not polled.content:
             raise ConfigurationError(f"the manager {self._url} has nothing for {name}")
         data, where = polled.content.encode(), f"{self._url} {name}"
@@ -97,10 +102,11 @@ class ManagerPoll:
             canal = read_canal_instance(name, parse_properties(data, where), shared, self._folder, self._environment)
         except ConfigurationError as error:
             raise ConfigurationError(f"{where}: {error}") from None
-        settings = validate(InstanceSettings, canal.settings, where)
-        checksum = checksum_of([data, self._server.content.encode()])
-        return FoundInstance(name, settings, checksum=checksum, ignored=canal.ignored)
+        settings = validate_settings(InstanceSettings, canal.settings, where)
+        checksum = compute_checksum([data, self._server.content.encode()])
+        return ConfiguredInstance(name, settings, checksum=checksum, ignored=canal.ignored)
 
 
-def _known(polled: PolledSettings) -> str:
+def _known_md5(polled: PolledSettings) -> str:
+    """Return the MD5 of what was polled before; empty for nothing."""
     return polled.md5 if polled.content else ""

@@ -1,4 +1,4 @@
-"""Whether a server does what it is there for: every destination gets on, here or on another server."""
+"""Whether a server is ready: every destination makes progress, here or on another server."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,48 +16,49 @@ _STARTING = "it is being started"
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """By destination, and `(server)`."""
+    """Why a server is not ready, and notes on what is unusual but fine, by destination and `(server)`."""
 
     unready_reasons: Mapping[str, str]
     notes: Mapping[str, str]  # what is not as usual, and all right: it stands by, or was stopped by hand
 
     @property
     def is_ready(self) -> bool:
+        """Return whether there is no reason against it."""
         return not self.unready_reasons
 
     def to_json(self) -> dict[str, object]:
         return {"ready": self.is_ready, "reasons": dict(self.unready_reasons), "notes": dict(self.notes)}
 
 
-def judge(
+def check_readiness(
     destinations: Mapping[str, Destination],
     monitor: ConfigMonitor | None,
-    of_server: str = "",
+    server_problem: str = "",
     starting: Collection[str] = (),
 ) -> Readiness:
-    """Return whether the server is ready, and why not.
+    """Return whether the server is ready, and if not, why.
 
-    `of_server` is a problem of the server as a whole; `starting` are configured destinations that do not run yet.
+    `server_problem` is a problem of the server as a whole; `starting` are configured destinations that do not run yet.
     """
-    found = {name: _of(one) for name, one in destinations.items()}
-    unready_reasons = {name: text for name, (is_bad, text) in found.items() if is_bad}
-    notes = {name: text for name, (is_bad, text) in found.items() if text and not is_bad}
+    states = {name: _check_destination(destination) for name, destination in destinations.items()}
+    unready_reasons = {name: text for name, (is_unready, text) in states.items() if is_unready}
+    notes = {name: text for name, (is_unready, text) in states.items() if text and not is_unready}
     if monitor is not None:
-        waiting = dict.fromkeys(monitor.waiting, "it is being brought to what its settings say")
+        waiting = dict.fromkeys(monitor.unreconciled, "it is being brought to what its settings say")
         unready_reasons |= waiting | dict.fromkeys(starting, _STARTING) | monitor.config_errors
     else:
         unready_reasons |= dict.fromkeys(starting, _STARTING)
-    if of_server:
-        unready_reasons[SERVER] = of_server
+    if server_problem:
+        unready_reasons[SERVER] = server_problem
     return Readiness(unready_reasons, notes)
 
 
-def _of(destination: Destination) -> tuple[bool, str]:
-    """Whether it is bad, and what there is to say."""
-    if destination.halted is not None:
-        return False, f"stopped {destination.halted}"
+def _check_destination(destination: Destination) -> tuple[bool, str]:
+    """Return whether a destination keeps the server from being ready, and the reason or note."""
+    if destination.halt_reason is not None:
+        return False, f"stopped {destination.halt_reason}"
     if isinstance(destination, ElectedDestination) and not destination.election.is_held():
-        return _of_standby(destination)
+        return _check_standby(destination)
     instance = destination.instance
     is_elected = isinstance(destination, ElectedDestination)
     if instance is None or (is_elected and instance.state in _ENDED and not destination.problem):
@@ -66,7 +67,8 @@ def _of(destination: Destination) -> tuple[bool, str]:
     return bool(text), text
 
 
-def _of_standby(destination: ElectedDestination) -> tuple[bool, str]:
+def _check_standby(destination: ElectedDestination) -> tuple[bool, str]:
+    """Return the same for a destination that this server does not hold the election of."""
     election = destination.election
     owner = election.owner
     if owner is not None and owner != election.address:

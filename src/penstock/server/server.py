@@ -1,4 +1,4 @@
-"""A server: its destinations, and the ports that they are reached by."""
+"""A Penstock server: its destinations, and the ports by which clients and operators reach them."""
 
 import logging
 import time
@@ -22,11 +22,11 @@ from penstock.server.descriptors import DescriptorBudget, plan_descriptors
 from penstock.server.destination import Destination
 from penstock.server.destinations import Destinations
 from penstock.server.expected import ExpectedDestinations
-from penstock.server.finish import finish_all
 from penstock.server.flight import FlightPort
 from penstock.server.groups import Groups
 from penstock.server.log_ring import LogRing
-from penstock.server.report import Report
+from penstock.server.parallel_stop import stop_in_parallel
+from penstock.server.report import ServerReport
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _CALLS_S = 5.0
 class Server:
     """Binds its ports when constructed. Destinations are those of the settings, or those that `conf` describes.
 
-        server = Server(ServerSettings.of_flight(instance))
+        server = Server(ServerSettings.with_flight_only(instance))
         server.start()
 
     A destination that cannot start is retried with back-off, is reported with its reason, and keeps no other from
@@ -48,13 +48,13 @@ class Server:
         self, settings: ServerSettings, conf: ConfigSource | None = None, scan_s: float = 0, *, needs_all: bool = False
     ) -> None:
         """`conf` is read again every `scan_s` seconds. With `needs_all` each destination is tried once, and `start`
-        raises what keeps one from starting: somebody waits for the answer."""
+        raises the first error: somebody waits for the answer."""
         self.settings = settings
         canal = settings.canal
         self._is_fixed, self._needs_all = conf is None, needs_all
-        self.destinations = Destinations(settings.groups, expected=self._expected)
+        self.destinations = Destinations(settings.groups, expected=self._get_expected)
         self.monitor = ConfigMonitor(conf or FixedConfig(settings), self.destinations, scan_s, retries=not needs_all)
-        groups = Groups(settings.groups, self.destinations.instance)
+        groups = Groups(settings.groups, self.destinations.running_instance)
         self.flight = FlightPort(settings.flight, self.destinations)
         self.canal: CanalListener | None = None
         if canal.port is not None:
@@ -62,7 +62,7 @@ class Server:
             self.canal = CanalListener(
                 canal.host,
                 canal.port,
-                groups.served,
+                groups.find_running,
                 access=CanalAccess(canal.user, stored.hex() if stored else ""),
                 frame_limit=canal.frame_limit,
                 idle_s=canal.idle_s,
@@ -80,13 +80,13 @@ class Server:
         self._last_failure: PenstockError | None = None  # as it was when the server was stopped
         self.has_started, self.started_at = False, time.time()
         self._is_stopping = False
-        self.report, self._ring = Report(self), LogRing()
+        self.report, self._ring = ServerReport(self), LogRing()
         self.admin: AdminPort | None = None
         self.canal_admin: CanalAdminListener | None = None
         try:
             if settings.admin.port is not None:
                 self.admin = AdminPort(
-                    settings.admin, settings.admin.port, self.report, instance_of=self.destinations.instance
+                    settings.admin, settings.admin.port, self.report, get_instance=self.destinations.running_instance
                 )
             if settings.canal_admin.port is not None:
                 calls = ConsoleCalls(self.destinations, self._ring, settings)
@@ -99,7 +99,7 @@ class Server:
 
     @property
     def unready_reason(self) -> str:
-        """Why it is not ready, as a whole."""
+        """Return why the server as a whole is not ready; empty when it is."""
         if self._is_stopping:
             return "it is being stopped"
         if not self.has_started:
@@ -108,76 +108,85 @@ class Server:
 
     @property
     def is_serving(self) -> bool:
-        """Whether it has started, and at least one destination can be read: here, or at the server that runs it."""
-        return self.has_started and any(one.is_served for one in self.all_destinations.values())
+        """Return whether the server has started and at least one destination can be read: here, or at the server that
+        runs it."""
+        return self.has_started and any(destination.is_served for destination in self.all_destinations.values())
 
     @property
     def has_no_destination(self) -> bool:
-        """Whether nothing is configured, as far as the configuration was read."""
-        return not self.all_destinations and self._expected().is_empty
+        """Return whether nothing is configured, as far as the configuration was read."""
+        return not self.all_destinations and self._get_expected().is_empty
 
     @property
     def starting(self) -> Mapping[str, str]:
+        """Return the destinations that are configured and not started yet, with the reason why the last attempt
+        failed."""
         return self.destinations.starting
 
     @property
     def all_destinations(self) -> Mapping[str, Destination]:
+        """Return all destinations by name."""
         return self.destinations.all
 
     @property
     def ports(self) -> Mapping[str, tuple[str, int | None]]:
-        """Addresses, and how many are connected where that is known."""
-        several = {"canal": self.canal, "admin": self.admin, "canal_admin": self.canal_admin}
-        found = {name: (port.address, port.open_connections) for name, port in several.items() if port is not None}
-        return {"flight": (self.address, None), **found}
+        """Return the address of each port, and how many connections it has where that is known."""
+        ports = {"canal": self.canal, "admin": self.admin, "canal_admin": self.canal_admin}
+        listening = {name: (port.address, port.open_connections) for name, port in ports.items() if port is not None}
+        return {"flight": (self.address, None), **listening}
 
     @property
     def traffic(self) -> Mapping[str, TrafficCounts]:
+        """Return the traffic counters of canal's port, by destination."""
         return self.canal.traffic.counts() if self.canal is not None else {}
 
     @property
     def instances(self) -> Mapping[str, Instance]:
+        """Return the instances that run here, or ran last, by destination."""
         return self.destinations.instances
 
     @property
     def address(self) -> str:
-        """Of Arrow Flight."""
+        """Return host:port of Arrow Flight."""
         return self.flight.address
 
     @property
     def descriptors(self) -> DescriptorBudget:
-        """What its destinations need of the process's file descriptors."""
-        return plan_descriptors(self.settings, [one.settings for one in self.all_destinations.values()])
+        """Return how many file descriptors the destinations need, and how many the process may open."""
+        return plan_descriptors(self.settings, [destination.settings for destination in self.all_destinations.values()])
 
     @property
     def problems(self) -> Mapping[str, str]:
+        """Return what is wrong with the configuration or with following it, by destination."""
         return self.monitor.problems
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing is served, and nothing would be without other settings: every destination has failed for
-        good, and nobody looks for changes of the configuration."""
+    def has_failed(self) -> bool:
+        """Return whether nothing is served, and nothing would be without other settings: every destination has failed
+        for good, and the configuration is not read again."""
         if not self._is_fixed or not self.monitor.has_scanned:
             return False
-        return bool(self._failures) and len(self._failures) == len(self.settings.captured)
+        return bool(self._failures) and len(self._failures) == len(self.settings.all_instances)
 
     @property
     def failure(self) -> PenstockError | None:
-        """What has failed for good first, in the order of the settings; None where the configuration is followed."""
+        """Return the first error for good, in the order of the settings; None while the configuration is read again and
+        again."""
         return self._last_failure or (next(iter(self._failures.values()), None) if self._is_fixed else None)
 
     @property
     def _failures(self) -> dict[str, PenstockError]:
-        """The errors of destinations that have failed for good, by name: they run no longer, or cannot start."""
+        """Return the errors of the destinations that have failed for good, by name: they stopped running, or cannot
+        start."""
         instances, refused = self.instances, self.monitor.start_errors
-        found: dict[str, PenstockError] = {}
-        for name in (one.destination for one in self.settings.captured):
+        failures: dict[str, PenstockError] = {}
+        for name in (instance.destination for instance in self.settings.all_instances):
             instance, error = instances.get(name), refused.get(name)
             if instance is not None and instance.failure is not None:
-                found[name] = instance.failure
+                failures[name] = instance.failure
             elif isinstance(error, PenstockError) and not error.transient:
-                found[name] = error
-        return found
+                failures[name] = error
+        return failures
 
     def start(self) -> None:
         """Open the ports, and begin to start all destinations; without a `conf`, wait until each was tried once.
@@ -205,11 +214,11 @@ class Server:
         if self._needs_all:
             for error in self.monitor.start_errors.values():
                 raise error
-        if self.is_over and self.failure is not None:
+        if self.has_failed and self.failure is not None:
             raise self.failure
 
     def stop(self, timeout_s: float = _STOP_S) -> bool:
-        """Tell every stream to reconnect, write what is to be kept, and close the ports, in so many seconds at most.
+        """Tell every stream to reconnect, persist cursors and positions, and close the ports, within `timeout_s`.
 
         False when something has not ended by then, such as a call whose reader does not read: then only the end of the
         process ends it.
@@ -223,8 +232,8 @@ class Server:
             if port is not None:
                 steps[port.name] = partial(port.stop, timeout_s)
         # Calls end as soon as they are told to; one whose reader does not read never does.
-        flight = {"flight": lambda: finish_all({"flight calls": self.flight.stop}, min(timeout_s, _CALLS_S))}
-        unfinished = finish_all({**steps, **flight}, timeout_s)
+        flight = {"flight": lambda: stop_in_parallel({"flight calls": self.flight.stop}, min(timeout_s, _CALLS_S))}
+        unfinished = stop_in_parallel({**steps, **flight}, timeout_s)
         if not self.flight.has_ended:
             unfinished.append("flight")
         if self.canal_admin is not None:
@@ -237,9 +246,10 @@ class Server:
             )
         return not unfinished
 
-    def _expected(self) -> ExpectedDestinations:
+    def _get_expected(self) -> ExpectedDestinations:
         return self.monitor.expected
 
     def _stop_capture(self, until: float) -> None:
+        """Stop reading the configuration, then stop all destinations."""
         self.monitor.stop(max(0.0, until - time.monotonic()) / 2)
         self.destinations.stop_all(max(0.0, until - time.monotonic()))

@@ -37,7 +37,7 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Entries of (start, end] in blocks that are shared, not copied."""
+    """EntryEncoder of (start, end] in blocks that are shared, not copied."""
 
     start: Position
     end: Position

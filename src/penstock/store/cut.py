@@ -15,7 +15,7 @@ from penstock.store.client import StoreClient
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Entries low … high - 1 of a block may be in the batch."""
+    """EntryEncoder low … high - 1 of a block may be in the batch."""
 
     info: BlockInfo
     entries: BlockEntries
@@ -69,7 +69,7 @@ def cut_batch(
     return _batch(client, after, end, pieces), end
 
 
-def end_after(
+def find_batch_end(
     start: Position, parts: Iterable[BlockInfo], entries_of: Callable[[BlockInfo], BlockEntries], max_bytes: int
 ) -> Position:
     """The last boundary within `max_bytes` of the log after `start`, or the first one if that is farther."""

@@ -7,7 +7,7 @@ from penstock.binlog.events.block import Block
 from penstock.errors import BlocksFreedError, StoreError
 from penstock.model import Position
 from penstock.store.block_storage import BlockGoneError, BlockStorage
-from penstock.store.cut import end_after
+from penstock.store.cut import find_batch_end
 from penstock.store.store_index import StoreIndex
 from penstock.store.store_lock import StoreLock
 
@@ -39,7 +39,7 @@ class PositionReader:
         with self._lock:
             return self._index.boundary.position
 
-    def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
+    def find_batch_end(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
         """Return where a batch that begins at `start` should end; `start` itself when nothing was put in time.
 
         Before what the store has, that is where the store begins: only the source's log has what lies between.
@@ -57,7 +57,7 @@ class PositionReader:
                 if not blocks:
                     return index.boundary.position  # the log continues elsewhere, and nothing of it was put yet
             with suppress(BlockGoneError):
-                return end_after(start, blocks, self._storage.entries, max_bytes)
+                return find_batch_end(start, blocks, self._storage.entries, max_bytes)
         raise StoreError(f"what follows {start} went {TRIES} times while it was looked into")
 
     def read(self, start: Position, end: Position) -> Iterable[Block] | None:

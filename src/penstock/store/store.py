@@ -304,12 +304,12 @@ class EventStore:
         """The last transaction boundary that was put."""
         return self._reader.latest
 
-    def end_after(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
+    def find_batch_end(self, start: Position, max_bytes: int, timeout_s: float = 0) -> Position:
         """Return where a batch that begins at `start` should end; `start` itself when nothing was put in time.
 
         Before what the store has, that is where the store begins: only the source's log has what lies between.
         """
-        return self._reader.end_after(start, max_bytes, timeout_s)
+        return self._reader.find_batch_end(start, max_bytes, timeout_s)
 
     def read(self, start: Position, end: Position) -> Iterable[Block] | None:
         """Return the entries of (start, end], or None when the store does not have all of them.

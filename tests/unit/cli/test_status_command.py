@@ -39,7 +39,7 @@ def url_of(server: Server) -> tuple[str, ...]:
 
 
 def test_it_shows_instances_and_clients(server: Server) -> None:
-    clients = server.destinations.instance("shop").clients
+    clients = server.destinations.running_instance("shop").clients
     clients.subscribe(1001, "", Start.first())
     assert poll_until(lambda: clients.get(1001, BatchSize(3), 0) is not None, 20)
     result = run(*url_of(server))

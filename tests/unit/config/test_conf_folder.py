@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import ConfFolder, Snapshot, load_server_settings
+from penstock.config import ConfFolder, ConfigSnapshot, load_server_settings
 from penstock.config.snapshot import SERVER
 from penstock.errors import ConfigurationError
 
@@ -25,11 +25,11 @@ class Edited(ConfFolder):
         super().__init__(path, 0, lambda _: self.edit())
 
 
-def read(folder: Path) -> Snapshot:
+def read(folder: Path) -> ConfigSnapshot:
     return ConfFolder(folder, 0).read()
 
 
-def errors(found: Snapshot) -> dict[str, str | None]:
+def errors(found: ConfigSnapshot) -> dict[str, str | None]:
     return {name: one.error for name, one in found.instances.items() if one.settings is None}
 
 
@@ -150,7 +150,7 @@ def test_members_of_groups_are_instances(tmp_path: Path) -> None:
     west = found.instances["all.west"].settings
     assert west is not None
     assert (west.destination, west.epoch, west.data_dir) == ("all.west", 2, Path("/data"))
-    assert [one.destination for one in load_server_settings(tmp_path).captured] == [*found.instances]
+    assert [one.destination for one in load_server_settings(tmp_path).all_instances] == [*found.instances]
     write(tmp_path / "all.east.yml", "{epoch: 1}")
     assert "about the same destination, all.east" in str(read(tmp_path).instances["all.east"].error)
     write(tmp_path / "server.yml", f"{server}destinations: [all]")
@@ -206,7 +206,7 @@ def test_nothing_new_is_the_same_snapshot(tmp_path: Path) -> None:
     assert not folder.has_changed()
 
 
-def epoch(found: Snapshot, name: str = "a") -> int | None:
+def epoch(found: ConfigSnapshot, name: str = "a") -> int | None:
     settings = found.instances[name].settings
     return None if settings is None else settings.epoch
 

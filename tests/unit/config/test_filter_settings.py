@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.config import ColumnSettings, FilterSettings, load_server_settings
-from penstock.config.filter_settings import columns_of_canal
+from penstock.config.filter_settings import parse_canal_columns
 from penstock.errors import ConfigurationError
 
 
@@ -27,7 +27,7 @@ def test_canals_lists_of_columns() -> None:
         ColumnSettings(table="shop\\.b", keep=("id",)),
         ColumnSettings(table="crm\\.a", drop=("secret",)),
     )
-    assert columns_of_canal() == ()
+    assert parse_canal_columns() == ()
     assert of(columns=[{"table": "shop\\..*", "drop": "secret"}]).columns[0].drop == ("secret",)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.config.properties import parse_properties, resolve
+from penstock.config.properties import parse_properties, resolve_placeholders
 from penstock.errors import ConfigurationError
 
 
@@ -67,13 +67,13 @@ def test_any_bytes_are_read_or_complained_about(data: bytes) -> None:
 
 def test_placeholders() -> None:
     values = {"a": "1", "b": "${a}${c:2}", "d.a": "x", "e": "", "which": "a"}
-    assert resolve("${b}-${a:9}-${z:9}-${e:8}", values) == "12-1-9-"
-    assert resolve("${z:${a}}${z:${y:${b}}}", values) == "112"
-    assert resolve("${d.${which}}", values) == "x"
-    assert resolve("${z:}|${z}|$a|${", values) == "|${z}|$a|${"
-    assert resolve("jdbc:h2:${dir:../conf}/${name:}", {"name": "shop"}) == "jdbc:h2:../conf/shop"
+    assert resolve_placeholders("${b}-${a:9}-${z:9}-${e:8}", values) == "12-1-9-"
+    assert resolve_placeholders("${z:${a}}${z:${y:${b}}}", values) == "112"
+    assert resolve_placeholders("${d.${which}}", values) == "x"
+    assert resolve_placeholders("${z:}|${z}|$a|${", values) == "|${z}|$a|${"
+    assert resolve_placeholders("jdbc:h2:${dir:../conf}/${name:}", {"name": "shop"}) == "jdbc:h2:../conf/shop"
 
 
 def test_a_circle_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="refers to itself"):
-        resolve("${a}", {"a": "${b}", "b": "x${a}"})
+        resolve_placeholders("${a}", {"a": "${b}", "b": "x${a}"})

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import ConfFolder, ServerSettings, Snapshot
+from penstock.config import ConfFolder, ConfigSnapshot, ServerSettings
 from penstock.config.canal.properties import read_canal_instance, read_canal_server
 from penstock.errors import ConfigurationError
 
 CANAL = "canal.ip = 127.0.0.1\ncanal.port = 21111\ncanal.metrics.pull.port = 21112\n"
 
 
-def read(folder: Path, canal: str, yaml: str | None = None) -> Snapshot:
+def read(folder: Path, canal: str, yaml: str | None = None) -> ConfigSnapshot:
     (folder / "canal.properties").write_text(canal)
     (folder / "server.yml").unlink(missing_ok=True)
     if yaml is not None:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.config import ServerSettings
-from penstock.config.destination_list import MOST, expand_destinations
+from penstock.config.destination_list import MAX_DESTINATIONS, expand_destinations
 from penstock.errors import ConfigurationError
 
 HASH = "e3619321c1a937c46a0d8bd1dac39f93b27d4458"  # of the password canal
@@ -82,7 +82,7 @@ def test_lists_of_destinations() -> None:
     assert of(destinations="shop{8-11}, crm").destinations == ("shop8", "shop9", "shop10", "shop11", "crm")
     assert of(destinations=["a", "db{1-2}_x", "a"]).destinations == ("a", "db1_x", "db2_x")
     assert of(destinations=[]).destinations == ()
-    assert len(expand_destinations([f"a{{1-{MOST}}}"])) == MOST
+    assert len(expand_destinations([f"a{{1-{MAX_DESTINATIONS}}}"])) == MAX_DESTINATIONS
 
 
 def test_an_instance_by_its_name() -> None:
@@ -98,12 +98,12 @@ def test_members_of_groups_are_instances() -> None:
         data_dir="/data", zookeeper="zk:2181", instances=[{"destination": "a"}],
         groups=[{"destination": "all", "members": members}],
     )  # fmt: skip
-    assert [one.destination for one in settings.captured] == ["a", "all.east", "all.west"]
+    assert [one.destination for one in settings.all_instances] == ["a", "all.east", "all.west"]
     east, west = settings.instance("all.east"), settings.instance("all.west")
     assert (str(east.data_dir), str(west.data_dir), west.source.address) == ("/data", "/else", "b:3306")
     assert east.zookeeper is None
-    assert [*settings.own.groups[0].members] == ["east", "west"]
-    assert settings.own == settings.model_copy(update={"instances": ()}).own
+    assert [*settings.without_instances.groups[0].members] == ["east", "west"]
+    assert settings.without_instances == settings.model_copy(update={"instances": ()}).without_instances
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ import pytest
 
 from penstock.config import InstanceSettings
 from penstock.config.canal_rendering import CanalRendering
-from penstock.config.time_zone import machine_zone, zone_name
+from penstock.config.time_zone import find_machine_zone, resolve_zone_name
 from penstock.errors import ConfigurationError
 
 ZONES = next(Path(base) for base in TZPATH if (Path(base) / "Asia/Tokyo").exists())
 
 
 def zone(folder: Path, **environment: str) -> str:
-    return machine_zone(environment, folder / "localtime", folder / "timezone")
+    return find_machine_zone(environment, folder / "localtime", folder / "timezone")
 
 
 def test_the_environment_counts_first(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_zone_without_a_name_is_an_offset(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_setting_is_a_name_or_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    assert (zone_name("local"), zone_name("Europe/Berlin")) == ("Asia/Tokyo", "Europe/Berlin")
+    assert (resolve_zone_name("local"), resolve_zone_name("Europe/Berlin")) == ("Asia/Tokyo", "Europe/Berlin")
     assert InstanceSettings().canal.time_zone == "UTC"
     with pytest.raises(ValueError, match="there is no time zone 'Asia/Shanghia'"):
         CanalRendering(time_zone="Asia/Shanghia")

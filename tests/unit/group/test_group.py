@@ -490,7 +490,7 @@ def test_another_group_goes_on_with_what_was_outstanding() -> None:
     fakes["b"].restart()
     for number in (1, 2):
         fakes["b"].put(number * 2_000_000 + 1)
-    group.hand_over(["a"])
+    group.retire(["a"])
     with pytest.raises(NotRunningError, match="connect again"):
         group.get(CLIENT, ALL)
     with pytest.raises(NotRunningError, match="connect again"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from penstock.binlog.events.layout import Entry
 from penstock.errors import ConfigurationError
 from penstock.instance.clients import Clients
-from penstock.instance.filter import MOST_BYTES, table_filter
+from penstock.instance.filter import MAX_FILTER_BYTES, parse_client_filter
 from penstock.meta import MetaManager
 from penstock.model import Column, Position, TableName, TableSchema, WireType
 from penstock.model.table_rules import split_list
@@ -63,15 +63,15 @@ def test_it_means_what_re_means(text: str, database: str, table: str) -> None:
         rules = [re.compile(rule, re.IGNORECASE) for rule in split_list(text)]
     except re.error:
         return
-    found = table_filter(text)
+    found = parse_client_filter(text)
     assert (found is None or found(name)) == (not rules or any(rule.fullmatch(str(name)) for rule in rules))
 
 
 @pytest.mark.parametrize("text", [r"dg\.(a|a)*!", r"dg\.(a*)*!", r"(.*)*\.(.*)*!,x.y"])
 def test_no_text_takes_for_ever(text: str) -> None:
     code = (
-        "import sys\nfrom penstock.instance.filter import table_filter\nfrom penstock.model import TableName\n"
-        "assert not table_filter(sys.argv[1])(TableName('dg', 'a' * 44))\nassert 'pandas' not in sys.modules"
+        "import sys\nfrom penstock.instance.filter import parse_client_filter\nfrom penstock.model import TableName\n"
+        "assert not parse_client_filter(sys.argv[1])(TableName('dg', 'a' * 44))\nassert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, text], check=True, timeout=20)
 
@@ -80,7 +80,7 @@ def test_no_text_takes_for_ever(text: str) -> None:
 def test_what_is_large_is_quick_or_refused(text: str) -> None:
     began = time.monotonic()
     try:
-        found = table_filter(text)
+        found = parse_client_filter(text)
         assert found is not None
         for number in range(10):
             found(TableName("shop", f"t{number}"))
@@ -104,26 +104,26 @@ def test_what_is_large_is_quick_or_refused(text: str) -> None:
         ("[a", "is no regular expression: missing ]"),
         ("*", "is no regular expression: no argument"),
         ("a\\", "is no regular expression: trailing"),
-        ("a" * (MOST_BYTES + 1), "4097 bytes.*at most 4096"),
-        ("ä" * (MOST_BYTES // 2 + 1), "4098 bytes"),
+        ("a" * (MAX_FILTER_BYTES + 1), "4097 bytes.*at most 4096"),
+        ("ä" * (MAX_FILTER_BYTES // 2 + 1), "4098 bytes"),
         ("a\ud800", "no text in UTF-8"),
     ],
 )
 def test_what_is_refused(text: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words) as raised:
-        table_filter(text)
+        parse_client_filter(text)
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 700
 
 
 def test_names_of_groups_may_come_again() -> None:
-    found = table_filter("(?P<n>a).b,(?P<n>c).d")
+    found = parse_client_filter("(?P<n>a).b,(?P<n>c).d")
     assert found is not None
     assert [found(TableName.parse(name)) for name in ("a.b", "c.d", "a.d")] == [True, True, False]
 
 
 def test_more_tables_than_are_remembered() -> None:
-    found = table_filter(r"shop\.t\d*[02468]")
+    found = parse_client_filter(r"shop\.t\d*[02468]")
     assert found is not None
     assert [found(TableName("shop", f"t{number}")) for number in range(5000)] == [
         number % 2 == 0 for number in range(5000)
@@ -148,10 +148,10 @@ def test_one_that_was_kept_from_before_keeps_nobody_from_starting(caplog: pytest
 def test_many_tables_at_once_pass_as_one_after_the_other(names: set[tuple[str, str]]) -> None:
     tables = [TableName(*name) for name in sorted(names)]
     text = r"shop\..*,crm\.[ab]*"
-    table_filter.cache_clear()
-    expected = [table_filter(text)(table) for table in tables]  # type: ignore[misc]
-    table_filter.cache_clear()
-    found = table_filter(text)
+    parse_client_filter.cache_clear()
+    expected = [parse_client_filter(text)(table) for table in tables]  # type: ignore[misc]
+    parse_client_filter.cache_clear()
+    found = parse_client_filter(text)
     assert isinstance(found, BatchFilter)
     found.prepare(tables[::2])
     found.prepare(tables)
@@ -165,8 +165,8 @@ def test_tables_that_are_new_are_matched_in_one_call(monkeypatch: pytest.MonkeyP
         calls.append(len(names))
         return match(names, **options)
 
-    table_filter.cache_clear()
-    wants = table_filter(r"shop\.t\d*[02468]")
+    parse_client_filter.cache_clear()
+    wants = parse_client_filter(r"shop\.t\d*[02468]")
     monkeypatch.setattr(pc, "match_substring_regex", counted)
     log, tables = LogWriter().open(), [orders(number) for number in range(100)]
     for number, table in enumerate(tables, 1):

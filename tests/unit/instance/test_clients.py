@@ -8,7 +8,7 @@ import pytest
 
 from penstock.errors import ConfigurationError, CoordinationError, MetaError, PositionLostError, StoreError
 from penstock.instance.clients import Clients
-from penstock.instance.filter import table_filter
+from penstock.instance.filter import parse_client_filter
 from penstock.meta import BatchRange, ClientRecord, Cursor, FileMetaBackend, MetaManager, PersistentMetaManager
 from penstock.model import Position, TableName
 from penstock.store import BatchSize, ClientState, EventStore, FileStorage, MemoryStorage, Retention, Start
@@ -274,7 +274,7 @@ def test_a_bad_filter_changes_nothing() -> None:
     ],
 )
 def test_filters_are_canals(text: str, table: str, is_wanted: bool) -> None:
-    found = table_filter(text)
+    found = parse_client_filter(text)
     assert (found is None or found(TableName.parse(table))) == is_wanted
 
 

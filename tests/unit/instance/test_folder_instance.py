@@ -127,7 +127,7 @@ def test_it_follows_files_and_bytes_and_goes_on_at_cursors(tmp_path: Path, file_
         whole = path.read_bytes()
         path.write_bytes(whole[: two.boundaries[2] + 5])
         assert rows_of(instance, 1) == [4]
-        assert instance.oldest() == Position(one.file, 4)
+        assert instance.oldest_position() == Position(one.file, 4)
     path.write_bytes(whole)
     (folder / one.file).unlink()
     put(folder, three)
@@ -169,7 +169,7 @@ def test_a_new_client_is_served_from_the_folder(tmp_path: Path, file_of: Made) -
     """What the store does not have any more, and what it never had."""
     put(tmp_path, file_of(1), file_of(2))
     with running(tmp_path, start="latest") as instance:
-        oldest = instance.oldest()
+        oldest = instance.oldest_position()
         assert [row["id"] for row in changes_read(instance, oldest)] == [1, 2, 3, 4, 5, 6]
         instance.clients.subscribe(CLIENT, "", Start.at(oldest))
         found = list[int]()
@@ -320,29 +320,29 @@ def test_a_url_is_a_folder_too(tmp_path: Path, file_of: Made) -> None:
         assert rows_of(instance, 3) == [1, 2, 3]
         upload(file_of(2))
         assert rows_of(instance, 3) == [4, 5, 6]
-        assert [row["id"] for row in changes_read(instance, instance.oldest())] == [1, 2, 3, 4, 5, 6]
+        assert [row["id"] for row in changes_read(instance, instance.oldest_position())] == [1, 2, 3, 4, 5, 6]
         files.rm(f"{url}/binlog.000001")
-        assert instance.oldest() == Position("binlog.000002", 4)
+        assert instance.oldest_position() == Position("binlog.000002", 4)
 
 
 def test_tables_are_described_as_the_log_has_them(tmp_path: Path, file_of: Made) -> None:
     put(tmp_path, file_of(1))
     with running(tmp_path, start="latest") as instance:
         with pytest.raises(SchemaError, match=r"nothing of table shop\.product has been seen in the log since binlog"):
-            instance.describe([PRODUCT.name])
+            instance.describe_tables([PRODUCT.name])
         put(tmp_path, log := file_of(2))
         assert rows_of(instance, 3) == [4, 5, 6]
-        (found,) = instance.describe([PRODUCT.name])
+        (found,) = instance.describe_tables([PRODUCT.name])
         assert [(one.name, one.type) for one in found.columns] == [(one.name, one.type) for one in PRODUCT.columns]
         log.statement("CREATE DATABASE other")
         log.statement("CREATE TABLE other.t (a INT PRIMARY KEY)")
         written(log, tmp_path, log.file)
         assert poll(lambda: instance.store.latest.offset >= log.position)
-        (made,) = instance.describe([TableName("other", "t")])
+        (made,) = instance.describe_tables([TableName("other", "t")])
         assert ([one.name for one in made.columns], made.key) == (["a"], ("a",))
         log.statement("ALTER TABLE other.t ADD b INT")
         written(log, tmp_path, log.file)
-        assert poll(lambda: len(instance.describe([TableName("other", "t")])[0].columns) == 2)
+        assert poll(lambda: len(instance.describe_tables([TableName("other", "t")])[0].columns) == 2)
 
 
 def test_a_table_without_names_stops_alone(tmp_path: Path, file_of: Made, is_mariadb: bool) -> None:
@@ -362,8 +362,8 @@ def test_a_table_without_names_stops_alone(tmp_path: Path, file_of: Made, is_mar
         assert why[0] == "shop.product"
         assert "there is no table shop.product in the log's DDL; a folder of log files has no catalogue" in why[1]
         with pytest.raises(SchemaError, match="begin before the statements that made the database"):
-            instance.describe([PRODUCT.name])
-        rows = changes_until(instance, "other.product", 1, instance.oldest())
+            instance.describe_tables([PRODUCT.name])
+        rows = changes_until(instance, "other.product", 1, instance.oldest_position())
         assert [row["id"] for row in rows] == [7]
 
 

@@ -8,7 +8,7 @@ import pytest
 from penstock.binlog.events.block import Block
 from penstock.canal import messages
 from penstock.canal.types import EntryType, EventType
-from penstock.instance.filter import table_filter
+from penstock.instance.filter import parse_client_filter
 from penstock.model import TableName
 from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.schema.declared import declared_types
@@ -36,7 +36,7 @@ def told(text: str, wants: str = "", **rendering: Any) -> tuple[str, str, str] |
     log = FilterLog(LogWriter().open())
     log.statement((text, "ddl", ()))
     (block,) = blocks_of(log, [])
-    entries = EntryEncoder(EntryOptions(declared, wants_table=table_filter(wants), **rendering))
+    entries = EntryEncoder(EntryOptions(declared, wants_table=parse_client_filter(wants), **rendering))
     found = [entry for entry in found_in(entries, block) if entry.entryType == EntryType.ROWDATA]
     if not found:
         return None
@@ -162,7 +162,7 @@ def texts_of(entries: list[Any]) -> list[str]:
 @pytest.mark.parametrize("is_mariadb", [True, False])
 def test_a_statement_behind_rows_is_shown_with_them_wherever_blocks_end(is_mariadb: bool) -> None:
     log, edges = notes_log(is_mariadb)
-    wants = table_filter(r"shop\.a")
+    wants = parse_client_filter(r"shop\.a")
     for cut in edges:
         entries = EntryEncoder(EntryOptions(declared, wants_table=wants))
         blocks = [shown_to(wants, block) for block in blocks_of(log, [cut])]

@@ -48,7 +48,7 @@ def test_it_is_alive_and_ready(server: Server) -> None:
 
 
 def test_status_says_what_runs_and_who_reads(server: Server) -> None:
-    clients = server.destinations.instance("shop").clients
+    clients = server.destinations.running_instance("shop").clients
     clients.subscribe(CLIENT, "shop\\..*", Start.first())
     first = clients.get(CLIENT, BatchSize(3), 10)
     second = clients.get(CLIENT, BatchSize(3), 10)
@@ -81,7 +81,7 @@ def test_status_says_what_runs_and_who_reads(server: Server) -> None:
 
 
 def test_metrics_are_what_prometheus_reads(server: Server) -> None:
-    clients = server.destinations.instance("shop").clients
+    clients = server.destinations.running_instance("shop").clients
     clients.subscribe(CLIENT, "", Start.first())
     first = clients.get(CLIENT, BatchSize(3), 10)
     assert first is not None
@@ -113,7 +113,7 @@ def rows_of(server: Server) -> list[float]:
 
 
 def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> None:
-    clients = server.destinations.instance("shop").clients
+    clients = server.destinations.running_instance("shop").clients
     clients.subscribe(CLIENT, "", Start.first())
     rows = 0
     while (batch := clients.get(CLIENT, BatchSize(3))) is not None:
@@ -137,7 +137,7 @@ def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> Non
 
 
 def test_all_metrics_of_canals_panels_are_there(server: Server) -> None:
-    clients = server.destinations.instance("shop").clients
+    clients = server.destinations.running_instance("shop").clients
     clients.subscribe(CLIENT, "", Start.first())
     batch = clients.get(CLIENT, BatchSize(3), 10)
     assert batch is not None

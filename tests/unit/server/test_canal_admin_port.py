@@ -49,7 +49,7 @@ def test_who_does_not_know_the_password_gets_nothing(server: Server, user: str, 
         assert console.instance("stop") == (300, "log in first")
         with pytest.raises(OSError, match=r"closed|reset|[Bb]roken"):
             console.server("list")
-    assert server.destinations.instance("shop").state.value == "following"
+    assert server.destinations.running_instance("shop").state.value == "following"
 
 
 def test_nothing_is_answered_without_a_login(server: Server) -> None:
@@ -79,7 +79,7 @@ def test_a_password_may_be_given_as_canal_keeps_it(folder: Path) -> None:
 
 
 def test_an_instance_is_stopped_and_started(server: Server) -> None:
-    clients = server.destinations.instance("shop").clients
+    clients = server.destinations.running_instance("shop").clients
     clients.subscribe(CLIENT, "", Start.first())
     first = clients.get(CLIENT, BatchSize(6), 10)
     assert first
@@ -93,16 +93,18 @@ def test_an_instance_is_stopped_and_started(server: Server) -> None:
         assert console.instance("check") == (0, "0")
         assert console.server("list") == (0, "")
         with pytest.raises(NotRunningError, match="was stopped by hand"):
-            server.destinations.instance("shop")
+            server.destinations.running_instance("shop")
         code, body = readiness_of(server)
         assert (code, body["notes"]) == (200, {"shop": "stopped by hand"})
         assert status_of(server)["instances"][0]["role"] == "stopped by hand"
         assert console.instance("start") == (0, "1")
         assert console.instance("start") == (0, "1")
         assert console.instance("check") == (0, "1")
-        assert server.destinations.instance("shop").clients.cursors() == before, "cursors in memory are not lost"
+        assert server.destinations.running_instance("shop").clients.cursors() == before, (
+            "cursors in memory are not lost"
+        )
         assert console.instance("restart") == (0, "1")
-        assert server.destinations.instance("shop").clients.cursors() == before
+        assert server.destinations.running_instance("shop").clients.cursors() == before
         code, text = console.instance("release")
         assert code == 400
         assert "has no ZooKeeper" in text
@@ -116,7 +118,7 @@ def test_the_server_is_stopped_and_started(server: Server) -> None:
         assert console.instance("check") == (0, "0")
         assert readiness_of(server)[1]["reasons"] == {"(server)": "it was stopped by hand"}
         with pytest.raises(NotRunningError, match="was stopped with the server"):
-            server.destinations.instance("shop")
+            server.destinations.running_instance("shop")
         with pytest.raises(NotRunningError, match="the server was stopped by hand"):
             server.destinations.start(server.settings.instances[0])
         assert console.server("start") == (0, "1")
@@ -181,12 +183,12 @@ def test_a_stop_by_hand_outlives_scans_until_the_settings_change(folder: Path, t
         assert console.instance("stop") == (0, "1")
         for _ in range(3):
             server.monitor.scan()
-        assert server.monitor.is_settled
+        assert server.monitor.is_reconciled
         assert console.instance("check") == (0, "0")
         (conf / "shop.yml").write_text(text[:-1] + ", retention_warning_h: 3}")
         server.monitor.scan()
         assert poll_until(lambda: console.instance("check") == (0, "1"), 20), server.problems
-        assert server.destinations.instance("shop").settings.retention_warning_h == 3
+        assert server.destinations.running_instance("shop").settings.retention_warning_h == 3
         console.instance("stop")
         (conf / "shop.yml").unlink()
         server.monitor.scan()

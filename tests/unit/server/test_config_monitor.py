@@ -31,7 +31,7 @@ class Scene:
 
     def scan(self) -> None:
         self.monitor.scan()
-        assert poll(lambda: self.monitor.is_settled), self.monitor.problems
+        assert poll(lambda: self.monitor.is_reconciled), self.monitor.problems
 
     @property
     def epochs(self) -> dict[str, int]:
@@ -115,7 +115,7 @@ def test_a_start_that_fails_is_shown_and_another_file_is_tried_at_once(tmp_path:
     scene.monitor.scan()
     assert poll(lambda: scene.monitor.problems)
     assert scene.monitor.problems == {"a": "start failed 1 times, is tried again: a cannot start"}
-    assert not scene.monitor.is_settled
+    assert not scene.monitor.is_reconciled
     scene.write("a", "{epoch: 2}")
     scene.scan()
     assert (scene.epochs, scene.monitor.problems) == ({"a": 2}, {})
@@ -149,7 +149,7 @@ def test_a_slow_start_holds_up_nobody(scene: Scene) -> None:
     scene.monitor.scan()
     for event in scene.runs.held.values():
         event.set()
-    assert poll(lambda: scene.monitor.is_settled)
+    assert poll(lambda: scene.monitor.is_reconciled)
     assert scene.epochs == dict.fromkeys("cdefgh", 1) | {"a": 2, "quick": 2}
 
 

@@ -85,7 +85,7 @@ class Edits(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         self.scan()
-        assert poll(lambda: self.monitor.is_settled), self.monitor.problems
+        assert poll(lambda: self.monitor.is_reconciled), self.monitor.problems
         found = {
             name: one.epoch if one.source.address.startswith("127") else int(one.source.address[2]) + 100
             for name, one in self.runs.running.items()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.backoff import Backoff
-from penstock.config import ConfFolder, Snapshot
+from penstock.config import ConfFolder, ConfigSnapshot
 from penstock.config.snapshot import SERVER
 from penstock.server.config_monitor import ConfigMonitor
-from penstock.server.readiness import judge
+from penstock.server.readiness import check_readiness
 from tests.unit.config.test_yaml_file import BOMB
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
@@ -24,7 +24,7 @@ class Breaking:
         self.looking: Exception | None = None
         self.reads = 0
 
-    def read(self) -> Snapshot:
+    def read(self) -> ConfigSnapshot:
         self.reads += 1
         if self.reading is not None:
             raise self.reading
@@ -51,7 +51,7 @@ def test_a_value_that_cannot_be_read(tmp_path: Path, name: str, text: str) -> No
     (tmp_path / f"{name}.yml").write_text(text)
     shown = SERVER if name == "server" else name
     assert poll(lambda: "is not YAML" in monitor.problems.get(shown, "")), monitor.problems
-    assert not judge({}, monitor).is_ready
+    assert not check_readiness({}, monitor).is_ready
     (tmp_path / f"{name}.yml").write_text(good + "\n# mended\n")
     assert poll(lambda: not monitor.problems)
     (tmp_path / "b.yml").write_text("epoch: 2")
@@ -64,15 +64,15 @@ def test_an_error_that_nobody_has_thought_of(tmp_path: Path, caplog: pytest.LogC
     monitor = ConfigMonitor(conf, runs, 0.02, look_s=0.01, backoff=Backoff(0.002, 0.02))
     (tmp_path / "a.yml").write_text("epoch: 1")
     monitor.start()
-    assert poll(lambda: "a" in runs.running and not judge({}, monitor).unready_reasons)
+    assert poll(lambda: "a" in runs.running and not check_readiness({}, monitor).unready_reasons)
     conf.reading = KeyError("s3cret")
     assert poll(lambda: "KeyError" in monitor.problems.get(SERVER, ""))
-    assert SERVER in judge({}, monitor).unready_reasons
+    assert SERVER in check_readiness({}, monitor).unready_reasons
     reads = conf.reads
     assert poll(lambda: conf.reads > reads + 3)
     assert [*runs.running] == ["a"]
     conf.looking, conf.reading = OSError("no"), None
-    assert poll(lambda: not monitor.problems and judge({}, monitor).is_ready)
+    assert poll(lambda: not monitor.problems and check_readiness({}, monitor).is_ready)
     (tmp_path / "b.yml").write_text("epoch: 2")
     assert poll(lambda: {*runs.running} == {"a", "b"})
     monitor.stop()

@@ -40,7 +40,7 @@ def destinations() -> Any:
 
 def got(destinations: Destinations, count: int) -> list[int]:
     """Rows of the next batch, which is acked."""
-    clients = destinations.instance("shop").clients
+    clients = destinations.running_instance("shop").clients
     # The wait is for anything at all: a get by itself waits until there is as much as it asks for.
     assert clients.wait(CLIENT, BatchSize(1), 10)
     batch = clients.get(CLIENT, BatchSize(count))
@@ -51,10 +51,10 @@ def got(destinations: Destinations, count: int) -> list[int]:
 
 def test_what_is_not_there_is_named(destinations: Destinations, settings: InstanceSettings) -> None:
     with pytest.raises(ConfigurationError, match="it has: none"):
-        destinations.instance("shop")
+        destinations.running_instance("shop")
     destinations.start(settings)
     with pytest.raises(ConfigurationError, match="it has: shop"):
-        destinations.instance("other")
+        destinations.running_instance("other")
     destinations.stop("shop")
     destinations.stop("shop")
     assert not destinations.instances
@@ -62,9 +62,9 @@ def test_what_is_not_there_is_named(destinations: Destinations, settings: Instan
 
 def test_a_filter_is_reloaded_without_a_restart(destinations: Destinations, settings: InstanceSettings) -> None:
     destinations.start(settings)
-    before = destinations.instance("shop")
+    before = destinations.running_instance("shop")
     destinations.reload(settings.model_copy(update={"filter": FilterSettings(allow=("shop\\.other",))}))
-    assert destinations.instance("shop") is before
+    assert destinations.running_instance("shop") is before
 
 
 @pytest.mark.parametrize("is_kept", [True, False], ids=["file", "memory"])
@@ -74,10 +74,10 @@ def test_a_reload_loses_no_position(
     if is_kept:
         settings = settings.model_copy(update={"data_dir": tmp_path / "data"})
     destinations.start(settings)
-    destinations.instance("shop").clients.subscribe(CLIENT, "", Start.first())
+    destinations.running_instance("shop").clients.subscribe(CLIENT, "", Start.first())
     first = got(destinations, 6)
     destinations.reload(settings.model_copy(update={"retention_warning_h": 3}))
-    assert destinations.instance("shop").settings.retention_warning_h == 3
+    assert destinations.running_instance("shop").settings.retention_warning_h == 3
     rest = list[int]()
     while len(first) + len(rest) < 6:
         rest += got(destinations, 100)
@@ -88,15 +88,15 @@ def test_settings_that_cannot_start_leave_the_old_ones_running(
     destinations: Destinations, settings: InstanceSettings, tmp_path: Path
 ) -> None:
     destinations.start(settings)
-    destinations.instance("shop").clients.subscribe(CLIENT, "", Start.first())
+    destinations.running_instance("shop").clients.subscribe(CLIENT, "", Start.first())
     first = got(destinations, 6)
-    running = destinations.instance("shop")
+    running = destinations.running_instance("shop")
     bad = settings_of(tmp_path / "nothing", destination="shop")
     with pytest.raises(PenstockError):
         destinations.reload(bad)
-    assert destinations.instance("shop") is running
+    assert destinations.running_instance("shop") is running
     assert destinations.all["shop"].settings == settings
-    assert poll_until(lambda: destinations.instance("shop").failure is None, 5)
+    assert poll_until(lambda: destinations.running_instance("shop").failure is None, 5)
     rest = list[int]()
     while len(first) + len(rest) < 6:
         rest += got(destinations, 100)

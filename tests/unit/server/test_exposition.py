@@ -15,7 +15,7 @@ def test_families_come_once_and_labels_are_escaped() -> None:
     out.add("counter", "b", "About b.", 2.5)
     out.add("gauge", "a", "About\na.", float("inf"), where="z")
     out.add("gauge", "c", "Nothing is known.", None)
-    text = out.text()
+    text = out.to_text()
     assert text.splitlines() == [
         "# HELP a About\\na.",
         "# TYPE a gauge",
@@ -30,8 +30,8 @@ def test_families_come_once_and_labels_are_escaped() -> None:
 
 def test_a_histogram_adds_up() -> None:
     out = Exposition()
-    out.histogram("h", "About h.", (2.5, 10.0), [3, 0, 2], 40.25, of="shop")
-    found = parse_metrics(out.text())
+    out.add_histogram("h", "About h.", (2.5, 10.0), [3, 0, 2], 40.25, of="shop")
+    found = parse_metrics(out.to_text())
     assert [sample(found, "h_bucket", of="shop", le=bound) for bound in ("2.5", "10", "+Inf")] == [3, 3, 5]
     assert (sample(found, "h_sum", of="shop"), sample(found, "h_count", of="shop")) == (40.25, 5)
 
@@ -46,7 +46,7 @@ def test_the_parser_of_these_tests_is_strict(text: str) -> None:
 
 def test_traffic_is_counted_by_destination() -> None:
     traffic = Traffic()
-    traffic.knows("shop")
+    traffic.add_destination("shop")
     traffic.count_answer("shop", "GET", 0.001)
     traffic.count_answer("shop", "GET", 0.02)
     traffic.count_answer("shop", "ACK", 7)

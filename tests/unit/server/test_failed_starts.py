@@ -24,7 +24,7 @@ def two_destinations(tmp_path: Path, **late: Any) -> ServerSettings:
 def test_a_source_that_cannot_be_reached_does_not_keep_the_others_from_being_served(tmp_path: Path) -> None:
     with served(two_destinations(tmp_path)) as server:
         assert server.is_serving
-        assert not server.is_over
+        assert not server.has_failed
         assert server.failure is None
         with penstock.connect(server.address, destination="shop") as there:
             assert there.status()["state"] == "following"
@@ -47,7 +47,7 @@ def test_a_single_source_that_cannot_be_reached_is_waited_for(tmp_path: Path) ->
     (tmp_path / "late").mkdir()
     with served(settings_with(tmp_path / "late")) as server:
         assert not server.is_serving
-        assert not server.is_over
+        assert not server.has_failed
         shop_folder(tmp_path / "late")
         assert poll(lambda: server.is_serving, 60)
 
@@ -66,7 +66,7 @@ def test_wrong_settings_of_one_do_not_end_the_others(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with served(two_destinations(tmp_path, data_dir=str(tmp_path / "file"))) as server:
         assert server.is_serving
-        assert not server.is_over
+        assert not server.has_failed
         assert isinstance(server.failure, ConfigurationError)
         assert "cannot be written" in readiness_of(server)[1]["reasons"]["late"]
 
@@ -77,7 +77,7 @@ def test_a_server_ends_when_all_its_destinations_have_wrong_settings(tmp_path: P
     try:
         with pytest.raises(ConfigurationError, match="cannot be written"):
             server.start()
-        assert server.is_over
+        assert server.has_failed
     finally:
         server.stop()
     assert isinstance(server.failure, ConfigurationError)

@@ -16,7 +16,7 @@ from penstock.config import ManagerSettings
 from penstock.errors import ConfigurationError
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.config_source import open_config_source
-from penstock.server.manager_poll import ManagerPoll
+from penstock.server.manager_poll import ManagerConfigSource
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
 HASH = "4acfe3202a5ff5cf467898fc58aab1d615029441"  # of the password admin
@@ -94,10 +94,10 @@ def manager() -> Iterator[Manager]:
         thread.join(10)
 
 
-def of(manager: Manager, tmp_path: Path, local: dict[str, str] | None = None, **changes: Any) -> ManagerPoll:
+def of(manager: Manager, tmp_path: Path, local: dict[str, str] | None = None, **changes: Any) -> ManagerConfigSource:
     login = {"user": "admin", "password": "admin"} | changes
     settings = ManagerSettings.model_validate({"url": manager.url} | login)
-    return ManagerPoll(settings, ("10.0.0.7", 11110), tmp_path, local or {}, {})
+    return ManagerConfigSource(settings, ("10.0.0.7", 11110), tmp_path, local or {}, {})
 
 
 def instance(host: str) -> str:
@@ -173,7 +173,7 @@ def test_a_wrong_password_and_no_manager(manager: Manager, tmp_path: Path) -> No
     assert "s3cret" not in str(raised.value)
     settings = ManagerSettings.model_validate({"url": "http://127.0.0.1:1", "password": "s3cret"})
     with pytest.raises(ConfigurationError, match=r"http://127\.0\.0\.1:1 cannot be asked"):
-        ManagerPoll(settings, ("127.0.0.1", 1), tmp_path, {}, {}).read()
+        ManagerConfigSource(settings, ("127.0.0.1", 1), tmp_path, {}, {}).read()
 
 
 def test_the_login_goes_to_nobody_else(manager: Manager, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from penstock.instance import InstanceState
 from penstock.instance.progress import STUCK_S, unready_reason
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import ElectedDestination
-from penstock.server.readiness import judge
+from penstock.server.readiness import check_readiness
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
 
@@ -55,13 +55,13 @@ def elected(state: ElectionState, owner: str | None, *, held: bool = False, prob
     ],
 )
 def test_an_elected_destination(destination: ElectedDestination, is_ready: bool, text: str) -> None:
-    found = judge({"shop": destination}, None)
+    found = check_readiness({"shop": destination}, None)
     assert found.is_ready is is_ready
     assert (found.notes if is_ready else found.unready_reasons) == {"shop": text}
 
 
 def test_a_server_as_a_whole_may_not_be_ready() -> None:
-    assert judge({}, None, "it is being started").unready_reasons == {"(server)": "it is being started"}
+    assert check_readiness({}, None, "it is being started").unready_reasons == {"(server)": "it is being started"}
 
 
 def test_settings_that_are_wrong_and_starts_that_fail(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_settings_that_are_wrong_and_starts_that_fail(tmp_path: Path) -> None:
     monitor = ConfigMonitor(ConfFolder(tmp_path, 0), runs, 5, backoff=Backoff(1000, 1000))
 
     def unready_reasons() -> dict[str, str]:
-        return dict(judge({}, monitor).unready_reasons)
+        return dict(check_readiness({}, monitor).unready_reasons)
 
     try:
         assert unready_reasons().keys() == {"(server)"}

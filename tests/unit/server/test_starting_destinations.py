@@ -21,7 +21,7 @@ from penstock.server.destinations import Destinations
 from penstock.server.expected import ExpectedDestinations
 from penstock.server.flight import FlightPort
 from penstock.server.log_ring import LogRing
-from penstock.server.readiness import judge
+from penstock.server.readiness import check_readiness
 from tests.unit.instance.test_folder_instance import settings_of
 from tests.unit.server.admin_support import asked, served, settings_with, shop_folder, status_of
 from tests.unit.server.recorded_destinations import RecordedDestinations, poll
@@ -55,10 +55,10 @@ def settings(tmp_path: Path) -> InstanceSettings:
 
 def test_what_is_starting_is_transient_and_what_is_not_configured_is_no_destination(scene: Scene) -> None:
     with pytest.raises(StartingError, match=r"destination 'shop' is starting, try again$") as told:
-        scene.destinations.instance("shop")
+        scene.destinations.running_instance("shop")
     assert told.value.transient
     with pytest.raises(ConfigurationError, match="no destination 'other' on this server; it has: shop"):
-        scene.destinations.instance("other")
+        scene.destinations.running_instance("other")
 
 
 def test_why_a_start_failed_is_told(scene: Scene) -> None:
@@ -66,18 +66,18 @@ def test_why_a_start_failed_is_told(scene: Scene) -> None:
         {"shop": "start failed 2 times: db1 is gone"}, {"crm": "source.hots is unknown"}
     )
     with pytest.raises(StartingError, match="is starting, try again: start failed 2 times: db1 is gone"):
-        scene.destinations.instance("shop")
+        scene.destinations.running_instance("shop")
     with pytest.raises(ConfigurationError, match=r"destination 'crm' does not run, .* source\.hots is unknown"):
-        scene.destinations.instance("crm")
+        scene.destinations.running_instance("crm")
 
 
 def test_any_destination_may_be_in_a_configuration_that_was_not_read(scene: Scene) -> None:
     scene.expected = ExpectedDestinations(unread="")
     with pytest.raises(StartingError, match="this server is starting, try again: its configuration has not been read"):
-        scene.destinations.instance("other")
+        scene.destinations.running_instance("other")
     scene.expected = ExpectedDestinations(unread="the manager does not answer")
     with pytest.raises(StartingError, match="try again: the manager does not answer"):
-        scene.destinations.instance("other")
+        scene.destinations.running_instance("other")
 
 
 def test_what_starts_while_it_is_asked_for_is_found(settings: InstanceSettings) -> None:
@@ -90,14 +90,14 @@ def test_what_starts_while_it_is_asked_for_is_found(settings: InstanceSettings) 
 
     destinations = Destinations(expected=expected)
     try:
-        assert destinations.instance("shop").settings.destination == "shop"
+        assert destinations.running_instance("shop").settings.destination == "shop"
     finally:
         destinations.stop_all()
 
 
 def test_a_server_that_stops_does_not_say_that_it_starts(scene: Scene) -> None:
     scene.destinations.close()
-    for call in (scene.destinations.instance, scene.destinations.halt):
+    for call in (scene.destinations.running_instance, scene.destinations.halt):
         with pytest.raises(NotRunningError, match="is being stopped") as told:
             call("shop")
         assert not isinstance(told.value, StartingError)
@@ -106,15 +106,15 @@ def test_a_server_that_stops_does_not_say_that_it_starts(scene: Scene) -> None:
 def test_a_group_is_none_of_the_destinations_that_start() -> None:
     group = GroupSettings.model_validate({"destination": "all", "members": {"a": {}, "b": {}}})
     with pytest.raises(ConfigurationError, match="is a group"):
-        Destinations([group], expected=lambda: ExpectedDestinations(unread="")).instance("all")
+        Destinations([group], expected=lambda: ExpectedDestinations(unread="")).running_instance("all")
 
 
 def test_an_elected_destination_starts_where_it_was_elected() -> None:
     with pytest.raises(StartingError, match="is starting, try again"):
-        elected(ElectionState.RUNNING, "10.0.0.1:11111", held=True).running()
+        elected(ElectionState.RUNNING, "10.0.0.1:11111", held=True).running_instance()
     standby = elected(ElectionState.STANDBY, "10.0.0.2:11111")
     with pytest.raises(NotRunningError, match=r"does not run on this server; 10\.0\.0\.2:11111 has it") as told:
-        standby.running()
+        standby.running_instance()
     assert not isinstance(told.value, StartingError)
     assert standby.is_served
     assert not elected(ElectionState.STANDBY, None).is_served
@@ -149,7 +149,7 @@ def test_the_monitor_says_what_is_configured_and_does_not_run(tmp_path: Path) ->
 
 
 def test_a_server_is_not_ready_while_destinations_start() -> None:
-    assert judge({}, None, starting=["shop"]).unready_reasons == {"shop": "it is being started"}
+    assert check_readiness({}, None, starting=["shop"]).unready_reasons == {"shop": "it is being started"}
 
 
 # -- the ports
@@ -160,7 +160,7 @@ def test_canals_clients_are_held_until_a_destination_has_started(scene: Scene, s
 
     def instance_of(name: str) -> Instance:
         looks.append(name)
-        return scene.destinations.instance(name)
+        return scene.destinations.running_instance(name)
 
     waiting = threading.Thread(target=CanalClients(instance_of, LONG_S).await_start, args=("shop", lambda: False))
     waiting.start()
@@ -173,7 +173,7 @@ def test_canals_clients_are_held_until_a_destination_has_started(scene: Scene, s
 
 @pytest.mark.parametrize("how", ["gone", "stopped", "dropped", "too long"])
 def test_canals_clients_are_not_held_for_nothing(scene: Scene, how: str) -> None:
-    clients = CanalClients(scene.destinations.instance, 0.1 if how == "too long" else LONG_S)
+    clients = CanalClients(scene.destinations.running_instance, 0.1 if how == "too long" else LONG_S)
     is_gone = threading.Event()
     waiting = threading.Thread(target=clients.await_start, args=("shop", is_gone.is_set))
     waiting.start()
@@ -208,7 +208,7 @@ def test_canals_console_is_told_that_a_destination_does_not_run_yet(scene: Scene
     calls = ConsoleCalls(scene.destinations, LogRing(), ServerSettings(flight=FlightSettings(port=0)))
 
     def asked_for(action: str, destination: str = "shop") -> str:
-        return calls.instance(InstanceAdminRequest(destination, action))
+        return calls.run_instance_action(InstanceAdminRequest(destination, action))
 
     assert asked_for("check") == "0"
     for action in ("start", "stop", "restart", "release"):

@@ -319,19 +319,19 @@ class TestPositions:
     def test_max_bytes_counts_bytes_of_the_log(self) -> None:
         store = store_of(*[[(30, BEGIN), (60, ROWS), (10, END)]] * 3)
         for most, expected in ((99, 100), (100, 100), (199, 100), (200, 200), (299, 200), (300, 300)):
-            assert store.end_after(START, most).offset == 4 + expected
+            assert store.find_batch_end(START, most).offset == 4 + expected
 
     def test_what_lies_before_the_start_does_not_count(self) -> None:
         one, two, three = blocks_of([*transaction(), *transaction()], transaction(), transaction())
         store = EventStore(MemoryStorage(1 << 20), START)
         store.put([one, two, three])
-        assert store.end_after(Position(START.file, 34), 90) == three.end
+        assert store.find_batch_end(Position(START.file, 34), 90) == three.end
 
     def test_the_next_boundary_may_be_blocks_away(self) -> None:
         pieces = blocks_of([*transaction(), (10, BEGIN)], [(10, ROWS)], [(10, ROWS)], [(10, END), (10, BEGIN)])
         store = EventStore(MemoryStorage(1 << 20), START)
         store.put(pieces)
-        assert store.end_after(Position(START.file, 34), 1).offset == 34 + 40
+        assert store.find_batch_end(Position(START.file, 34), 1).offset == 34 + 40
 
 
 class TestEndings:
@@ -497,13 +497,13 @@ def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> Non
         assert store.put(piece, timeout_s=0)
         assert store.size_bytes <= limit
         assert store.first == one.end
-        assert store.end_after(one.end, 1 << 20) == one.end
+        assert store.find_batch_end(one.end, 1 << 20) == one.end
     assert store.put(end, timeout_s=0)
-    assert store.end_after(one.end, 1 << 20) == end.end
+    assert store.find_batch_end(one.end, 1 << 20) == end.end
     assert store.read(one.end, end.end) is None
     (more,) = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)], transaction())[-1:]
     store.put(more)
-    assert store.end_after(end.end, 1 << 20) == more.end
+    assert store.find_batch_end(end.end, 1 << 20) == more.end
     assert store.read(end.end, more.end) is not None
 
 

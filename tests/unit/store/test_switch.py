@@ -160,11 +160,11 @@ def test_a_reader_by_position_reads_over_it() -> None:
     log.epoch = 1
     store.continue_at(B[4].end, log.translate)
     assert store.latest == B[4].end
-    assert store.end_after(A[4].end, 1 << 20) == B[4].end, "the same place, in the new log"
+    assert store.find_batch_end(A[4].end, 1 << 20) == B[4].end, "the same place, in the new log"
     for block in B[5:]:
         store.put(block)
     at, numbers = OLD, list[int]()
-    while (end := store.end_after(at, 100)) > at:
+    while (end := store.find_batch_end(at, 100)) > at:
         numbers += [int(block.column("commit_us")[0]) for block in store.read(at, end) or ()]
         at = end
     assert numbers == list(range(COUNT))

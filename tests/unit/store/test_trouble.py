@@ -96,7 +96,7 @@ def test_what_is_always_gone_is_an_error_and_no_endless_loop() -> None:
     with pytest.raises(StoreError, match="client late cannot join: what it would begin with went 100 times"):
         store.add_client("late", Start.at(Position(START.file, 34)))
     with pytest.raises(StoreError, match=r"what follows binlog\.000001:4 went 100 times"):
-        store.end_after(START, 10)
+        store.find_batch_end(START, 10)
 
 
 def test_memory_and_files_say_when_a_block_is_gone(tmp_path: Path) -> None:

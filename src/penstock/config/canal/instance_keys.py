@@ -1,4 +1,4 @@
-"""Every property of canal's instances, and what becomes of it."""
+"""The rule for every property of canal's instances: honoured, refused or ignored."""
 
 from penstock.config.canal.rules import (
     Honoured,
@@ -6,11 +6,11 @@ from penstock.config.canal.rules import (
     Refused,
     Rule,
     RuleTable,
-    flag,
-    inverse,
     is_true,
-    seconds,
-    whole,
+    parse_flag,
+    parse_inverse,
+    parse_seconds,
+    parse_whole,
 )
 
 _HISTORY = Ignored("the schema history is always kept, in files below data_dir; canal's tsdb is not read")
@@ -33,22 +33,23 @@ _GROUP = Refused("a group of sources is not read from properties: write it as YA
 
 
 def _tls(side: str, setting: str) -> dict[str, Rule]:
-    several: dict[str, Rule] = {
+    """Return the rules for the TLS properties of the source or the standby."""
+    names: dict[str, Rule] = {
         f"{side}.sslMode": Honoured(setting),
         f"{side}.tlsVersions": Ignored("TLS 1.2 and later, as the system has it"),
     }
     for store in ("trustCertificateKeyStore", "clientCertificateKeyStore"):
-        several |= {
+        names |= {
             f"{side}.{store}Url": _KEY_STORE,
             f"{side}.{store}Type": _KEY_STORE_DETAIL,
             f"{side}.{store}Password": _KEY_STORE_DETAIL,
         }
-    return several
+    return names
 
 
 _INSTANCE: dict[str, Rule] = {
     "destination": Ignored("it is named after its folder"),
-    "mysql.slaveId": Honoured("source.server_id", lambda text: whole(text) or None),
+    "mysql.slaveId": Honoured("source.server_id", lambda text: parse_whole(text) or None),
     "gtidon": Honoured("canal.gtids, start", None),
     "master.address": Honoured("source.host, source.port"),
     "master.journal.name": _START,
@@ -81,7 +82,7 @@ _INSTANCE: dict[str, Rule] = {
     "filter.dml.delete": _KINDS,
     "filter.rows": _KINDS,
     "filter.table.error": Ignored("a table that is not known stops alone; no row is skipped"),
-    "filter.transaction.entry": Honoured("canal.transactions", inverse),
+    "filter.transaction.entry": Honoured("canal.transactions", parse_inverse),
     "binlog.format": Ignored("`penstock check` says what of the source must change"),
     "binlog.image": Ignored("`penstock check` says what of the source must change"),
     "transaction.size": Ignored("transactions of any size are given out in pieces"),
@@ -90,13 +91,13 @@ _INSTANCE: dict[str, Rule] = {
     "parser.parallelBufferSize": _PIPELINE,
     "network.receiveBufferSize": _SOCKET,
     "network.sendBufferSize": _SOCKET,
-    "network.soTimeout": Honoured("source.connect_timeout_s", seconds),
+    "network.soTimeout": Honoured("source.connect_timeout_s", parse_seconds),
     "detecting.enable": _STANDBY,
     "detecting.heartbeatHaEnable": _STANDBY,
     "detecting.sql": Honoured("failover.query", str),
-    "detecting.interval.time": Honoured("failover.interval_s", seconds),
-    "detecting.retry.threshold": Honoured("failover.retries", whole),
-    "fallbackIntervalInSeconds": Honoured("failover.window_s", seconds),
+    "detecting.interval.time": Honoured("failover.interval_s", parse_seconds),
+    "detecting.retry.threshold": Honoured("failover.retries", parse_whole),
+    "fallbackIntervalInSeconds": Honoured("failover.window_s", parse_seconds),
     "tsdb.enable": _HISTORY,
     "tsdb.dir": _HISTORY,
     "tsdb.url": _HISTORY,
@@ -112,7 +113,7 @@ _INSTANCE: dict[str, Rule] = {
     "memory.buffer.memunit": Honoured("store.memory, canal.unit_bytes"),
     "memory.batch.mode": Honoured("canal.unit, store.memory"),
     "memory.rawEntry": Ignored("what is kept is always the log's own bytes"),
-    "get.ddl.isolation": Honoured("canal.ddl_alone", flag),
+    "get.ddl.isolation": Honoured("canal.ddl_alone", parse_flag),
     "multi.stream.on": Refused("PolarDB-X's several streams are not read", is_true),
     **_tls("master", "source.tls"),
     **_tls("standby", "standby.tls"),
@@ -144,9 +145,9 @@ _OWN: dict[str, Rule] = {
         "store.memory": str,
         "store.segment": str,
         "store.limit": str,
-        "store.limit_s": seconds,
+        "store.limit_s": parse_seconds,
         "store.slow_clients": str,
-        "store.absent_after_s": seconds,
+        "store.absent_after_s": parse_seconds,
     }.items()
 }
 

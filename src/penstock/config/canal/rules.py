@@ -1,4 +1,4 @@
-"""What can become of a property of canal: it is honoured, refused with a reason, or reported as ignored."""
+"""The rules for canal's properties: each is honoured, refused with a reason, or reported as ignored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,13 +12,16 @@ Convert = Callable[[str], Any]
 
 
 class IgnoredKey(NamedTuple):
+    """A property that has no effect, and why."""
+
     key: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """`to` is the setting; without `convert` it takes several properties, and a function of its own reads them."""
+    """A property that becomes the setting `to`. Without `convert`, several properties decide together, and a function
+    of its own reads them."""
 
     to: str
     convert: Convert | None = None
@@ -26,7 +29,8 @@ class Honoured:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Because to ignore it would lose data or security, or could not work. Other values say nothing."""
+    """A property that is an error for some values, because ignoring it would lose data or security, or could not
+    work."""
 
     reason: str
     when: Callable[[str], bool]
@@ -34,6 +38,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
+    """A property that has no effect here, and why."""
+
     reason: str
 
 
@@ -43,88 +49,97 @@ UNKNOWN = Ignored("not a property of canal")
 
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """Rules by key, and for all keys that begin with something."""
+    """The rules by key, and by the beginning of keys."""
 
     keys: Mapping[str, Rule]
     prefixes: Mapping[str, Rule]
 
-    def rule(self, key: str) -> Rule | None:
+    def find_rule(self, key: str) -> Rule | None:
+        """Return the rule for a property, or None for one that is unknown."""
         if key in self.keys:
             return self.keys[key]
         return next((rule for prefix, rule in self.prefixes.items() if key.startswith(prefix)), None)
 
 
 class PropertyReader:
-    """Properties of one thing while they become settings: nothing is the same as not there."""
+    """Turns the properties of a server or an instance into settings. An empty value counts as not given."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values = values
         self.settings: dict[str, Any] = {}
-        self.said: dict[str, str] = {}  # settings by path, with the property that says them
+        self.set_by: dict[str, str] = {}  # settings by path, with the property that says them
         self.ignored: list[IgnoredKey] = []
 
-    def text(self, key: str) -> str | None:
-        return self.given(key, "") or None
+    def read_text(self, key: str) -> str | None:
+        """Return the value of a property, or None if it is empty or not given."""
+        return self.read_given(key, "") or None
 
-    def given(self, key: str, default: str) -> str:
-        """Here nothing is not the same as not there."""
+    def read_given(self, key: str, default: str) -> str:
+        """Return the value of a property; only if it is not given, the default. An empty value is returned as it is."""
         value = self.values.get(key, default).strip()
         if "${" in value:
             raise ConfigurationError(f"{key} refers with ${{…}} to a property that is nowhere")
         return value
 
-    def flag(self, key: str, default: bool = False) -> bool:
-        text = self.text(key)
-        return default if text is None else self.converted(key, flag)
+    def read_flag(self, key: str, default: bool = False) -> bool:
+        """Return a property as a boolean."""
+        text = self.read_text(key)
+        return default if text is None else self.read_converted(key, parse_flag)
 
-    def converted(self, key: str, convert: Convert) -> Any:
-        text = self.text(key)
+    def read_converted(self, key: str, convert: Convert) -> Any:
+        """Return a converted property, or None if it is empty or not given. Raises ConfigurationError that names the
+        property."""
+        text = self.read_text(key)
         try:
             return None if text is None else convert(text)
         except ValueError as error:
-            # What is wrong with a number is its text, which may be anything: only the rule is said.
+            # What is wrong with a number is its text, which may be anything: only the rule is named.
             raise ConfigurationError(f"{key}: {error}") from None
 
-    def put(self, path: str, value: Any, *keys: str) -> None:
-        """Set `a.b`, the key b of the section a. When one of `keys` has a value, that property says it, and no other
-        may say something else; otherwise it is a default, which counts when nothing else does."""
-        key = next((key for key in keys if self.text(key) is not None), None)
-        before = self.said.get(path)
+    def set(self, path: str, value: Any, *keys: str) -> None:
+        """Set the setting `a.b`, the key b of the section a. If one of the properties `keys` has a value, that one sets
+        it, and another property may not set it differently; otherwise the value is a default, which counts when nothing
+        else does."""
+        key = next((key for key in keys if self.read_text(key) is not None), None)
+        before = self.set_by.get(path)
         if key is None and before is not None:
             return
         if key is not None:
-            if before is not None and self._value(path) != value:
+            if before is not None and self._current_value(path) != value:
                 raise ConfigurationError(f"{before} and {key} do not say the same: keep one of the two")
-            self.said[path] = before or key
+            self.set_by[path] = before or key
         *sections, name = path.split(".")
-        at = self.settings
+        target = self.settings
         for section in sections:
-            at = at.setdefault(section, {})
-        at[name] = value
+            target = target.setdefault(section, {})
+        target[name] = value
 
-    def _value(self, path: str) -> Any:
-        at: Any = self.settings
+    def _current_value(self, path: str) -> Any:
+        """Return the value that a setting has now."""
+        value: Any = self.settings
         for name in path.split("."):
-            at = at.get(name)
-        return at
+            value = value.get(name)
+        return value
 
     def ignore(self, key: str, reason: str) -> None:
+        """Report a property as ignored, if it is given."""
         if self.values.get(key, "").strip():
             self.ignored.append(IgnoredKey(key, reason))
 
     def apply(self, rules: Iterator[tuple[str, Rule]]) -> None:
-        """What a rule alone decides."""
+        """Set, refuse or ignore each property that its rule alone decides."""
         for key, rule in rules:
             if isinstance(rule, Ignored):
                 self.ignore(key, rule.reason)
             elif isinstance(rule, Refused):
-                if (value := self.text(key)) and rule.when(value):
+                if (value := self.read_text(key)) and rule.when(value):
                     raise ConfigurationError(f"{key}: {rule.reason}")
-            elif rule.convert is not None and self.text(key) is not None:
-                self.put(rule.to, self.converted(key, rule.convert), key)
+            elif rule.convert is not None and self.read_text(key) is not None:
+                self.set(rule.to, self.read_converted(key, rule.convert), key)
 
 
-def flag(text: str) -> bool:
+def parse_flag(text: str) -> bool:
+    """Parse a boolean as canal writes it. Raises ValueError."""
     word = text.strip().lower()
     if word not in _TRUE | _FALSE:
         raise ValueError("it is true or false")
@@ -132,33 +147,38 @@ def flag(text: str) -> bool:
 
 
 def is_true(text: str) -> bool:
+    """Return whether a text means true."""
     return text.strip().lower() in _TRUE
 
 
-def inverse(text: str) -> bool:
-    return not flag(text)
+def parse_inverse(text: str) -> bool:
+    """Parse a boolean and return its opposite."""
+    return not parse_flag(text)
 
 
-def whole(text: str) -> int:
+def parse_whole(text: str) -> int:
+    """Parse a whole number. Raises ValueError."""
     try:
         return int(text)
     except ValueError:
         raise ValueError("it is a whole number") from None
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
+    """Parse a number of seconds. Raises ValueError."""
     try:
         return float(text)
     except ValueError:
         raise ValueError("it is a number") from None
 
 
-def milliseconds(text: str) -> float:
-    return whole(text) / 1000
+def parse_milliseconds(text: str) -> float:
+    """Parse a number of milliseconds and return seconds. Raises ValueError."""
+    return parse_whole(text) / 1000
 
 
-def host_and_port(text: str, port: int) -> tuple[str, int]:
-    """`host`, `host:port`, `[address]:port`."""
+def parse_host_and_port(text: str, port: int) -> tuple[str, int]:
+    """Parse `host`, `host:port` or `[address]:port`. Raises ValueError."""
     host, colon, given = text.strip().rpartition(":")
     if not colon or given.endswith("]"):
         host, given = text.strip(), str(port)

@@ -1,6 +1,6 @@
-"""Every property of canal's server, and what becomes of it."""
+"""The rule for every property of canal's server: honoured, refused or ignored."""
 
-from penstock.config.canal.rules import Honoured, Ignored, Refused, Rule, RuleTable, whole
+from penstock.config.canal.rules import Honoured, Ignored, Refused, Rule, RuleTable, parse_whole
 
 OWN_TOKENS = "penstock.flight.tokens."
 _QUEUE = Ignored("only where canal itself writes to a queue")
@@ -12,12 +12,12 @@ _OWN: dict[str, Rule] = {
     f"penstock.{name}": Honoured(name, convert)
     for name, convert in {
         "flight.host": str,
-        "flight.port": whole,
+        "flight.port": parse_whole,
         "flight.tls_cert": str,
         "flight.tls_key": str,
-        "flight.streams": whole,
+        "flight.streams": parse_whole,
         "admin.host": str,
-        "admin.port": whole,
+        "admin.port": parse_whole,
         "admin.token": str,
     }.items()
 }

@@ -1,4 +1,4 @@
-"""What can be changed at the admin port: the clients of an instance.
+"""The requests of the admin port that change a client of an instance.
 
 DELETE /instances/DESTINATION/clients/ID                              forget a client: its subscription and its cursor
 PUT    /instances/DESTINATION/clients/ID?position=FILE:OFFSET&epoch=N  let a client resume there
@@ -22,17 +22,19 @@ _PATH = re.compile(r"/instances/([^/]+)/clients/(\d{1,5})")
 METHODS = ("DELETE", "PUT")
 
 
-def no_instance(destination: str) -> Instance:
-    """As a port without a server has it."""
+def refuse_any_instance(destination: str) -> Instance:
+    """Raise ConfigurationError for any destination: an admin port without a server has none."""
     raise ConfigurationError(f"there is no destination '{destination}' on this server")
 
 
-def is_about_client(request: HttpRequest) -> bool:
+def is_client_request(request: HttpRequest) -> bool:
+    """Return whether the path of a request names a client of an instance."""
     return _PATH.fullmatch(request.path) is not None
 
 
-def change_client(request: HttpRequest, instance_of: Callable[[str], Instance]) -> dict[str, Any]:
-    """Do what a request asks for, and return what to answer. Raises HttpRefusedError."""
+def change_client(request: HttpRequest, get_instance: Callable[[str], Instance]) -> dict[str, Any]:
+    """Forget a client (DELETE) or move its cursor (PUT), and return the answer as JSON data. Raises
+    HttpRefusedError."""
     matched = _PATH.fullmatch(request.path)
     if matched is None or request.method not in METHODS:
         raise HttpRefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "DELETE or PUT it", ", ".join(METHODS))
@@ -40,10 +42,10 @@ def change_client(request: HttpRequest, instance_of: Callable[[str], Instance]) 
         raise HttpRefusedError(HTTPStatus.FORBIDDEN, "a page in a browser changes nothing here")
     destination, client_id = unquote(matched[1]), int(matched[2])
     try:
-        instance = instance_of(destination)
+        instance = get_instance(destination)
         if request.method == "DELETE":
-            return _forget(instance, destination, client_id)
-        return _seek(instance, destination, client_id, request)
+            return _forget_client(instance, destination, client_id)
+        return _seek_client(instance, destination, client_id, request)
     except ConfigurationError as error:
         raise HttpRefusedError(HTTPStatus.NOT_FOUND, str(error)) from None
     except NotRunningError as error:
@@ -52,7 +54,8 @@ def change_client(request: HttpRequest, instance_of: Callable[[str], Instance]) 
         raise HttpRefusedError(HTTPStatus.CONFLICT, str(error)) from None
 
 
-def _forget(instance: Instance, destination: str, client_id: int) -> dict[str, Any]:
+def _forget_client(instance: Instance, destination: str, client_id: int) -> dict[str, Any]:
+    """Remove a client with its cursor."""
     clients = instance.clients
     if not clients.is_known(client_id):
         known = ", ".join(map(str, clients.subscriptions())) or "none"
@@ -62,18 +65,19 @@ def _forget(instance: Instance, destination: str, client_id: int) -> dict[str, A
     return {"destination": destination, "client": client_id, "forgotten": True}
 
 
-def _seek(instance: Instance, destination: str, client_id: int, request: HttpRequest) -> dict[str, Any]:
-    epoch = request.parameter("epoch") or "0"
+def _seek_client(instance: Instance, destination: str, client_id: int, request: HttpRequest) -> dict[str, Any]:
+    """Move a client's cursor to the position in the query, which must be a transaction boundary."""
+    epoch = request.query_parameter("epoch") or "0"
     try:
-        wanted = Position.parse(request.parameter("position"), int(epoch))
+        requested = Position.parse(request.query_parameter("position"), int(epoch))
     except (PenstockError, ValueError):
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "say ?position=FILE:OFFSET, and &epoch=N of that log") from None
-    found = instance.source_log.resolver.align(wanted)
-    if found != wanted:
-        text = f"{wanted} is no place between two transactions: the last one before it is {found}"
+    position = instance.source_log.resolver.align(requested)
+    if position != requested:
+        text = f"{requested} is no place between two transactions: the last one before it is {position}"
         raise HttpRefusedError(HTTPStatus.CONFLICT, text)
-    instance.clients.seek(client_id, found)
+    instance.clients.seek(client_id, position)
     log.warning(
-        "client cursor set destination=%s client=%d position=%s by=the admin port", destination, client_id, found
+        "client cursor set destination=%s client=%d position=%s by=the admin port", destination, client_id, position
     )
-    return {"destination": destination, "client": client_id, "position": found.to_json()}
+    return {"destination": destination, "client": client_id, "position": position.to_json()}

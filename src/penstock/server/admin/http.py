@@ -1,4 +1,4 @@
-"""As much of HTTP as a port needs that answers short questions: one request per connection, and no body.
+"""A minimal HTTP server side for short answers: one request per connection, and no body.
 
 A request has a deadline as a whole, so that a peer that sends a byte now and then holds nothing for long.
 """
@@ -19,32 +19,36 @@ _VERSIONS = {b"HTTP/1.0", b"HTTP/1.1"}
 
 
 class HttpRefusedError(Exception):
-    """A request that gets no more than this for an answer."""
+    """A request is refused with a status code and one line of text."""
 
     def __init__(self, status: HTTPStatus, text: str, allow: str = "GET, HEAD") -> None:
-        """`allow` are the methods that there are, of a request with another one."""
+        """`allow` lists the methods that the path has, for a request with another one."""
         super().__init__(status, text, allow)
         self.status, self.text, self.allow = status, text, allow
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
+    """One HTTP request without its body."""
+
     method: str
     path: str
     headers: Message
     query: str = ""
 
-    def parameter(self, name: str) -> str:
-        """Of what follows the path; empty when it is not there."""
+    def query_parameter(self, name: str) -> str:
+        """Return a parameter of the query string; empty when it is not there."""
         return parse_qs(self.query).get(name, [""])[0]
 
-    def carries(self, token: str) -> bool:
+    def has_bearer_token(self, token: str) -> bool:
+        """Return whether the Authorization header carries this token. The time taken does not depend on where they
+        differ."""
         kind, _, given = self.headers.get("Authorization", "").strip().partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), token.encode())
 
     @property
     def host(self) -> str:
-        """That it was sent to, without the port."""
+        """Return the host that the request was sent to, without the port."""
         named = self.headers.get("Host", "").strip().lower()
         if named.startswith("["):
             return named[1:].partition("]")[0]
@@ -52,7 +56,8 @@ class HttpRequest:
 
 
 def read_request(connection: socket.socket, timeout_s: float) -> HttpRequest | None:
-    """None when the peer goes before it has asked."""
+    """Read one request, within `timeout_s`. Returns None when the peer closes the connection first; raises
+    HttpRefusedError."""
     deadline, raw = time.monotonic() + timeout_s, bytearray()
     while b"\r\n\r\n" not in raw and b"\n\n" not in raw:
         if len(raw) > LIMIT_BYTES:
@@ -67,10 +72,11 @@ def read_request(connection: socket.socket, timeout_s: float) -> HttpRequest | N
         if not piece:
             return None
         raw += piece
-    return _parsed(bytes(raw))
+    return _parse_request(bytes(raw))
 
 
-def _parsed(raw: bytes) -> HttpRequest:
+def _parse_request(raw: bytes) -> HttpRequest:
+    """Parse the head of a request. Raises HttpRefusedError."""
     line, _, rest = raw.partition(b"\n")
     words = line.split()
     if len(words) != 3 or words[2] not in _VERSIONS:
@@ -84,7 +90,8 @@ def _parsed(raw: bytes) -> HttpRequest:
     return HttpRequest(method, path, headers, query)
 
 
-def response(status: HTTPStatus, body: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> bytes:
+def make_response(status: HTTPStatus, body: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> bytes:
+    """Return the bytes of an HTTP response."""
     raw = body.encode()
     lines = [
         f"HTTP/1.1 {status.value} {status.phrase}",

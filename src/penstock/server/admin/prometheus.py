@@ -12,41 +12,50 @@ Kind = Literal["counter", "gauge"]
 
 
 class Exposition:
-    """Samples may come in any order; what has no value is left out."""
+    """Collects samples and writes them in Prometheus' text format. Samples may come in any order; those without a value
+    are left out."""
 
     def __init__(self) -> None:
         self._families: dict[str, tuple[str, str, list[str]]] = {}
 
-    def add(self, kind: Kind, name: str, about: str, value: float | None, **labels: object) -> None:
+    def add(self, kind: Kind, name: str, help_text: str, value: float | None, **labels: object) -> None:
+        """Add one sample of a counter or gauge, unless its value is None."""
         if value is not None:
-            self._family(kind, name, about).append(f"{name}{_labels(labels)} {_number(value)}")
+            self._get_family(kind, name, help_text).append(f"{name}{_format_labels(labels)} {_format_number(value)}")
 
-    def histogram(
-        self, name: str, about: str, bounds: Sequence[float], counts: Sequence[int], total: float, **labels: object
+    def add_histogram(
+        self, name: str, help_text: str, bounds: Sequence[float], counts: Sequence[int], total: float, **labels: object
     ) -> None:
-        """`counts` has one more than `bounds`: what lies beyond all."""
-        lines, seen = self._family("histogram", name, about), 0
+        """Add a histogram. `counts` has one more element than `bounds`, for values beyond all bounds."""
+        lines, seen = self._get_family("histogram", name, help_text), 0
         for bound, count in zip([*bounds, math.inf], counts, strict=True):
             seen += count
-            lines.append(f"{name}_bucket{_labels({**labels, 'le': _number(bound)})} {seen}")
-        lines += [f"{name}_sum{_labels(labels)} {_number(total)}", f"{name}_count{_labels(labels)} {seen}"]
+            lines.append(f"{name}_bucket{_format_labels({**labels, 'le': _format_number(bound)})} {seen}")
+        lines += [
+            f"{name}_sum{_format_labels(labels)} {_format_number(total)}",
+            f"{name}_count{_format_labels(labels)} {seen}",
+        ]
 
-    def _family(self, kind: str, name: str, about: str) -> list[str]:
-        return self._families.setdefault(name, (kind, about, []))[2]
+    def _get_family(self, kind: str, name: str, help_text: str) -> list[str]:
+        """Return the list of samples of a metric, which begins with its first sample."""
+        return self._families.setdefault(name, (kind, help_text, []))[2]
 
-    def text(self) -> str:
+    def to_text(self) -> str:
+        """Return all samples as text, grouped by metric."""
         lines: list[str] = []
-        for name, (kind, about, samples) in self._families.items():
-            lines += [f"# HELP {name} {about.translate(_HELP_ESCAPES)}", f"# TYPE {name} {kind}", *samples]
+        for name, (kind, help_text, samples) in self._families.items():
+            lines += [f"# HELP {name} {help_text.translate(_HELP_ESCAPES)}", f"# TYPE {name} {kind}", *samples]
         return "\n".join(lines) + "\n"
 
 
-def _labels(labels: Mapping[str, object]) -> str:
+def _format_labels(labels: Mapping[str, object]) -> str:
+    """Return labels as `{name="value",…}`."""
     inside = ",".join(f'{name}="{str(value).translate(_ESCAPES)}"' for name, value in labels.items())
     return f"{{{inside}}}" if inside else ""
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
+    """Return a number as Prometheus reads it."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if value == int(value) else repr(float(value))

@@ -1,4 +1,4 @@
-"""Clients by destination and id, as packets name them."""
+"""The clients of canal's port, by destination and client id, as packets name them."""
 
 import threading
 import time
@@ -6,31 +6,33 @@ from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from penstock.errors import MetaError, NotRunningError, PenstockError, StartingError
-from penstock.server.canal.view import ClientView, RenderedBatch, Served
+from penstock.server.canal.view import CanalClientView, RenderedBatch, Served
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 0.2
+_MIN_PAUSE_S, _MAX_PAUSE_S = 0.02, 0.2
 
 
 class CanalClients:
-    """`instance_of` gives the running instance of a destination, or raises why there is none. One that was started anew
-    is another instance: its clients have subscribed already, and what they had got comes again."""
+    """Calls of canal clients, each on the running instance of its destination. `get_instance` returns that instance, or
+    raises why there is none. After a restart it is another instance: its clients are still subscribed, and their
+    outstanding batches are redelivered."""
 
-    def __init__(self, instance_of: Callable[[str], Served], start_wait_s: float = 0) -> None:
-        self._instance_of, self._start_wait_s = instance_of, start_wait_s
+    def __init__(self, get_instance: Callable[[str], Served], start_wait_s: float = 0) -> None:
+        self._get_instance, self._start_wait_s = get_instance, start_wait_s
         self._lock = threading.Lock()
-        self._views: WeakKeyDictionary[Served, dict[int, ClientView]] = WeakKeyDictionary()
+        self._views: WeakKeyDictionary[Served, dict[int, CanalClientView]] = WeakKeyDictionary()
 
     def await_start(self, destination: str, is_gone: Callable[[], bool]) -> None:
-        """Hold a client while its destination is starting, for `start_wait_s` at most: those of canal give up at the
-        first error. Returns also when the client is gone, or the wait is over: the call itself says how it is."""
-        until, pause_s = time.monotonic() + self._start_wait_s, _FIRST_PAUSE_S
+        """Wait while a destination is starting, for at most `start_wait_s`: canal's clients give up at the first error.
+        It also returns when the client is gone or the time is over; the call that follows raises the reason."""
+        until, pause_s = time.monotonic() + self._start_wait_s, _MIN_PAUSE_S
         while self._is_starting(destination) and time.monotonic() < until and not is_gone():
             time.sleep(min(pause_s, max(0.0, until - time.monotonic())))
-            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
 
     def _is_starting(self, destination: str) -> bool:
+        """Return whether a destination is configured and still starting."""
         try:
-            self._instance_of(destination)
+            self._get_instance(destination)
         except StartingError:
             return True
         except PenstockError:
@@ -38,22 +40,24 @@ class CanalClients:
         return False
 
     def subscribe(self, destination: str, client_id: int, text: str) -> None:
-        instance = self._instance_of(destination)
+        """Subscribe a client to a destination, or replace its filter."""
+        instance = self._get_instance(destination)
         with self._lock:
             view = self._views.setdefault(instance, {}).get(client_id)
         if view is not None:
             view.subscribe(text)
             return
-        made = ClientView(instance, client_id, text)
+        view = CanalClientView(instance, client_id, text)
         with self._lock:
-            self._views.setdefault(instance, {}).setdefault(client_id, made)
+            self._views.setdefault(instance, {}).setdefault(client_id, view)
 
-    def connected(self, address: str) -> "ConnectedClients":
-        """The clients of one connection, which has just begun."""
-        return ConnectedClients(self._instance_of, address)
+    def open_connection(self, address: str) -> "ConnectionClients":
+        """Return the tracker of the clients that use a new connection."""
+        return ConnectionClients(self._get_instance, address)
 
     def unsubscribe(self, destination: str, client_id: int) -> None:
-        instance = self._instance_of(destination)
+        """End a client's subscription."""
+        instance = self._get_instance(destination)
         instance.clients.unsubscribe(client_id)
         with self._lock:
             self._views.get(instance, {}).pop(client_id, None)
@@ -68,31 +72,35 @@ class CanalClients:
         at_once: bool,
         is_gone: Callable[[], bool],
     ) -> RenderedBatch:
-        view = self._view(destination, client_id)
+        """Return the next batch of a client, rendered as canal's entries."""
+        view = self._require_view(destination, client_id)
         answer = view.get(fetch_size, timeout_s, at_once=at_once, is_gone=is_gone)
-        if self._instance_of(destination) is not view.instance:
+        if self._get_instance(destination) is not view.instance:
             raise NotRunningError(f"destination '{destination}' was started anew: connect again")
         return answer
 
-    def prepare(self, destination: str, client_id: int, fetch_size: int) -> None:
-        """What the client will ask for next."""
-        self._view(destination, client_id).prepare(fetch_size)
+    def prefetch(self, destination: str, client_id: int, fetch_size: int) -> None:
+        """Get and render the batch that the client will ask for next."""
+        self._require_view(destination, client_id).prefetch(fetch_size)
 
     def ack(self, destination: str, client_id: int, batch_id: int) -> None:
-        self._view(destination, client_id).ack(batch_id)
+        """Ack the first outstanding batch of a client."""
+        self._require_view(destination, client_id).ack(batch_id)
 
     def rollback(self, destination: str, client_id: int, batch_id: int | None) -> None:
-        """All of them: of a client that has none, that is done. Clients say so before they subscribe, too."""
+        """Roll back the outstanding batches of a client. Rolling back all of them is never an error: canal's clients do
+        so before they subscribe, too."""
         try:
-            view = self._view(destination, client_id)
+            view = self._require_view(destination, client_id)
         except PenstockError:
             if batch_id is None:
                 return
             raise
         view.rollback(batch_id)
 
-    def _view(self, destination: str, client_id: int) -> ClientView:
-        instance = self._instance_of(destination)
+    def _require_view(self, destination: str, client_id: int) -> CanalClientView:
+        """Return the view of a subscribed client; raise MetaError for one that has not subscribed."""
+        instance = self._get_instance(destination)
         subscriptions = instance.clients.subscriptions()
         with self._lock:
             views = self._views.get(instance, {})
@@ -104,35 +112,37 @@ class CanalClients:
         if client_id not in subscriptions:
             raise MetaError(f"clientId {client_id} has not subscribed to {destination}: subscribe first")
         self.subscribe(destination, client_id, subscriptions[client_id])
-        return self._view(destination, client_id)
+        return self._require_view(destination, client_id)
 
 
-class ConnectedClients:
-    """Clients that one connection speaks for, usually one; used by its thread alone. They count as connected until
-    `close`."""
+class ConnectionClients:
+    """The clients that use one connection, usually one. They count as connected until `close`. Only the connection's
+    thread uses it."""
 
-    def __init__(self, instance_of: Callable[[str], Served], address: str) -> None:
-        self._instance_of, self._address = instance_of, address
+    def __init__(self, get_instance: Callable[[str], Served], address: str) -> None:
+        self._get_instance, self._address = get_instance, address
         self._open: dict[tuple[str, int], tuple[Served, Callable[[], None]]] = {}
 
-    def note(self, destination: str, client_id: int) -> None:
-        """Count a client that has subscribed as connected, also after its instance was restarted."""
+    def mark_connected(self, destination: str, client_id: int) -> None:
+        """Count a subscribed client as connected, also after its instance was restarted."""
         try:
-            instance = self._instance_of(destination)
+            instance = self._get_instance(destination)
             known = self._open.get((destination, client_id))
             if known is not None and known[0] is instance:
                 return
-            self.forget(destination, client_id)
+            self.mark_disconnected(destination, client_id)
             if client_id in instance.clients.subscriptions():
                 self._open[destination, client_id] = instance, instance.clients.connect(client_id, self._address)
         except PenstockError:
-            self.forget(destination, client_id)  # there is no such instance now: the call itself says so
+            self.mark_disconnected(destination, client_id)  # there is no such instance now: the call itself says so
 
-    def forget(self, destination: str, client_id: int) -> None:
+    def mark_disconnected(self, destination: str, client_id: int) -> None:
+        """Count a client as no longer connected by this connection."""
         known = self._open.pop((destination, client_id), None)
         if known is not None:
             known[1]()
 
     def close(self) -> None:
+        """Count all clients of this connection as disconnected."""
         for key in list(self._open):
-            self.forget(*key)
+            self.mark_disconnected(*key)

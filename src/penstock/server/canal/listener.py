@@ -1,4 +1,4 @@
-"""The port of canal's clients."""
+"""The TCP port of canal's clients."""
 
 import socket
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from penstock.server.port import Port, peer_address
 
 
 class CanalListener(Port):
-    """Binds when constructed."""
+    """Accepts connections of canal clients. It binds when constructed."""
 
     def __init__(
         self,
         host: str,
         port: int,
-        instance_of: Callable[[str], Served],
+        get_instance: Callable[[str], Served],
         *,
         access: CanalAccess | None = None,
         frame_limit: int = 16 << 20,
@@ -30,15 +30,17 @@ class CanalListener(Port):
         start_wait_s: float = 0,
     ) -> None:
         super().__init__("canal", host, port, connections=connections)
-        self.clients = CanalClients(instance_of, start_wait_s)
+        self.clients = CanalClients(get_instance, start_wait_s)
         self.traffic = Traffic()
         self._access, self._limit, self._idle_s = access or CanalAccess(), frame_limit, idle_s
         self._handshake_s = handshake_s
 
-    def _talk(self, connection: socket.socket) -> None:
+    def _handle_connection(self, connection: socket.socket) -> None:
+        """Serve one canal client until it leaves."""
         wire = FrameSocket(connection, self._limit, self._handshake_s)
         address = peer_address(connection)
         CanalSession(wire, self.clients, self._access, self._idle_s, self.traffic, address=address).run()
 
-    def _refusal(self) -> bytes:
-        return build_ack_frame(GENERAL, f"the server has {self._most} connections: try again later")
+    def _limit_reply(self) -> bytes:
+        """Return canal's error packet for a connection beyond the limit."""
+        return build_ack_frame(GENERAL, f"the server has {self._max_connections} connections: try again later")

@@ -1,11 +1,11 @@
-"""What a server of canal's protocol answers when it does not do what it was asked."""
+"""The error codes and texts with which canal's protocol refuses a request."""
 
 from penstock.errors import PenstockError
 
 UNSUPPORTED, UNKNOWN_ACTION = 300, 301  # canal's codes for its console
 GENERAL, MISSING, NO_BATCH = 400, 401, 402  # canal's codes for its clients
 TRY_AGAIN = 503  # our own: the destination is starting
-_LONGEST_TEXT = 500
+_MAX_TEXT_LENGTH = 500
 
 
 class CanalRefusedError(PenstockError):
@@ -13,9 +13,9 @@ class CanalRefusedError(PenstockError):
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(code, message)
-        self.code, self.message = code, message[:_LONGEST_TEXT]
+        self.code, self.message = code, message[:_MAX_TEXT_LENGTH]
 
 
 def describe_error(error: PenstockError) -> str:
     """Return an error as one short line, as clients show it."""
-    return " ".join(str(error).split())[:_LONGEST_TEXT]
+    return " ".join(str(error).split())[:_MAX_TEXT_LENGTH]

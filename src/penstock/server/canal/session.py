@@ -1,4 +1,4 @@
-"""One connection of a canal client: for each packet an answer.
+"""One connection of a canal client: each packet gets an answer.
 
 As in canal, an ack or a rollback that succeeds is not answered. An error is one line.
 """
@@ -32,19 +32,20 @@ log = logging.getLogger(__name__)
 
 _UNITS_S = {0: 1e-9, 1: 1e-6, 2: 1e-3, 3: 1.0, 4: 60.0, 5: 3600.0, 6: 86400.0}
 _OTHER_UNIT_S = 1e-3
-_MOST_ATTEMPTS = 3  # to log in
+_MAX_LOGIN_ATTEMPTS = 3  # to log in
 
 _Request = SubRequest | UnsubRequest | GetRequest | ClientAckRequest | ClientRollbackRequest
 
 
 @dataclass(frozen=True, slots=True)
 class CanalAccess:
-    """Which clients may connect: all, if there is no password."""
+    """The login that canal's clients need: none, if no password is configured."""
 
     user: str = ""
     stored: str = ""  # the password in canal's form
 
-    def admits(self, user: str, token: bytes, seed: bytes) -> bool:
+    def is_allowed(self, user: str, token: bytes, seed: bytes) -> bool:
+        """Return whether user and scrambled password are right."""
         return (not self.user or user == self.user) and scramble.is_valid_token(token, seed, self.stored)
 
 
@@ -61,8 +62,8 @@ class CanalSession:
         *,
         address: str = "",
     ) -> None:
-        """`address` is where the client is."""
-        self._connected = clients.connected(address)
+        """`address` is the client's network address, shown in the status."""
+        self._connected = clients.open_connection(address)
         self._wire, self._clients, self._access, self._idle_s = wire, clients, access, idle_s
         self._traffic = traffic or Traffic()
         self._calls: Mapping[int, tuple[type[_Request], Callable[[Any], bytes | None]]] = {
@@ -74,11 +75,11 @@ class CanalSession:
         }
 
     def run(self) -> None:
-        """RenderedBatch requests until the client leaves, or sends what is not a request."""
+        """Answer requests until the client leaves, or sends something that is not a request."""
         try:
             if self._log_in():
                 while (raw := self._wire.receive()) is not None:
-                    self._answer(raw)
+                    self._handle_request(raw)
         except ProtocolError as error:
             self._wire.send(build_ack_frame(GENERAL, describe_error(error)))
         finally:
@@ -87,28 +88,31 @@ class CanalSession:
     # -- logging in
 
     def _log_in(self) -> bool:
+        """Do the handshake and the login; return whether the client may send requests."""
         seed = os.urandom(scramble.SEED_BYTES)
         self._wire.send(packet.build_frame(PacketType.HANDSHAKE, HandshakeReply(seed).encode()))
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_LOGIN_ATTEMPTS):
             raw = self._wire.receive()
             if raw is None:
                 return False
-            asked = Packet.parse(raw)
-            if asked.type != PacketType.CLIENTAUTHENTICATION:
-                self._wire.send(build_ack_frame(GENERAL, f"{_name(asked.type)} before the client has logged in"))
+            request_packet = Packet.parse(raw)
+            if request_packet.type != PacketType.CLIENTAUTHENTICATION:
+                self._wire.send(
+                    build_ack_frame(GENERAL, f"{_packet_name(request_packet.type)} before the client has logged in")
+                )
                 continue
-            login = ClientAuthRequest.decode(asked.body)
-            if not self._access.admits(login.username, login.password, seed):
+            login = ClientAuthRequest.decode(request_packet.body)
+            if not self._access.is_allowed(login.username, login.password, seed):
                 log.warning("canal login refused user=%r", login.username[:64])
                 self._wire.send(build_ack_frame(GENERAL, "auth failed: wrong user or password"))
                 continue
-            self._wire.idle_s = _seconds(login.net_read_timeout, self._idle_s)
-            self._wire.write_s = _seconds(login.net_write_timeout, self._idle_s)
+            self._wire.idle_s = _timeout_s(login.net_read_timeout, self._idle_s)
+            self._wire.write_s = _timeout_s(login.net_write_timeout, self._idle_s)
             try:
                 if login.destination and login.client_id:
                     self._subscribe(SubRequest(login.destination, login.client_id, login.filter))
             except PenstockError as error:
-                self._wire.send(build_ack_frame(_code(error), describe_error(error)))
+                self._wire.send(build_ack_frame(_error_code(error), describe_error(error)))
                 continue
             self._wire.send(build_ack_frame())
             return True
@@ -116,14 +120,15 @@ class CanalSession:
 
     # -- calls
 
-    def _answer(self, raw: bytes) -> None:
-        asked = Packet.parse(raw)
-        known, kind = self._calls.get(asked.type), _name(asked.type)
+    def _handle_request(self, raw: bytes) -> None:
+        """Run the call that a packet asks for, and send its answer or its error."""
+        request_packet = Packet.parse(raw)
+        known, kind = self._calls.get(request_packet.type), _packet_name(request_packet.type)
         if known is None:
             self._refuse("", kind, GENERAL, f"packet type {kind} is NOT supported!")
             return
         structure, call = known
-        request = structure.decode(asked.body)
+        request = structure.decode(request_packet.body)
         destination, begin = request.destination, time.monotonic()
         try:
             answer = call(request)
@@ -132,7 +137,7 @@ class CanalSession:
         except ProtocolError:
             raise
         except PenstockError as error:
-            self._refuse(destination, kind, _code(error), describe_error(error))
+            self._refuse(destination, kind, _error_code(error), describe_error(error))
         except OSError:
             raise
         except Exception:
@@ -144,31 +149,36 @@ class CanalSession:
                 self._wire.send(answer)
 
     def _refuse(self, destination: str, kind: str, code: int, message: str) -> None:
+        """Send an error packet, and count it."""
         self._traffic.count_refusal(destination, kind, code)
         self._wire.send(build_ack_frame(code, message))
 
     def _await_start(self, destination: str) -> None:
+        """Wait while the destination is starting, so that the client does not give up."""
         self._clients.await_start(destination, lambda: self._wire.is_closed_by_peer)
 
     def _subscribe(self, request: SubRequest) -> bytes:
+        """Subscribe the client, and answer with an ack packet."""
         destination, client_id = _check_client(request)
         self._await_start(destination)
         self._clients.subscribe(destination, client_id, request.filter)
-        self._traffic.knows(destination)
-        self._connected.note(destination, client_id)
+        self._traffic.add_destination(destination)
+        self._connected.mark_connected(destination, client_id)
         return build_ack_frame()
 
     def _unsubscribe(self, request: UnsubRequest) -> bytes:
+        """End the client's subscription, and answer with an ack packet."""
         destination, client_id = _check_client(request)
         self._await_start(destination)
         self._clients.unsubscribe(destination, client_id)
-        self._connected.forget(destination, client_id)
+        self._connected.mark_disconnected(destination, client_id)
         return build_ack_frame()
 
     def _get(self, request: GetRequest) -> None:
+        """Send the client's next batch, and prefetch the one after it if more is waiting."""
         destination, client_id = _check_client(request)
         self._await_start(destination)
-        self._connected.note(destination, client_id)
+        self._connected.mark_connected(destination, client_id)
         timeout = request.timeout
         seconds = timeout * _UNITS_S.get(request.unit, _OTHER_UNIT_S)
         answer = self._clients.get(
@@ -179,15 +189,16 @@ class CanalSession:
             at_once=request.at_once,
             is_gone=lambda: self._wire.is_closed_by_peer,
         )
-        self._traffic.count_sent(destination, answer.size_bytes, is_empty=not answer.pieces)
+        self._traffic.count_sent(destination, answer.size_bytes, is_empty=not answer.chunks)
         self._wire.send(
-            packet.build_messages_head(answer.batch_id, answer.size_bytes), *(piece.data for piece in answer.pieces)
+            packet.build_messages_head(answer.batch_id, answer.size_bytes), *(chunk.data for chunk in answer.chunks)
         )
         if answer.is_large:
             with suppress(PenstockError):  # the next get meets it
-                self._clients.prepare(destination, client_id, request.fetch_size)
+                self._clients.prefetch(destination, client_id, request.fetch_size)
 
     def _ack(self, request: ClientAckRequest) -> None:
+        """Ack a batch. As in canal, success has no answer."""
         destination, client_id = _check_client(request)
         batch_id = request.batch_id
         if not batch_id:
@@ -196,6 +207,7 @@ class CanalSession:
             self._clients.ack(destination, client_id, batch_id)
 
     def _rollback(self, request: ClientRollbackRequest) -> None:
+        """Roll back a batch, or all of them. As in canal, success has no answer."""
         destination, client_id = _check_client(request)
         self._clients.rollback(destination, client_id, request.batch_id or None)
 
@@ -208,18 +220,22 @@ def _check_client(request: _Request) -> tuple[str, int]:
 
 
 def _client_id(text: str) -> int:
+    """Parse a client id, from 1 to 32767. Raises CanalRefusedError."""
     if not text.isascii() or not text.isdecimal() or not 0 < int(text) < 1 << 15:
         raise CanalRefusedError(GENERAL, f"clientId {text[:20]!r} is no number from 1 to 32767")
     return int(text)
 
 
-def _seconds(milliseconds: int, most: float) -> float:
+def _timeout_s(milliseconds: int, most: float) -> float:
+    """Return a timeout that a client asks for in seconds, but at most `most`, which is also the default."""
     return min(milliseconds / 1000, most) if milliseconds > 0 else most
 
 
-def _name(kind: int) -> str:
+def _packet_name(kind: int) -> str:
+    """Return the name of a packet type, or its number when it is unknown."""
     return PacketType(kind).name if kind in set(PacketType) else str(kind)
 
 
-def _code(error: PenstockError) -> int:
+def _error_code(error: PenstockError) -> int:
+    """Return canal's error code for an error."""
     return TRY_AGAIN if isinstance(error, StartingError) else GENERAL

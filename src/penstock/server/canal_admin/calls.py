@@ -1,4 +1,4 @@
-"""What canal's console can ask for. Answers are texts: 1 and 0 for yes and no."""
+"""The calls of canal's console. Answers are texts, with 1 and 0 for yes and no."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
@@ -14,15 +14,15 @@ from penstock.server.destination import Destination
 from penstock.server.log_ring import LogRing
 
 SERVER_LOG = "penstock.log"
-_LINES = 100
-_MOST_LINES = 5000
-_OVER = {InstanceState.STOPPED, InstanceState.FAILED}
+_DEFAULT_LINES = 100
+_MAX_LINES = 5000
+_ENDED = {InstanceState.STOPPED, InstanceState.FAILED}
 
 Action = Callable[[str], str]
 
 
 class OperatedDestinations(Protocol):
-    """The destinations of a server, as somebody starts and stops them by hand."""
+    """The destinations of a server, as an operator starts and stops them."""
 
     @property
     def all(self) -> Mapping[str, Destination]: ...
@@ -50,32 +50,32 @@ class ConsoleCalls:
     def __init__(self, destinations: OperatedDestinations, ring: LogRing, settings: ServerSettings) -> None:
         self._destinations, self._ring, self._settings = destinations, ring, settings
         self._server: Mapping[str, Action] = {
-            "check": lambda _: _flag(not destinations.is_halted),
+            "check": lambda _: _format_flag(not destinations.is_halted),
             "start": self._start_all,
             "stop": self._stop_all,
             "restart": lambda _: self._stop_all("") and self._start_all(""),
-            "list": lambda _: ",".join(name for name in sorted(destinations.all) if self._runs(name)),
+            "list": lambda _: ",".join(name for name in sorted(destinations.all) if self._is_running(name)),
         }
         self._instance: Mapping[str, Action] = {
-            "check": lambda name: _flag(self._runs(name)),
-            "start": lambda name: _flag(destinations.resume(name) or self._runs(name)),
-            "stop": lambda name: _flag(destinations.halt(name) or not self._runs(name)),
+            "check": lambda name: _format_flag(self._is_running(name)),
+            "start": lambda name: _format_flag(destinations.resume(name) or self._is_running(name)),
+            "stop": lambda name: _format_flag(destinations.halt(name) or not self._is_running(name)),
             "restart": self._restart,
-            "release": lambda name: _flag(destinations.release(name)),
+            "release": lambda name: _format_flag(destinations.release(name)),
         }
 
-    def server(self, request: ServerAdminRequest) -> str:
-        """Do an action on all destinations."""
-        return _choose(self._server, "ServerAdmin", request.admin)("")
+    def run_server_action(self, request: ServerAdminRequest) -> str:
+        """Run an action of canal's admin on all destinations, such as start or list, and return its result."""
+        return _find_action(self._server, "ServerAdmin", request.admin)("")
 
-    def instance(self, request: InstanceAdminRequest) -> str:
+    def run_instance_action(self, request: InstanceAdminRequest) -> str:
         """Run an action of canal's admin on one destination, such as start or stop, and return its result."""
         destination = request.destination
-        call = _choose(self._instance, "InstanceAdmin", request.admin)
+        call = _find_action(self._instance, "InstanceAdmin", request.admin)
         self._check_known(destination)
         return call(destination)
 
-    def log(self, request: LogAdminRequest) -> str:
+    def read_log(self, request: LogAdminRequest) -> str:
         """Return the names of the log files (`list`), or the last lines of one (`tail`), for canal's admin."""
         kind, action, file = request.type, request.admin, request.file
         destination = request.destination if kind == "instance" else None
@@ -88,30 +88,33 @@ class ConsoleCalls:
             return name
         if file not in {"", name}:
             raise CanalRefusedError(GENERAL, f"there is no log {file[:100]!r}: there is {name}")
-        count = min(request.count or _LINES, _MOST_LINES)
-        return self._ring.tail(count, destination, set(self._secrets()))
+        count = min(request.count or _DEFAULT_LINES, _MAX_LINES)
+        return self._ring.tail(count, destination, set(self._all_secrets()))
 
-    def _secrets(self) -> Iterator[str]:
-        yield from _secrets_of(self._settings)
-        for one in self._destinations.all.values():
-            yield from _secrets_of(one.settings)
+    def _all_secrets(self) -> Iterator[str]:
+        """Yield all passwords and tokens of the settings, to mask them in log lines."""
+        yield from _find_secrets(self._settings)
+        for destination in self._destinations.all.values():
+            yield from _find_secrets(destination.settings)
 
     def _check_known(self, destination: str) -> None:
-        """One that is still starting is known: it does not run yet, and there is nothing to stop or to start."""
+        """Raise ConfigurationError for a destination that is neither running nor starting."""
         known = sorted({*self._destinations.all, *self._destinations.starting})
         if destination not in known:
             raise ConfigurationError(f"there is no destination {destination[:100]!r}; there is: {', '.join(known)}")
 
-    def _runs(self, name: str) -> bool:
-        found = self._destinations.all.get(name)
+    def _is_running(self, name: str) -> bool:
+        """Return whether a destination runs on this server now."""
+        destination = self._destinations.all.get(name)
         try:
-            return found is not None and found.running().state not in _OVER
+            return destination is not None and destination.running_instance().state not in _ENDED
         except NotRunningError:
             return False
 
     def _restart(self, name: str) -> str:
+        """Stop and start one destination."""
         self._destinations.halt(name)
-        return _flag(self._destinations.resume(name))
+        return _format_flag(self._destinations.resume(name))
 
     def _stop_all(self, _: str) -> str:
         self._destinations.halt_all()
@@ -122,28 +125,31 @@ class ConsoleCalls:
         return "1"
 
 
-def _choose(actions: Mapping[str, Action], kind: str, action: str) -> Action:
-    found = actions.get(action)
-    if found is None:
+def _find_action(actions: Mapping[str, Action], kind: str, action: str) -> Action:
+    """Return the action of this name. Raises CanalRefusedError for an unknown one."""
+    chosen = actions.get(action)
+    if chosen is None:
         raise CanalRefusedError(
             UNKNOWN_ACTION, f"{kind} action={action[:40]} is unknown: there is {', '.join(actions)}"
         )
-    return found
+    return chosen
 
 
-def _flag(value: bool) -> str:
+def _format_flag(value: bool) -> str:
+    """Return canal's text for yes or no."""
     return "1" if value else "0"
 
 
-def _secrets_of(value: object) -> Iterator[str]:
+def _find_secrets(value: object) -> Iterator[str]:
+    """Yield all secrets in a settings object."""
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
-            yield from _secrets_of(getattr(value, name))
+            yield from _find_secrets(getattr(value, name))
     elif isinstance(value, Mapping):
-        for one in value.values():  # pyright: ignore[reportUnknownVariableType]
-            yield from _secrets_of(one)  # pyright: ignore[reportUnknownArgumentType]
+        for item in value.values():  # pyright: ignore[reportUnknownVariableType]
+            yield from _find_secrets(item)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, tuple | list):
-        for one in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from _secrets_of(one)  # pyright: ignore[reportUnknownArgumentType]
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _find_secrets(item)  # pyright: ignore[reportUnknownArgumentType]

@@ -1,4 +1,4 @@
-"""The port of canal's console."""
+"""The TCP port of canal's console."""
 
 import socket
 
@@ -9,7 +9,7 @@ from penstock.config import CanalAdminSettings
 from penstock.server.canal.refusal import GENERAL
 from penstock.server.canal.session import CanalAccess
 from penstock.server.canal_admin.calls import ConsoleCalls
-from penstock.server.canal_admin.session import PACKET, AdminSession, AdminType
+from penstock.server.canal_admin.session import PACKET, AdminPacketType, CanalAdminSession
 from penstock.server.port import Port
 
 _CONNECTIONS = 32
@@ -19,7 +19,7 @@ _IDLE_S = 300.0
 
 
 class CanalAdminListener(Port):
-    """Binds when constructed."""
+    """Accepts connections of canal's console. It binds when constructed."""
 
     def __init__(
         self,
@@ -38,9 +38,13 @@ class CanalAdminListener(Port):
             login_s,
         )
 
-    def _talk(self, connection: socket.socket) -> None:
-        AdminSession(FrameSocket(connection, _FRAME_BYTES, self._login_s), self._calls, self._access, _IDLE_S).run()
+    def _handle_connection(self, connection: socket.socket) -> None:
+        """Serve one connection of canal's console until it closes."""
+        CanalAdminSession(
+            FrameSocket(connection, _FRAME_BYTES, self._login_s), self._calls, self._access, _IDLE_S
+        ).run()
 
-    def _refusal(self) -> bytes:
+    def _limit_reply(self) -> bytes:
+        """Return canal's error packet for a connection beyond the limit."""
         reply = AckReply(GENERAL, "there are too many connections: try again later")
-        return packet.build_frame(AdminType.ACK, reply.encode(), PACKET)
+        return packet.build_frame(AdminPacketType.ACK, reply.encode(), PACKET)

@@ -1,4 +1,4 @@
-"""One connection of canal's console. Nothing is answered before the password is proved.
+"""One connection of canal's console. Nothing is answered before the login has succeeded.
 
 canal's own port says OK after a failed login, too, and then answers everything.
 """
@@ -26,10 +26,10 @@ from penstock.server.canal_admin.calls import ConsoleCalls
 log = logging.getLogger(__name__)
 
 PACKET = "AdminPacket"  # in schema.py
-_MOST_ATTEMPTS = 3
+_MAX_LOGIN_ATTEMPTS = 3
 
 
-class AdminType(IntEnum):
+class AdminPacketType(IntEnum):
     """The types of packets on the port of canal's console."""
 
     HANDSHAKE = 1
@@ -40,36 +40,40 @@ class AdminType(IntEnum):
     LOG = 6
 
 
-class AdminSession:
+class CanalAdminSession:
+    """The conversation with canal's console over one connection."""
+
     def __init__(self, wire: FrameSocket, calls: ConsoleCalls, access: CanalAccess, idle_s: float) -> None:
         self._wire, self._access, self._idle_s = wire, access, idle_s
         self._calls: Mapping[int, Callable[[bytes], str]] = {
-            AdminType.SERVER: lambda body: calls.server(ServerAdminRequest.decode(body)),
-            AdminType.INSTANCE: lambda body: calls.instance(InstanceAdminRequest.decode(body)),
-            AdminType.LOG: lambda body: calls.log(LogAdminRequest.decode(body)),
+            AdminPacketType.SERVER: lambda body: calls.run_server_action(ServerAdminRequest.decode(body)),
+            AdminPacketType.INSTANCE: lambda body: calls.run_instance_action(InstanceAdminRequest.decode(body)),
+            AdminPacketType.LOG: lambda body: calls.read_log(LogAdminRequest.decode(body)),
         }
 
     def run(self) -> None:
+        """Answer requests until the console leaves."""
         try:
             if self._log_in():
                 while (raw := self._wire.receive()) is not None:
-                    self._send(*self._answer(Packet.parse(raw, PACKET)))
+                    self._send(*self._handle_request(Packet.parse(raw, PACKET)))
         except ProtocolError as error:
             self._send(GENERAL, describe_error(error))
 
     def _log_in(self) -> bool:
+        """Do the handshake and the login; return whether the console may send requests."""
         seed = os.urandom(scramble.SEED_BYTES)
-        self._wire.send(packet.build_frame(AdminType.HANDSHAKE, HandshakeReply(seed).encode(), PACKET))
-        for _ in range(_MOST_ATTEMPTS):
+        self._wire.send(packet.build_frame(AdminPacketType.HANDSHAKE, HandshakeReply(seed).encode(), PACKET))
+        for _ in range(_MAX_LOGIN_ATTEMPTS):
             raw = self._wire.receive()
             if raw is None:
                 return False
-            asked = Packet.parse(raw, PACKET)
-            if asked.type != AdminType.CLIENTAUTHENTICATION:
+            request = Packet.parse(raw, PACKET)
+            if request.type != AdminPacketType.CLIENTAUTHENTICATION:
                 self._send(UNSUPPORTED, "log in first")
                 continue
-            login = ClientAuthRequest.decode(asked.body)
-            if self._access.stored and self._access.admits(login.username, login.password, seed):
+            login = ClientAuthRequest.decode(request.body)
+            if self._access.stored and self._access.is_allowed(login.username, login.password, seed):
                 self._wire.idle_s = self._wire.write_s = self._idle_s
                 self._send(0, "")
                 return True
@@ -77,12 +81,13 @@ class AdminSession:
             self._send(GENERAL, "auth failed: wrong user or password")
         return False
 
-    def _answer(self, asked: Packet) -> tuple[int, str]:
-        call = self._calls.get(asked.type)
+    def _handle_request(self, request: Packet) -> tuple[int, str]:
+        """Run the call that a packet asks for; return canal's code and the text to answer."""
+        call = self._calls.get(request.type)
         if call is None:
-            return UNSUPPORTED, f"packet type={asked.type} is NOT supported!"
+            return UNSUPPORTED, f"packet type={request.type} is NOT supported!"
         try:
-            return 0, call(asked.body)
+            return 0, call(request.body)
         except CanalRefusedError as error:
             return error.code, error.message
         except ProtocolError:
@@ -90,8 +95,9 @@ class AdminSession:
         except PenstockError as error:
             return GENERAL, describe_error(error)
         except Exception:
-            log.exception("canal admin call failed type=%s", asked.type)
+            log.exception("canal admin call failed type=%s", request.type)
             return GENERAL, "an error inside of the server: its log says more"
 
     def _send(self, code: int, message: str) -> None:
-        self._wire.send(packet.build_frame(AdminType.ACK, AckReply(code, message).encode(), PACKET))
+        """Send canal's ack packet with a code and a text."""
+        self._wire.send(packet.build_frame(AdminPacketType.ACK, AckReply(code, message).encode(), PACKET))

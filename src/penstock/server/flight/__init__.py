@@ -1,4 +1,5 @@
-"""Arrow Flight: `port` listens, `request` says what is asked for, `shape` what it looks like, `stream` gives it."""
+"""Arrow Flight: `port` listens, `request` parses what is asked for, `stream_format` chooses the Arrow schema, `stream`
+sends batches."""
 
 from penstock.server.flight.port import FlightPort
 

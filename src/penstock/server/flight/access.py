@@ -15,32 +15,36 @@ log = logging.getLogger(__name__)
 MIDDLEWARE = "access"
 
 
-class FlightAccess(fl.ServerMiddlewareFactory):
+class TokenMiddleware(fl.ServerMiddlewareFactory):
+    """Lets calls in that carry one of the configured tokens, and refuses all others as unauthenticated."""
+
     def __init__(self, tokens: Mapping[str, str]) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._tokens = {name: token.encode() for name, token in tokens.items()}
 
-    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> "Caller":  # noqa: ARG002
-        given = [value for key, values in headers.items() if key.lower() == "authorization" for value in values]
-        for value in given:
+    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> "AuthenticatedCall":  # noqa: ARG002
+        """Check the Authorization header of a call and return its caller. Arrow Flight calls this before every call."""
+        credentials = [value for key, values in headers.items() if key.lower() == "authorization" for value in values]
+        for value in credentials:
             scheme, _, rest = value.partition(" ")
-            name, token = _basic(rest) if scheme.lower() == "basic" else ("", rest)
-            if scheme.lower() in {"basic", "bearer"} and (found := self._name(name, token)) is not None:
-                return Caller(found, token if scheme.lower() == "basic" else None)
-        log.warning("flight call refused reason=%s", "wrong token" if given else "no token")
+            name, token = _decode_basic(rest) if scheme.lower() == "basic" else ("", rest)
+            if scheme.lower() in {"basic", "bearer"} and (caller := self._find_name(name, token)) is not None:
+                return AuthenticatedCall(caller, token if scheme.lower() == "basic" else None)
+        log.warning("flight call refused reason=%s", "wrong token" if credentials else "no token")
         raise fl.FlightUnauthenticatedError("this server wants a token: Authorization: Bearer TOKEN")
 
-    def _name(self, name: str, token: str) -> str | None:
-        """Of whom the token is; every token is compared, so that the time says nothing."""
-        given, found = token.encode(), None
+    def _find_name(self, name: str, token: str) -> str | None:
+        """Return the configured name of a token, or None. Every token is compared, so that the time taken tells
+        nothing."""
+        encoded, owner = token.encode(), None
         for known, value in self._tokens.items():
-            if hmac.compare_digest(given, value) and name in {"", known}:
-                found = known
-        return found
+            if hmac.compare_digest(encoded, value) and name in {"", known}:
+                owner = known
+        return owner
 
 
 class FlightHandshake(fl.ServerAuthHandler):
-    """For clients that begin with one: what they come with is looked at as in every other call."""
+    """Accepts the handshake of clients that begin with one; their tokens are checked with every call all the same."""
 
     def authenticate(self, outgoing: Any, incoming: Any) -> None:
         pass
@@ -49,17 +53,20 @@ class FlightHandshake(fl.ServerAuthHandler):
         return b""
 
 
-class Caller(fl.ServerMiddleware):
+class AuthenticatedCall(fl.ServerMiddleware):
+    """The name that a call's token is configured under."""
+
     def __init__(self, name: str, token: str | None) -> None:
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.name, self._token = name, token
 
     def sending_headers(self) -> dict[str, str]:
-        """For clients that have asked with name and password, and go on with what they get."""
+        """Return the token as a bearer header to a client that logged in with name and password, for its next calls."""
         return {"authorization": f"Bearer {self._token}"} if self._token else {}
 
 
-def _basic(text: str) -> tuple[str, str]:
+def _decode_basic(text: str) -> tuple[str, str]:
+    """Return name and password of HTTP basic authentication, both empty if they cannot be decoded."""
     try:
         name, _, token = base64.b64decode(text, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):

@@ -1,5 +1,5 @@
-"""What can be asked of an instance beside its changes. Requests and answers are JSON; positions are
-{epoch, file, offset} and, where they are known, the GTIDs before them."""
+"""The actions of Arrow Flight. Arguments and results are JSON; positions are {epoch, file, offset} and, where they are
+known, the GTIDs before them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -9,31 +9,42 @@ from penstock.errors import MetaError, ProtocolError
 from penstock.instance import Instance
 from penstock.instance.batch_plan import BatchLimit
 from penstock.model import TableName
-from penstock.server.flight.request import FlightRequest, client_of, number_of, place_of, start_of, text_of, texts_of
-from penstock.server.flight.shape import describe
+from penstock.server.flight.request import (
+    FlightRequest,
+    read_client,
+    read_number,
+    read_text,
+    read_texts,
+    resolve_position,
+    resolve_start,
+)
+from penstock.server.flight.stream_format import describe_tables
 
-_LONGEST_WAIT_MS = 10_000
+_MAX_WAIT_MS = 10_000
 
-Given = Mapping[str, Any]
-Answers = Iterator[bytes]
+Arguments = Mapping[str, Any]
+Results = Iterator[bytes]
 
 
-def run(name: str, instance: Instance, given: Given) -> Answers:
+def run_action(name: str, instance: Instance, arguments: Arguments) -> Results:
+    """Run the Flight action `name` on an instance, and return its results."""
     known = ACTIONS.get(name)
     if known is None:
         raise ProtocolError(f"there is no action '{name[:50]}'; there is {', '.join(ACTIONS)}")
-    return known[0](instance, given)
+    return known[0](instance, arguments)
 
 
-def _describe(instance: Instance, given: Given) -> Answers:
-    tables = [TableName.parse(name) for name in texts_of(given, "tables")]
-    return iter([schema.serialize().to_pybytes() for schema in describe(instance, tables)])
+def _describe_tables(instance: Instance, arguments: Arguments) -> Results:
+    """Return the Arrow schemas of tables, as Arrow IPC."""
+    tables = [TableName.parse(name) for name in read_texts(arguments, "tables")]
+    return iter([schema.serialize().to_pybytes() for schema in describe_tables(instance, tables)])
 
 
-def _positions(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+def _list_positions(instance: Instance, arguments: Arguments) -> Results:  # noqa: ARG001
+    """Return the range of the log that the store has, and the cursor, filter and outstanding batches of each client."""
     clients, store = instance.clients, instance.store
     cursors, filters = clients.cursors(), clients.subscriptions()
-    about = {
+    by_client = {
         number: {
             "cursor": cursors[number].to_json() if number in cursors else None,
             "filter": filters.get(number),
@@ -41,82 +52,98 @@ def _positions(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
         }
         for number in sorted({*cursors, *filters})
     }
-    yield _json({"first": store.first.to_json(), "latest": store.latest.to_json(), "clients": about})
+    yield _json({"first": store.first.to_json(), "latest": store.latest.to_json(), "clients": by_client})
 
 
-def _oldest(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
-    yield _json({"oldest": instance.oldest().to_json()})
+def _find_oldest_position(instance: Instance, arguments: Arguments) -> Results:  # noqa: ARG001
+    """Return the position where the source's log begins."""
+    yield _json({"oldest": instance.oldest_position().to_json()})
 
 
-def _latest(instance: Instance, given: Given) -> Answers:
-    wait_ms = min(number_of(given, "wait_ms", 0), _LONGEST_WAIT_MS)
-    max_bytes = number_of(given, "max_bytes", least=1)
-    max_rows = number_of(given, "max_rows", least=1) if given.get("max_rows") is not None else None
-    per_update = number_of(given, "rows_per_update", 2, least=1)
-    request = FlightRequest.of({key: given[key] for key in ("tables", "filter") if key in given})
-    start = place_of(given.get("start"), instance)
+def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
+    """Return the position where a batch from `start` should end, and release what lies before `start`. Spark plans its
+    micro-batches with this."""
+    wait_ms = min(read_number(arguments, "wait_ms", 0), _MAX_WAIT_MS)
+    max_bytes = read_number(arguments, "max_bytes", least=1)
+    max_rows = read_number(arguments, "max_rows", least=1) if arguments.get("max_rows") is not None else None
+    per_update = read_number(arguments, "rows_per_update", 2, least=1)
+    request = FlightRequest.from_json({key: arguments[key] for key in ("tables", "filter") if key in arguments})
+    start = resolve_position(arguments.get("start"), instance)
     instance.ack(start)
-    limit = BatchLimit(max_bytes, max_rows, per_update, request.wanted)
+    limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate)
     yield _json({"end": instance.plan_batch(start, limit, wait_ms / 1000).to_json()})
 
 
-def _resolve(instance: Instance, given: Given) -> Answers:
-    yield _json({"position": instance.resolve(text_of(given, "start")).to_json()})
+def _resolve_start(instance: Instance, arguments: Arguments) -> Results:
+    """Return the position that a text such as `latest`, `gtid:…` or `time:…` means now."""
+    yield _json({"position": instance.resolve_start(read_text(arguments, "start")).to_json()})
 
 
-def _end(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+def _find_log_end(instance: Instance, arguments: Arguments) -> Results:  # noqa: ARG001
+    """Return where the source's log ends now, and up to where it is captured."""
     yield _json({"end": instance.source_log.end().to_json(), "captured": instance.store.latest.to_json()})
 
 
-def _identity(instance: Instance, given: Given) -> Answers:
-    yield _json({"identity": instance.source_log.file_identity_at(place_of(given.get("position"), instance))})
+def _find_log_identity(instance: Instance, arguments: Arguments) -> Results:
+    """Return what tells the log file of a position from another file of the same name."""
+    yield _json(
+        {"identity": instance.source_log.file_identity_at(resolve_position(arguments.get("position"), instance))}
+    )
 
 
-def _statement(instance: Instance, given: Given) -> Answers:
-    table = TableName.parse(text_of(given, "table"))
-    change = instance.components.tables.last_change_of(table, place_of(given.get("position"), instance))
+def _find_last_statement(instance: Instance, arguments: Arguments) -> Results:
+    """Return the last statement before a position that changed a table, and its position; nothing if there is none."""
+    table = TableName.parse(read_text(arguments, "table"))
+    position = resolve_position(arguments.get("position"), instance)
+    change = instance.components.tables.last_change_of(table, position)
     yield _json({} if change is None else {"position": change.position.to_json(), "statement": change.text})
 
 
-def _columns(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
-    yield _json({"columns": [one.model_dump(mode="json") for one in instance.settings.filter.columns]})
+def _list_column_rules(instance: Instance, arguments: Arguments) -> Results:  # noqa: ARG001
+    """Return the settings that choose which columns of which tables are captured."""
+    yield _json({"columns": [rule.model_dump(mode="json") for rule in instance.settings.filter.columns]})
 
 
-def _status(instance: Instance, given: Given) -> Answers:  # noqa: ARG001
+def _report_status(instance: Instance, arguments: Arguments) -> Results:  # noqa: ARG001
+    """Return the status of the instance, as `/status` shows it."""
     yield _json(instance.status())
 
 
-def _subscribe(instance: Instance, given: Given) -> Answers:
-    start = start_of(given["start"], instance) if given.get("start") is not None else None
+def _subscribe_client(instance: Instance, arguments: Arguments) -> Results:
+    """Subscribe a client, and return the position at which it resumes."""
+    start = resolve_start(arguments["start"], instance) if arguments.get("start") is not None else None
     if start is not None and start.position is not None:
         instance.source_log.check_reached(start.position, instance.store.latest)
-    client = client_of(given)
-    place = instance.clients.subscribe(client, text_of(given, "filter", ""), start)
+    client = read_client(arguments)
+    position = instance.clients.subscribe(client, read_text(arguments, "filter", ""), start)
     instance.clients.mark_absent(client)  # until it opens a stream
-    yield _json({"position": place.to_json()})
+    yield _json({"position": position.to_json()})
 
 
-def _unsubscribe(instance: Instance, given: Given) -> Answers:
-    instance.clients.unsubscribe(client_of(given))
+def _unsubscribe_client(instance: Instance, arguments: Arguments) -> Results:
+    """End the subscription of a client; its cursor stays."""
+    instance.clients.unsubscribe(read_client(arguments))
     yield _json({})
 
 
-def _ack(instance: Instance, given: Given) -> Answers:
-    """Of a client, a batch and those before it; of others a hint that what lies before is not needed any more."""
-    if "client" not in given:
-        instance.ack(place_of(given.get("end"), instance))
+def _ack_batches(instance: Instance, arguments: Arguments) -> Results:
+    """Ack a client's batch and all before it. Without a client, `end` is a hint that the caller needs nothing before
+    it."""
+    if "client" not in arguments:
+        instance.ack(resolve_position(arguments.get("end"), instance))
     else:
-        client, batch = client_of(given), number_of(given, "batch")
-        waiting = instance.clients.outstanding(client)
-        if batch not in waiting:
+        client, batch = read_client(arguments), read_number(arguments, "batch")
+        outstanding = instance.clients.outstanding(client)
+        if batch not in outstanding:
             raise MetaError(f"client {client} has no batch {batch}: it was acked, or rolled back")
-        for one in waiting[: waiting.index(batch) + 1]:
-            instance.clients.ack(client, one)
+        for batch_id in outstanding[: outstanding.index(batch) + 1]:
+            instance.clients.ack(client, batch_id)
     yield _json({})
 
 
-def _rollback(instance: Instance, given: Given) -> Answers:
-    instance.clients.rollback(client_of(given), number_of(given, "batch") if "batch" in given else None)
+def _roll_back_client(instance: Instance, arguments: Arguments) -> Results:
+    """Let a client's outstanding batches be redelivered."""
+    instance.clients.rollback(read_client(arguments), read_number(arguments, "batch") if "batch" in arguments else None)
     yield _json({})
 
 
@@ -124,22 +151,34 @@ def _json(answer: Any) -> bytes:
     return json.dumps(answer).encode()
 
 
-ACTIONS: dict[str, tuple[Callable[[Instance, Given], Answers], str]] = {
-    "describe": (_describe, "{destination, tables}: the schema of each, as Arrow IPC"),
-    "positions": (_positions, "{destination}: what the store has, and the cursors of its clients"),
-    "oldest": (_oldest, "{destination}: where the source's log begins"),
-    "status": (_status, "{destination}: state, lag, counters"),
-    "subscribe": (_subscribe, "{destination, client, filter, start}: from its cursor on, or there if it is new"),
-    "unsubscribe": (_unsubscribe, "{destination, client}: nothing is kept for it, but its cursor"),
-    "ack": (_ack, "{destination, client, batch}: that and all before; or {destination, end} of one without a client"),
-    "rollback": (_rollback, "{destination, client}: what was not acked comes again"),
-    "latest": (
-        _latest,
-        "{destination, start, max_bytes, max_rows, tables, filter, wait_ms}: where a batch from start on should end",
+ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
+    "describe": (_describe_tables, "{destination, tables}: return the schema of each table, as Arrow IPC"),
+    "positions": (
+        _list_positions,
+        "{destination}: return the range that the store has, and the cursors of the clients",
     ),
-    "resolve": (_resolve, "{destination, start}: the position that earliest, latest, gtid:… or time:… means now"),
-    "identity": (_identity, "{destination, position}: what tells the log file of a position from others of its name"),
-    "statement": (_statement, "{destination, table, position}: the last statement before there that changed a table"),
-    "columns": (_columns, "{destination}: which columns of which tables the instance shows"),
-    "end": (_end, "{destination}: where the source's log ends now, and how far it is captured"),
+    "oldest": (_find_oldest_position, "{destination}: return the position where the source's log begins"),
+    "status": (_report_status, "{destination}: return the state, lag and counters of the instance"),
+    "subscribe": (
+        _subscribe_client,
+        "{destination, client, filter, start}: subscribe; resume at the cursor, or at start without one",
+    ),
+    "unsubscribe": (_unsubscribe_client, "{destination, client}: end the subscription; the cursor stays"),
+    "ack": (_ack_batches, "{destination, client, batch}: ack it and all before; without a client, {destination, end}"),
+    "rollback": (_roll_back_client, "{destination, client}: redeliver what was not acked"),
+    "latest": (
+        _plan_batch_end,
+        "{destination, start, max_bytes, max_rows, tables, filter, wait_ms}: return where a batch should end",
+    ),
+    "resolve": (
+        _resolve_start,
+        "{destination, start}: return the position that earliest, latest, gtid:… or time:… means now",
+    ),
+    "identity": (_find_log_identity, "{destination, position}: return the identity of the log file of a position"),
+    "statement": (
+        _find_last_statement,
+        "{destination, table, position}: return the last statement before a position that changed a table",
+    ),
+    "columns": (_list_column_rules, "{destination}: return which columns of which tables are captured"),
+    "end": (_find_log_end, "{destination}: return the end of the source's log, and of what is captured"),
 }

@@ -27,33 +27,40 @@ from penstock.model import Position
 from penstock.model.table_rules import TableRules
 from penstock.server.destinations import Destinations
 from penstock.server.flight import actions
-from penstock.server.flight.access import MIDDLEWARE, FlightAccess, FlightHandshake
-from penstock.server.flight.answered import answered
-from penstock.server.flight.request import FlightRequest, client_of, read_json, text_of
-from penstock.server.flight.shape import shape_of, with_change_fields
-from penstock.server.flight.stream import Piece, StreamContext, StreamSlots, client_stream, live_stream, range_stream
+from penstock.server.flight.access import MIDDLEWARE, FlightHandshake, TokenMiddleware
+from penstock.server.flight.errors import translate_errors
+from penstock.server.flight.request import FlightRequest, read_client, read_json, read_text
+from penstock.server.flight.stream import (
+    StreamContext,
+    StreamItem,
+    StreamSlots,
+    open_client_stream,
+    open_live_stream,
+    open_range_stream,
+)
+from penstock.server.flight.stream_format import choose_format, with_change_fields
 
 log = logging.getLogger(__name__)
 
 
 class FlightPort(fl.FlightServerBase):
-    """Binds when constructed, and answers calls from then on. Arrow's `serve` is not called: it only waits, and takes
-    the signals of the process for itself."""
+    """Serves the destinations of this server over Arrow Flight. It binds when constructed, and answers calls from then
+    on. Arrow's `serve` is not called: it only waits, and takes over the signals of the process."""
 
     def __init__(self, settings: FlightSettings, destinations: Destinations) -> None:
         self._destinations, self._host = destinations, settings.host
-        self._slots, self._most = StreamSlots(), settings.streams
+        self._slots, self._max_streams = StreamSlots(), settings.streams
         self._lock, self._running = threading.Lock(), 0
         self.has_ended = False
-        _check_free(self._host, settings.port)
-        certificate = _certificate(settings)
+        _check_port_free(self._host, settings.port)
+        certificate = _read_certificate(settings)
         self.scheme = "grpc+tls" if certificate else "grpc"
         tokens = {name: token.get_secret_value() for name, token in settings.tokens.items()}
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
             f"{self.scheme}://{self._host}:{settings.port}",
             tls_certificates=[certificate] if certificate else None,
             auth_handler=FlightHandshake() if tokens else None,
-            middleware={MIDDLEWARE: FlightAccess(tokens)} if tokens else None,
+            middleware={MIDDLEWARE: TokenMiddleware(tokens)} if tokens else None,
         )
 
     @property
@@ -62,101 +69,121 @@ class FlightPort(fl.FlightServerBase):
 
     @property
     def streams(self) -> int:
-        """That run now."""
+        """Return how many streams are open now."""
         return self._running
 
     def stop(self) -> None:
-        """Return when no call runs any more, which may be never: Arrow waits for each, also for one whose reader does
-        not read."""
+        """Shut the port down, and return when no call runs any more. That may be never: Arrow waits for each call, also
+        for one whose reader does not read."""
         self.shutdown()
         self.has_ended = True
 
     # -- Flight's calls; pyarrow has no types for them
 
     def list_actions(self, context: Any) -> list[Any]:  # noqa: ARG002
-        return [fl.ActionType(name, what) for name, (_, what) in actions.ACTIONS.items()]
+        """Return the names and help texts of the actions."""
+        return [fl.ActionType(name, help_text) for name, (_, help_text) in actions.ACTIONS.items()]
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
-        with answered():
-            given = read_json(action.body.to_pybytes())
-            name = text_of(given, "destination", "default")
-            live = StreamContext.of(name, self._destinations.instance, context.is_cancelled)
+        """Run an action on one destination, and return its results."""
+        with translate_errors():
+            arguments = read_json(action.body.to_pybytes())
+            name = read_text(arguments, "destination", "default")
+            stream_context = StreamContext.open(name, self._destinations.running_instance, context.is_cancelled)
             with ExitStack() as stack:
                 if action.type == "subscribe":
                     # A stream of that client goes by the filter before.
-                    stack.enter_context(self._slots.of(name, client_of(given)).taken())
-                elif action.type == "ack" and "client" in given:
+                    stack.enter_context(self._slots.find(name, read_client(arguments)).end_stream())
+                elif action.type == "ack" and "client" in arguments:
                     # Its stream acks what the client sees nothing of.
-                    stack.enter_context(self._slots.of(name, client_of(given)).lock)
-                stack.enter_context(live.translating())
-                return iter(list(actions.run(action.type, live.instance, given)))
+                    stack.enter_context(self._slots.find(name, read_client(arguments)).lock)
+                stack.enter_context(stream_context.translate_stop_errors())
+                return iter(list(actions.run_action(action.type, stream_context.instance, arguments)))
 
     def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:  # noqa: ARG002
-        """Of one destination, if the criteria name one."""
-        with answered():
-            wanted = criteria.decode(errors="replace")
-            names = [wanted] if wanted else sorted(self._destinations.all)
+        """Yield the flights of all running destinations, or of the one that the criteria name: its events, and each
+        captured table."""
+        with translate_errors():
+            only = criteria.decode(errors="replace")
+            names = [only] if only else sorted(self._destinations.all)
             if not names:
                 self._destinations.check_starting()
             for name in names:
                 try:
-                    instance = self._destinations.instance(name)
+                    instance = self._destinations.running_instance(name)
                 except NotRunningError:
-                    if wanted:
+                    if only:
                         raise  # an empty list would say that it has no tables
                     continue  # it is starting, or on another server
-                yield _flight([name], EVENT_SCHEMA, FlightRequest(name, form="raw"))
-                yield from _flights_of(name, instance)
+                yield _make_flight_info([name], EVENT_SCHEMA, FlightRequest(name, form="raw"))
+                yield from _list_tables(name, instance)
 
     def get_flight_info(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
-        with answered():
-            request, instance = self._asked(descriptor)
+        """Return the schema of a request and its tickets: several for a range, which can be read in parallel."""
+        with translate_errors():
+            request, instance = self._parse_descriptor(descriptor)
             tickets = [request]
             if request.end is not None:
-                tickets = [_part(request, *bounds) for bounds in instance.parts(*request.bounds(instance))]
+                tickets = [
+                    _make_part(request, *bounds) for bounds in instance.split_range(*request.resolve_range(instance))
+                ]
             # Of a range of raw events nothing else needs to be asked for.
-            schema = EVENT_SCHEMA if request.form == "raw" else shape_of(request, instance, request.wanted).schema
-            endpoints = [fl.FlightEndpoint(json.dumps(one.to_json()).encode(), []) for one in tickets]
+            schema = (
+                EVENT_SCHEMA
+                if request.form == "raw"
+                else choose_format(request, instance, request.table_predicate).schema
+            )
+            endpoints = [fl.FlightEndpoint(json.dumps(ticket.to_json()).encode(), []) for ticket in tickets]
             return fl.FlightInfo(schema, descriptor, endpoints, -1, -1)
 
     def get_schema(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
-        with answered():
-            request, instance = self._asked(descriptor)
-            return fl.SchemaResult(shape_of(request, instance, request.wanted).schema)
+        """Return the Arrow schema of the stream that a request would open."""
+        with translate_errors():
+            request, instance = self._parse_descriptor(descriptor)
+            return fl.SchemaResult(choose_format(request, instance, request.table_predicate).schema)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
-        with answered():
-            request = FlightRequest.of_ticket(ticket.ticket)
-            self._check_room()
+        """Open the stream that a ticket asks for: of a subscribed client, from a position on, or of a range."""
+        with translate_errors():
+            request = FlightRequest.from_ticket(ticket.ticket)
+            self._check_stream_limit()
             name = request.destination
-            live = StreamContext.of(name, self._destinations.instance, context.is_cancelled)
-            with live.translating():
+            stream_context = StreamContext.open(name, self._destinations.running_instance, context.is_cancelled)
+            with stream_context.translate_stop_errors():
                 if request.client is not None:
-                    turn = self._slots.of(name, request.client)
-                    schema, pieces = client_stream(request, request.client, live, turn, _address(context.peer()))
+                    slot = self._slots.find(name, request.client)
+                    schema, items = open_client_stream(
+                        request, request.client, stream_context, slot, _peer_address(context.peer())
+                    )
                 elif request.end is None:
-                    schema, pieces = live_stream(request, live)
+                    schema, items = open_live_stream(request, stream_context)
                 else:
-                    schema, pieces = range_stream(request, live)
-            return fl.GeneratorStream(schema, self._given(live, pieces))
+                    schema, items = open_range_stream(request, stream_context)
+            return fl.GeneratorStream(schema, self._translate_stream_errors(stream_context, items))
 
-    def _asked(self, descriptor: Any) -> tuple[FlightRequest, Instance]:
+    def _parse_descriptor(self, descriptor: Any) -> tuple[FlightRequest, Instance]:
+        """Return the request of a Flight descriptor, and the running instance of its destination."""
         is_path = descriptor.descriptor_type == fl.DescriptorType.PATH
-        request = FlightRequest.of_path(descriptor.path) if is_path else FlightRequest.of_ticket(descriptor.command)
-        return request, self._destinations.instance(request.destination)
+        request = FlightRequest.from_path(descriptor.path) if is_path else FlightRequest.from_ticket(descriptor.command)
+        return request, self._destinations.running_instance(request.destination)
 
-    def _given(self, live: StreamContext, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        with answered(), live.translating(), self._counted():
-            yield from pieces
+    def _translate_stream_errors(
+        self, stream_context: StreamContext, items: Iterator[StreamItem]
+    ) -> Iterator[StreamItem]:
+        """Yield the batches of a stream; count it as open, and translate its errors."""
+        with translate_errors(), stream_context.translate_stop_errors(), self._count_stream():
+            yield from items
 
-    def _check_room(self) -> None:
-        if self._running >= self._most:
-            raise NotRunningError(f"this server has its {self._most} streams already (flight.streams)")
+    def _check_stream_limit(self) -> None:
+        """Raise NotRunningError when as many streams are open as `flight.streams` allows."""
+        if self._running >= self._max_streams:
+            raise NotRunningError(f"this server has its {self._max_streams} streams already (flight.streams)")
 
     @contextmanager
-    def _counted(self) -> Generator[None]:
+    def _count_stream(self) -> Generator[None]:
+        """Count a stream as open during the block."""
         with self._lock:
-            self._check_room()
+            self._check_stream_limit()
             self._running += 1
         try:
             yield
@@ -165,38 +192,42 @@ class FlightPort(fl.FlightServerBase):
                 self._running -= 1
 
 
-def _address(peer: str) -> str:
-    """As host:port, of what gRPC says: ipv4:10.0.0.1:5000, or ipv6:%5B::1%5D:5000."""
+def _peer_address(peer: str) -> str:
+    """Return host:port of a peer as gRPC names it: ipv4:10.0.0.1:5000, or ipv6:%5B::1%5D:5000."""
     return unquote(peer.partition(":")[2])
 
 
-def _flights_of(name: str, instance: Instance) -> Iterator[Any]:
-    """A table each that passes the instance's filter, as far as its log was followed."""
+def _list_tables(name: str, instance: Instance) -> Iterator[Any]:
+    """Yield a flight for each table that was seen in the log and passes the instance's filter."""
     tables, settings = instance.components.tables, instance.settings.filter
     rules, columns = TableRules.parse(settings.allow, settings.deny), ColumnRules.from_settings(settings.columns)
     for table in filter(rules.passes, tables.table_names):
         try:
-            found = tables.describe(table)
-            schema = with_change_fields(describe_table(replace(found, columns=columns.columns_to_show(found))))
+            table_schema = tables.describe(table)
+            schema = with_change_fields(
+                describe_table(replace(table_schema, columns=columns.columns_to_show(table_schema)))
+            )
         except PenstockError as error:
             log.debug("table not listed destination=%s table=%s reason=%s", name, table, error)
             continue
-        yield _flight([name, str(table)], schema, FlightRequest(name, (table,)))
+        yield _make_flight_info([name, str(table)], schema, FlightRequest(name, (table,)))
 
 
-def _flight(path: list[str], schema: pa.Schema, request: FlightRequest) -> Any:
+def _make_flight_info(path: list[str], schema: pa.Schema, request: FlightRequest) -> Any:
     endpoint = fl.FlightEndpoint(json.dumps(request.to_json()).encode(), [])
     return fl.FlightInfo(schema, fl.FlightDescriptor.for_path(*path), [endpoint], -1, -1)
 
 
-def _part(request: FlightRequest, start: Position, end: Position) -> FlightRequest:
+def _make_part(request: FlightRequest, start: Position, end: Position) -> FlightRequest:
+    """Return the request for one part of a range."""
     return FlightRequest(
         request.destination, request.tables, request.filter, request.columns, request.form, start.to_json(),
         end.to_json(),
     )  # fmt: skip
 
 
-def _certificate(settings: FlightSettings) -> tuple[bytes, bytes] | None:
+def _read_certificate(settings: FlightSettings) -> tuple[bytes, bytes] | None:
+    """Return the bytes of the TLS certificate and its key, or None without TLS."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     try:
@@ -205,8 +236,8 @@ def _certificate(settings: FlightSettings) -> tuple[bytes, bytes] | None:
         raise ConfigurationError(f"cannot read {error.filename} ({error.strerror}): see flight.tls_cert") from None
 
 
-def _check_free(host: str, port: int) -> None:
-    """gRPC's own complaint about a busy port is three lines on stderr and no reason in the exception."""
+def _check_port_free(host: str, port: int) -> None:
+    """Raise ConfigurationError when a port is in use: gRPC writes its own complaint to stderr and raises no reason."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

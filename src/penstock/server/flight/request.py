@@ -1,4 +1,5 @@
-"""What a ticket, a descriptor or an action asks for: a JSON object; of a ticket also just the name of a table."""
+"""Parses what a ticket, a descriptor or an action asks for: a JSON object; a ticket may also be just the name of a
+table."""
 
 import json
 from collections.abc import Mapping
@@ -8,21 +9,22 @@ from typing import Any, Literal, cast
 
 from penstock.errors import ConfigurationError, PenstockError, ProtocolError
 from penstock.instance import Instance
-from penstock.instance.filter import table_filter
+from penstock.instance.filter import parse_client_filter
 from penstock.model import GtidSet, Position, TableName
 from penstock.model.start_point import Moment, StartWord, parse_start
 from penstock.store import Start
 from penstock.store.client import TableFilter
 
-LONGEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
-MOST_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns
-_LARGEST = (1 << 63) - 1
+MAX_REQUEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
+MAX_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns
+_MAX_NUMBER = (1 << 63) - 1
 _KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client"}
 
 
 @dataclass(frozen=True, slots=True)
 class FlightRequest:
-    """Without an end it goes on for ever; with a client it is what that client has subscribed to."""
+    """What one stream shall contain. Without an end it never ends; with a client it is what that client has subscribed
+    to."""
 
     destination: str
     tables: tuple[TableName, ...] = ()
@@ -34,11 +36,12 @@ class FlightRequest:
     client: int | None = None
 
     @classmethod
-    def of_ticket(cls, raw: bytes) -> "FlightRequest":
+    def from_ticket(cls, raw: bytes) -> "FlightRequest":
+        """Parse a ticket: JSON, or `DESTINATION/SCHEMA.TABLE`."""
         check_size(raw)
         text = raw.strip()
         if text.startswith(b"{"):
-            return cls.of(read_json(raw))
+            return cls.from_json(read_json(raw))
         try:
             destination, _, table = text.decode().rpartition("/")
             return cls(destination or "default", (TableName.parse(table),))
@@ -46,8 +49,8 @@ class FlightRequest:
             raise ProtocolError("a ticket is JSON, or the name of a table such as shop.products") from None
 
     @classmethod
-    def of_path(cls, path: list[bytes]) -> "FlightRequest":
-        """destination, or destination and table, as list_flights has them."""
+    def from_path(cls, path: list[bytes]) -> "FlightRequest":
+        """Parse the path of a descriptor: a destination, or a destination and a table, as `list_flights` shows them."""
         texts = [part.decode(errors="replace") for part in path]
         match texts:
             case [destination]:
@@ -58,68 +61,68 @@ class FlightRequest:
                 raise ProtocolError("a path is a destination, and maybe one of its tables")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "FlightRequest":
-        if unknown := given.keys() - _KEYS:
+    def from_json(cls, arguments: Mapping[str, Any]) -> "FlightRequest":
+        """Parse a JSON request. Raises ProtocolError for unknown keys and contradictions."""
+        if unknown := arguments.keys() - _KEYS:
             raise ProtocolError(
                 f"nobody knows what {', '.join(sorted(unknown))} is; there is {', '.join(sorted(_KEYS))}"
             )
-        tables, form, client = texts_of(given, "tables"), given.get("form", "decoded"), given.get("client")
+        tables = read_texts(arguments, "tables")
+        form, client = arguments.get("form", "decoded"), arguments.get("client")
         if form not in ("decoded", "raw"):
             raise ProtocolError(f"the form is decoded or raw, not {form!r}")
-        if client is not None and ("start" in given or given.get("end") is not None):
+        if client is not None and ("start" in arguments or arguments.get("end") is not None):
             raise ProtocolError("a client goes on from its cursor: it has no start and no end")
-        wanted = text_of(given, "filter", "")
-        if tables and wanted:
+        pattern = read_text(arguments, "filter", "")
+        if tables and pattern:
             raise ProtocolError("say either tables or a filter")
-        columns = texts_of(given, "columns")
+        columns = read_texts(arguments, "columns")
         if columns and (len(tables) != 1 or form == "raw"):
             raise ProtocolError("columns are chosen of one table, decoded")
-        table_filter(wanted)  # refuses what is none
+        parse_client_filter(pattern)  # refuses what is none
         for key in ("start", "end"):
-            if isinstance(given.get(key), dict):
-                _position_of(given[key])
+            if isinstance(arguments.get(key), dict):
+                _parse_position(arguments[key])
         return cls(
-            text_of(given, "destination", "default"),
+            read_text(arguments, "destination", "default"),
             tuple(TableName.parse(name) for name in tables),
-            wanted,
+            pattern,
             columns,
             form,
-            given.get("start", "latest"),
-            given.get("end"),
-            None if client is None else client_of(given),
+            arguments.get("start", "latest"),
+            arguments.get("end"),
+            None if client is None else read_client(arguments),
         )
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"destination": self.destination, "form": self.form}
+        """Return the request as JSON that `from_json` reads; this is what tickets hold."""
+        fields: dict[str, Any] = {"destination": self.destination, "form": self.form}
         if self.tables:
-            found["tables"] = [str(table) for table in self.tables]
+            fields["tables"] = [str(table) for table in self.tables]
         if self.client is not None:
-            return found | {"client": self.client}
-        more = {"filter": self.filter, "columns": list(self.columns), "start": self.start, "end": self.end}
-        return found | {key: value for key, value in more.items() if value}
+            return fields | {"client": self.client}
+        options = {"filter": self.filter, "columns": list(self.columns), "start": self.start, "end": self.end}
+        return fields | {key: value for key, value in options.items() if value}
 
     @property
-    def wanted(self) -> TableFilter | None:
-        """None for all tables."""
-        return frozenset(self.tables).__contains__ if self.tables else table_filter(self.filter)
+    def table_predicate(self) -> TableFilter | None:
+        """Return a predicate for the tables that the request selects, or None for all tables."""
+        return frozenset(self.tables).__contains__ if self.tables else parse_client_filter(self.filter)
 
-    def starts(self, instance: Instance) -> Start:
-        return start_of(self.start, instance)
-
-    def bounds(self, instance: Instance) -> tuple[Position, Position]:
-        """Of a range."""
-        start, end = (_found(start_of(one, instance), instance) for one in (self.start, self.end))
+    def resolve_range(self, instance: Instance) -> tuple[Position, Position]:
+        """Return the positions where the requested range starts and ends."""
+        start, end = (_locate(resolve_start(point, instance), instance) for point in (self.start, self.end))
         if end < start:
             raise ProtocolError(f"{end} is before {start}")
         return start, end
 
 
-def start_of(given: Any, instance: Instance) -> Start:  # noqa: PLR0911 - one for each way to write it
-    """Return where a client begins, from a text in the grammar of `parse_start` or what a stream has said."""
-    if not isinstance(given, str):
-        return Start.cursor(place_of(given, instance))
+def resolve_start(start: Any, instance: Instance) -> Start:  # noqa: PLR0911 - one for each way to write it
+    """Return where a client starts, from a text in the grammar of `parse_start` or from a position as JSON."""
+    if not isinstance(start, str):
+        return Start.cursor(resolve_position(start, instance))
     try:
-        point = parse_start(given, datetime.now(UTC))
+        point = parse_start(start, datetime.now(UTC))
     except ConfigurationError as error:
         raise ProtocolError(str(error)) from None
     match point:
@@ -128,16 +131,17 @@ def start_of(given: Any, instance: Instance) -> Start:  # noqa: PLR0911 - one fo
         case StartWord.STORED:
             return Start.first()
         case StartWord.EARLIEST:
-            return Start.cursor(instance.oldest())
+            return Start.cursor(instance.oldest_position())
         case Moment(us):
             return Start.at_time(us)
         case Position():
             return Start.cursor(replace(point, epoch=instance.source_log.epoch))
         case GtidSet():
-            return _after_gtids(point, instance)
+            return _start_after_gtids(point, instance)
 
 
-def _after_gtids(gtids: GtidSet, instance: Instance) -> Start:
+def _start_after_gtids(gtids: GtidSet, instance: Instance) -> Start:
+    """Return a start after the transactions of a GTID set."""
     if gtids.is_single:
         return Start.after_gtid(gtids.text)
     resolver = instance.source_log.resolver
@@ -145,8 +149,8 @@ def _after_gtids(gtids: GtidSet, instance: Instance) -> Start:
     return Start.cursor(resolver.find_after_gtids(gtids))
 
 
-def _found(start: Start, instance: Instance) -> Position:
-    """Where in the log that is."""
+def _locate(start: Start, instance: Instance) -> Position:
+    """Return the log position of a start."""
     match start.kind:
         case "latest":
             return instance.store.latest
@@ -156,37 +160,41 @@ def _found(start: Start, instance: Instance) -> Position:
             return start.position or instance.source_log.find(start)
 
 
-def place_of(given: Any, instance: Instance) -> Position:
-    """FILE:OFFSET in the log that there is, or what a stream has said."""
-    if isinstance(given, str):
-        return Position.parse(given, instance.source_log.epoch)
-    if not isinstance(given, dict):
-        raise ProtocolError(f"no place in the log: {json.dumps(given)[:200]}")
-    return _position_of(cast("dict[str, Any]", given))
+def resolve_position(position: Any, instance: Instance) -> Position:
+    """Return a position from `FILE:OFFSET`, which is of the present log, or from JSON as streams send it."""
+    if isinstance(position, str):
+        return Position.parse(position, instance.source_log.epoch)
+    if not isinstance(position, dict):
+        raise ProtocolError(f"no place in the log: {json.dumps(position)[:200]}")
+    return _parse_position(cast("dict[str, Any]", position))
 
 
-def _position_of(known: dict[str, Any]) -> Position:
-    """A position as a stream has said it: {epoch, file, offset, gtids}."""
-    shown = json.dumps(known)[:200]
+def _parse_position(fields: dict[str, Any]) -> Position:
+    """Parse a position as streams send it: {epoch, file, offset, gtids}. Raises ProtocolError."""
+    shown = json.dumps(fields)[:200]
     for key in ("offset", "epoch"):
-        value = known.get(key, 0)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+        value = fields.get(key, 0)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_NUMBER:
             raise ProtocolError(f"no place in the log: {shown}; its {key} is a number from 0 on")
-    begin = known.get("transaction")
-    if begin is not None and not (isinstance(begin, int) and 0 <= begin <= known.get("offset", 0)):
+    begin = fields.get("transaction")
+    if begin is not None and not (isinstance(begin, int) and 0 <= begin <= fields.get("offset", 0)):
         raise ProtocolError(f"not a position of the log: {shown}; its transaction begins at or before its offset")
     try:
-        return Position.from_json(known)
+        return Position.from_json(fields)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ProtocolError(f"no place in the log: {shown}") from None
 
 
 def check_size(raw: bytes) -> None:
-    if len(raw) > LONGEST_BYTES:
-        raise ProtocolError(f"a request has {LONGEST_BYTES} bytes at most, not {len(raw)}: choose tables by a filter")
+    """Raise ProtocolError for a request that is too large."""
+    if len(raw) > MAX_REQUEST_BYTES:
+        raise ProtocolError(
+            f"a request has {MAX_REQUEST_BYTES} bytes at most, not {len(raw)}: choose tables by a filter"
+        )
 
 
 def read_json(raw: bytes) -> dict[str, Any]:
+    """Parse the bytes of a request as a JSON object. Raises ProtocolError."""
     check_size(raw)
     try:
         value = json.loads(raw or b"{}")
@@ -201,36 +209,40 @@ def read_json(raw: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def text_of(given: Mapping[str, Any], key: str, default: str | None = None) -> str:
-    value = given.get(key, default)
+def read_text(arguments: Mapping[str, Any], key: str, default: str | None = None) -> str:
+    """Return a text argument. Raises ProtocolError when it is missing without a default, or no text."""
+    value = arguments.get(key, default)
     if not isinstance(value, str):
-        raise ProtocolError(f"{key} is a text" if key in given else f"{key} is missing")
+        raise ProtocolError(f"{key} is a text" if key in arguments else f"{key} is missing")
     return value
 
 
-def texts_of(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = given.get(key, [])
+def read_texts(arguments: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Return an argument that is a text or a list of texts. Raises ProtocolError for anything else."""
+    value = arguments.get(key, [])
     if isinstance(value, str):
         return (value,)
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in cast("list[object]", value)):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in cast("list[object]", value)):
         raise ProtocolError(f"{key} is a list of texts")
     texts = tuple(cast("list[str]", value))
-    if len(texts) > MOST_NAMES:
-        raise ProtocolError(f"{key} has {MOST_NAMES} names at most, not {len(texts)}: choose tables by a filter")
+    if len(texts) > MAX_NAMES:
+        raise ProtocolError(f"{key} has {MAX_NAMES} names at most, not {len(texts)}: choose tables by a filter")
     return texts
 
 
-def number_of(given: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 0) -> int:
-    value = given.get(key, default)
+def read_number(arguments: Mapping[str, Any], key: str, default: int | None = None, *, least: int = 0) -> int:
+    """Return a whole number argument that is at least `least`. Raises ProtocolError for anything else."""
+    value = arguments.get(key, default)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ProtocolError(f"{key} is a number" if key in given else f"{key} is missing")
-    if not least <= value <= _LARGEST:
-        raise ProtocolError(f"{key} is a number from {least} to {_LARGEST}")
+        raise ProtocolError(f"{key} is a number" if key in arguments else f"{key} is missing")
+    if not least <= value <= _MAX_NUMBER:
+        raise ProtocolError(f"{key} is a number from {least} to {_MAX_NUMBER}")
     return value
 
 
-def client_of(given: Mapping[str, Any]) -> int:
-    number = number_of(given, "client")
+def read_client(arguments: Mapping[str, Any]) -> int:
+    """Return the client id of a request, from 1 to 32767. Raises ProtocolError for anything else."""
+    number = read_number(arguments, "client")
     if not 0 < number < 1 << 15:
         raise ProtocolError("client is a number from 1 to 32767")
     return number

@@ -1,7 +1,7 @@
-"""The batches of a stream, each with JSON beside it.
+"""The streams of Arrow Flight: Arrow batches, each with JSON metadata beside it.
 
-`position` is where the reader goes on when the stream breaks: between two transactions, so a part of the last one may
-come again. `batch` is what a client acks; it comes with the last piece. A batch without lines says that, and no more.
+`position` is where the reader resumes when the stream breaks: a transaction boundary, so a part of the last transaction
+may be redelivered. `batch` is what a client acks; it comes with the last Arrow batch. An empty batch is a heartbeat.
 """
 
 import json
@@ -20,36 +20,37 @@ from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.instance.clients import Clients
-from penstock.instance.filter import table_filter
+from penstock.instance.filter import parse_client_filter
 from penstock.instance.tail_reader import open_tail
 from penstock.model import Position
-from penstock.server.flight.request import FlightRequest
-from penstock.server.flight.shape import Shape, shape_of
+from penstock.server.flight.request import FlightRequest, resolve_start
+from penstock.server.flight.stream_format import StreamFormat, choose_format
 from penstock.store import BatchSize
 
-Piece = tuple[pa.RecordBatch, pa.Buffer]
+StreamItem = tuple[pa.RecordBatch, pa.Buffer]
 
-_TELL_S = 1.0  # how often something is said, if only how far the log is: who waits can be interrupted, or is gone
-_LOOK_S = 1.0
-_ONE = BatchSize(1)
+# An idle stream sends an empty batch this often, so that its reader can be interrupted, or is noticed as gone.
+_HEARTBEAT_S = 1.0
+_POLL_S = 1.0
+_ONE_ENTRY = BatchSize(1)
 # Of a client, by form: what is shown is acked by the batch, so a batch is one Arrow batch. It has one block, whose
 # events travel as they are, or so many small ones that their rows are worth a message.
-_UNITS = {
+_CLIENT_BATCH_SIZES = {
     "raw": BatchSize(4096, "memory", enough_bytes=1),
     "decoded": BatchSize(4096, "memory", enough_bytes=64 << 10),
 }
 
 
 class StreamSlot:
-    """Of the streams of one client: the last one that began."""
+    """Knows which stream of a client is the current one: a new stream of a client ends the one before."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.holder: object | None = None
 
     @contextmanager
-    def taken(self) -> Generator[None]:
-        """From whoever has it."""
+    def end_stream(self) -> Generator[None]:
+        """End the client's stream, and let none of its batches be delivered during the block."""
         with self.lock:
             self.holder = None
             yield
@@ -57,46 +58,51 @@ class StreamSlot:
 
 @dataclass(slots=True)
 class StreamSlots:
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _found: dict[tuple[str, int], StreamSlot] = field(default_factory=dict[tuple[str, int], StreamSlot])
+    """The stream slots of all clients of a server."""
 
-    def of(self, destination: str, client: int) -> StreamSlot:
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _slots: dict[tuple[str, int], StreamSlot] = field(default_factory=dict[tuple[str, int], StreamSlot])
+
+    def find(self, destination: str, client: int) -> StreamSlot:
+        """Return the slot of a client of a destination."""
         with self._lock:
-            return self._found.setdefault((destination, client), StreamSlot())
+            return self._slots.setdefault((destination, client), StreamSlot())
 
 
 @dataclass(frozen=True, slots=True)
 class StreamContext:
-    """Whether a stream goes on: its reader is there, and its instance is the one that serves, with the same filter."""
+    """What a stream depends on: its reader, and an instance that must stay the serving one, with the same filter."""
 
     destination: str
     instance: Instance
-    instance_of: Callable[[str], Instance]
+    get_instance: Callable[[str], Instance]
     is_gone: Callable[[], bool]
     filter: FilterSettings
 
     @classmethod
-    def of(
-        cls, destination: str, instance_of: Callable[[str], Instance], is_gone: Callable[[], bool]
+    def open(
+        cls, destination: str, get_instance: Callable[[str], Instance], is_gone: Callable[[], bool]
     ) -> "StreamContext":
-        instance = instance_of(destination)
-        return cls(destination, instance, instance_of, is_gone, instance.settings.filter)
+        """Return the context of a new stream of the running instance of a destination."""
+        instance = get_instance(destination)
+        return cls(destination, instance, get_instance, is_gone, instance.settings.filter)
 
     def is_over(self) -> bool:
+        """Return whether the reader is gone. Raises NotRunningError when the instance or its filter was replaced."""
         self.check_serving()
         if self.instance.settings.filter is not self.filter:
             raise NotRunningError(f"destination '{self.destination}' has another filter now: open the stream again")
         return self.is_gone()
 
     def check_serving(self) -> None:
-        """Raise NotRunningError when the instance is not the one that serves its destination any more."""
-        if self.instance_of(self.destination) is not self.instance:
+        """Raise NotRunningError when the instance is no longer the one that serves its destination."""
+        if self.get_instance(self.destination) is not self.instance:
             raise NotRunningError(f"destination '{self.destination}' was started anew: open the stream again")
 
     @contextmanager
-    def translating(self) -> Generator[None]:
-        """Whatever an instance raises that was stopped meanwhile says no more than that: the call makes sense again,
-        with the instance that comes after it."""
+    def translate_stop_errors(self) -> Generator[None]:
+        """Turn any error in the block into NotRunningError if the instance was stopped meanwhile: a retry reaches its
+        successor."""
         try:
             yield
         except PenstockError:
@@ -104,138 +110,144 @@ class StreamContext:
             raise
 
 
-def range_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[Piece]]:
-    """Stream the changes after one position, up to and including another one."""
+def open_range_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[StreamItem]]:
+    """Stream the changes after one position, up to and including another one. Returns the schema and the batches."""
     instance = context.instance
-    start, end = request.bounds(instance)
-    shape = shape_of(request, instance, request.wanted)
+    start, end = request.resolve_range(instance)
+    stream_format = choose_format(request, instance, request.table_predicate)
 
-    def pieces() -> Iterator[Piece]:
-        teller, place = _ProgressWriter(shape), start
+    def items() -> Iterator[StreamItem]:
+        progress, position = _ProgressWriter(stream_format), start
         # A log that was captured while it was written is in the store as one block for each transaction.
         for block in join_blocks(instance.read(start, end)):
             if context.is_over():
                 return
             ends = block.boundaries
-            after = block.end_of_event(int(ends[-1])) if ends.size else place
-            yield from teller.pieces((block,), place, after)
-            place = after
+            after = block.end_of_event(int(ends[-1])) if ends.size else position
+            yield from progress.items((block,), position, after)
+            position = after
         if request.form == "decoded":
-            yield teller.told(end)
+            yield progress.heartbeat(end)
 
-    return shape.schema, pieces()
+    return stream_format.schema, items()
 
 
-def live_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[Piece]]:
-    """All from a place on."""
+def open_live_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[StreamItem]]:
+    """Stream all changes from a position on, without an end. Returns the schema and the batches."""
     instance = context.instance
-    shape, start = shape_of(request, instance, request.wanted), request.starts(instance)
+    stream_format = choose_format(request, instance, request.table_predicate)
+    start = resolve_start(request.start, instance)
 
-    def pieces() -> Iterator[Piece]:
-        with open_tail(instance, start) as follower:
-            teller = _ProgressWriter(shape)
-            yield teller.told(follower.place)
-            for batch in follower.batches(context.is_over):
+    def items() -> Iterator[StreamItem]:
+        with open_tail(instance, start) as tail:
+            progress = _ProgressWriter(stream_format)
+            yield progress.heartbeat(tail.position)
+            for batch in tail.batches(context.is_over):
                 if context.is_over():  # since it waited
                     return
                 if batch is not None:
-                    yield from teller.pieces(batch.blocks, follower.place, batch.ack)
-                if teller.is_time():
-                    yield teller.told(follower.place)
+                    yield from progress.items(batch.blocks, tail.position, batch.ack)
+                if progress.is_heartbeat_due():
+                    yield progress.heartbeat(tail.position)
 
-    return shape.schema, pieces()
+    return stream_format.schema, items()
 
 
 class _ProgressWriter:
-    """Says with each piece up to where its reader has everything."""
+    """Adds to each batch of a stream the position up to which its reader then has everything."""
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
-        self._said_s = 0.0
+    def __init__(self, stream_format: StreamFormat) -> None:
+        self._format = stream_format
+        self._last_sent_s = 0.0
 
-    def pieces(self, blocks: tuple[Block, ...], before: Position, after: Position | None) -> Iterator[Piece]:
-        """Of a batch: with its last one the reader has all up to `after`."""
-        held: tuple[pa.RecordBatch, Block | None] | None = None
+    def items(self, blocks: tuple[Block, ...], before: Position, after: Position | None) -> Iterator[StreamItem]:
+        """Yield the Arrow batches of some blocks; with the last one the reader has everything up to `after`."""
+        pending: tuple[pa.RecordBatch, Block | None] | None = None
         for block in blocks:
-            for found in self._shape.batches(block):
-                if held is not None:
-                    yield _piece(*held, {"position": before.to_json()})
-                held = found
-        if held is not None:
-            self._said_s = time.monotonic()
-            yield _piece(*held, {"position": (after or before).to_json()})
+            for batch in self._format.to_batches(block):
+                if pending is not None:
+                    yield _make_item(*pending, {"position": before.to_json()})
+                pending = batch
+        if pending is not None:
+            self._last_sent_s = time.monotonic()
+            yield _make_item(*pending, {"position": (after or before).to_json()})
 
-    def is_time(self) -> bool:
-        return time.monotonic() - self._said_s >= _TELL_S
+    def is_heartbeat_due(self) -> bool:
+        """Return whether nothing was sent for so long that a heartbeat is due."""
+        return time.monotonic() - self._last_sent_s >= _HEARTBEAT_S
 
-    def told(self, place: Position) -> Piece:
-        """That it is still there, and where it is."""
-        self._said_s = time.monotonic()
-        return _piece(self._shape.nothing, None, {"position": place.to_json()})
+    def heartbeat(self, position: Position) -> StreamItem:
+        """Return an empty batch that says up to which position the reader has everything."""
+        self._last_sent_s = time.monotonic()
+        return _make_item(self._format.empty_batch, None, {"position": position.to_json()})
 
 
-def client_stream(
+def open_client_stream(
     request: FlightRequest, client: int, context: StreamContext, slot: StreamSlot, address: str = ""
-) -> tuple[pa.Schema, Iterator[Piece]]:
-    """What a client has subscribed to, from its last ack on. A new stream of a client ends the one before."""
+) -> tuple[pa.Schema, Iterator[StreamItem]]:
+    """Stream what a client has subscribed to, from its last ack on, and end an older stream of the client. Returns the
+    schema and the batches."""
     instance, mine = context.instance, object()
     clients = instance.clients
     subscriptions = clients.subscriptions()
     if client not in subscriptions:
         raise MetaError(f"client {client} has not subscribed to {context.destination}: call the action subscribe first")
-    shape = shape_of(request, instance, request.wanted or table_filter(subscriptions[client]))
+    stream_format = choose_format(
+        request, instance, request.table_predicate or parse_client_filter(subscriptions[client])
+    )
 
-    def pieces() -> Iterator[Piece]:
+    def items() -> Iterator[StreamItem]:
         disconnect = clients.connect(client, address)
         try:
-            yield from connected_pieces()
+            yield from connected_items()
         finally:
             disconnect()
 
-    def connected_pieces() -> Iterator[Piece]:
+    def connected_items() -> Iterator[StreamItem]:
         with slot.lock:
             slot.holder = mine
             clients.rollback(client)
-        unseen, said_s = set[int](), 0.0  # batches with nothing to show that are not acked
+        hidden, last_sent_s = set[int](), 0.0  # batches with nothing to show that are not acked
         while not context.is_over():
-            is_there = clients.wait(client, _ONE, _LOOK_S)
+            is_available = clients.wait(client, _ONE_ENTRY, _POLL_S)
             with slot.lock:
                 if slot.holder is not mine:
                     raise MetaError(f"client {client} has opened another stream, which goes on in place of this one")
-                _ack_unseen(clients, client, unseen)
-                got = clients.get(client, _UNITS[request.form]) if is_there else None
+                _ack_hidden_batches(clients, client, hidden)
+                got = clients.get(client, _CLIENT_BATCH_SIZES[request.form]) if is_available else None
             if context.is_over():
                 return
-            found = list(_numbered(shape, *got)) if got is not None else []
-            if got is not None and not found:
-                unseen.add(got[0])
-            if not found and time.monotonic() - said_s >= _TELL_S:
-                found = [_piece(shape.nothing, None, {})]
-            if found:
-                said_s = time.monotonic()
-                yield from found
+            sent = list(_make_batch_items(stream_format, *got)) if got is not None else []
+            if got is not None and not sent:
+                hidden.add(got[0])
+            if not sent and time.monotonic() - last_sent_s >= _HEARTBEAT_S:
+                sent = [_make_item(stream_format.empty_batch, None, {})]
+            if sent:
+                last_sent_s = time.monotonic()
+                yield from sent
 
-    return shape.schema, pieces()
+    return stream_format.schema, items()
 
 
-def _numbered(shape: Shape, batch_id: int, batch: Any) -> Iterator[Piece]:
-    """What there is to show of a batch: with its last piece comes the number by which it is acked, and where its last
-    transaction ends."""
-    several = shape.join(batch.blocks)
+def _make_batch_items(stream_format: StreamFormat, batch_id: int, batch: Any) -> Iterator[StreamItem]:
+    """Yield the Arrow batches of a client's batch. The last one carries the batch id, by which it is acked, and the
+    position of its last transaction boundary."""
+    batches = stream_format.to_joined_batches(batch.blocks)
     position = batch.ack.to_json() if batch.ack is not None else None
-    for at, found in enumerate(several, 1):
-        yield _piece(*found, {"batch": batch_id, "position": position} if at == len(several) else {})
+    for number, batch_and_block in enumerate(batches, 1):
+        yield _make_item(*batch_and_block, {"batch": batch_id, "position": position} if number == len(batches) else {})
 
 
-def _ack_unseen(clients: Clients, client: int, unseen: set[int]) -> None:
+def _ack_hidden_batches(clients: Clients, client: int, hidden: set[int]) -> None:
     """Ack batches of which the client sees nothing, as soon as those before them are acked."""
-    with suppress(MetaError):  # rolled back meanwhile: it comes again, with another number
-        while unseen and (ids := clients.outstanding(client)) and ids[0] in unseen:
+    with suppress(MetaError):  # rolled back meanwhile: it is redelivered with another id
+        while hidden and (ids := clients.outstanding(client)) and ids[0] in hidden:
             clients.ack(client, ids[0])
-            unseen.discard(ids[0])
-        unseen.intersection_update(clients.outstanding(client))
+            hidden.discard(ids[0])
+        hidden.intersection_update(clients.outstanding(client))
 
 
-def _piece(batch: pa.RecordBatch, block: Block | None, about: dict[str, Any]) -> Piece:
-    raw = block.encode_description(**about) if block is not None else json.dumps(about).encode()
+def _make_item(batch: pa.RecordBatch, block: Block | None, metadata: dict[str, Any]) -> StreamItem:
+    """Return an Arrow batch with its metadata: JSON, and for raw events what decodes them."""
+    raw = block.encode_description(**metadata) if block is not None else json.dumps(metadata).encode()
     return batch, pa.py_buffer(raw)

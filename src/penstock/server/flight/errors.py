@@ -1,4 +1,5 @@
-"""Our errors as Flight's, with the name of the class beside the message, so that a client can raise the same one."""
+"""Penstock's errors as errors of Arrow Flight, with the class name beside the message, so that a client can raise the
+same class."""
 
 import json
 import logging
@@ -11,12 +12,13 @@ from penstock.errors import PenstockError
 
 log = logging.getLogger(__name__)
 
-_LONGEST_TEXT = 500
+_MAX_TEXT_LENGTH = 500
 
 
 @contextmanager
-def answered() -> Generator[None, None, None]:
-    """A text is one line; what is no fault of the caller is in the log only."""
+def translate_errors() -> Generator[None, None, None]:
+    """Turn an exception in the block into an error of Arrow Flight with a one-line text. Internal errors are logged,
+    and their text is not sent."""
     try:
         yield
     except PenstockError as error:
@@ -31,5 +33,5 @@ def answered() -> Generator[None, None, None]:
 
 
 def _refusal(cls: type[fl.FlightError], name: str, message: str) -> fl.FlightError:
-    text = " ".join(message.split())[:_LONGEST_TEXT]
+    text = " ".join(message.split())[:_MAX_TEXT_LENGTH]
     return cls(text, json.dumps({"error": name, "message": text}).encode())

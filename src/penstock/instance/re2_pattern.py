@@ -1,4 +1,4 @@
-"""A regular expression as Python's `re` reads it, written so that RE2 takes it for the same.
+"""Translates regular expressions from the syntax of Python's `re` to that of RE2, with the same meaning.
 
 What `re` does not know either is left to RE2 to complain about.
 """
@@ -18,41 +18,44 @@ _TOKEN = re.compile(
 
 
 class UnsupportedPatternError(ValueError):
-    """Says what it is that RE2 has not, or has another meaning for."""
+    """A regular expression has something that RE2 cannot do, or understands differently."""
 
 
-def linear_pattern(text: str) -> str:
-    found: list[str] = []
+def translate_to_re2(text: str) -> str:
+    """Return a pattern in RE2's syntax that matches the same as `text` does in Python's `re`. Raises
+    UnsupportedPatternError."""
+    translated: list[str] = []
     at, in_class = 0, False
     while (token := _TOKEN.match(text, at)) is not None:
         at, whole, kind = token.end(), token[0], token.lastgroup or ""
         value = token[kind]
         if kind == "escaped":
-            found.append(_escape(value, in_class))
+            translated.append(_translate_escape(value, in_class))
         elif kind in ("short", "long"):
-            found.append(f"\\x{{{value}}}")
+            translated.append(f"\\x{{{value}}}")
         elif kind == "octal":
-            found.append(f"\\x{{{int(value, 8):x}}}")
+            translated.append(f"\\x{{{int(value, 8):x}}}")
         elif in_class and kind != "close":
             # RE2 has names in a class, [:alpha:], and no sets in sets; of a bracket only the first character counts.
             at = token.start() + 1
-            found.append("\\[" if whole[0] == "[" else whole[0])
+            translated.append("\\[" if whole[0] == "[" else whole[0])
         elif kind == "open":
             in_class = True
-            found.append(whole)
+            translated.append(whole)
         elif kind == "close":
             in_class = False
-            found.append(whole)
+            translated.append(whole)
         elif kind == "upto":
-            found.append(f"{{0{value}")
+            translated.append(f"{{0{value}")
         elif kind == "named":
-            found.append("(")
+            translated.append("(")
         else:
-            found.append(whole)
-    return "".join(found) + text[at:]
+            translated.append(whole)
+    return "".join(translated) + text[at:]
 
 
-def _escape(char: str, in_class: bool) -> str:
+def _translate_escape(char: str, in_class: bool) -> str:
+    """Return RE2's form of the escape `\\` + `char`. Raises UnsupportedPatternError."""
     name = char.lower()
     if name in _CLASSES and (char == name or not in_class):
         inside = _CLASSES[name]

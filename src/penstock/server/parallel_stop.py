@@ -1,4 +1,4 @@
-"""Ending several things within one time limit, whatever becomes of each."""
+"""Stops several things in parallel, within one time limit."""
 
 import logging
 import threading
@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 log = logging.getLogger(__name__)
 
 
-def finish_all(steps: Mapping[str, Callable[[], object]], timeout_s: float) -> list[str]:
-    """Run all steps side by side, each in a daemon thread; return the names of those that have not ended in time.
+def stop_in_parallel(steps: Mapping[str, Callable[[], object]], timeout_s: float) -> list[str]:
+    """Run all steps in parallel, each in a daemon thread; return the names of those that have not ended in time.
 
     A step that raises has ended: its error is logged, and the others go on.
     """
