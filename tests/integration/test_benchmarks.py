@@ -14,6 +14,16 @@ _ROOT = Path(__file__).parents[2]
 # What others read from a run; a tiny one has three tables instead of 100, 1,000 and 10,000.
 _FIGURES = {
     "server": {"java_client_rows_per_s", "java_client_from_start_rows_per_s", "latency_p50_ms", "failover_kill_s"},
+    "spark": {
+        "ratio_spark_ceiling",
+        "rows_per_s",
+        "latency_p50_ms",
+        "latency_p99_ms",
+        "low_latency_p50_ms",
+        "idle_cpu_percent",
+        "cpu_ratio_64_parts",
+        "cpu_ratio_100_tables",
+    },
     "tables": {"ratio_3_tables", "flight_ratio_3_tables", "cpu_ratio_3_tables", "rows_per_s_3_tables"},
 }
 
