@@ -394,7 +394,7 @@ def test_a_server_stops_although_a_reader_does_not_read(
     with serving(mariadb) as running, closing(fl.connect(f"grpc://{running.address}")) as client:
         flight, instance, sent_rows, streams = running.flight, running.instances["default"], list[int](), list[Any]()
         assert flight is not None
-        original = flight._given
+        original = flight._translate_stream_errors
 
         def watched(*given: Any) -> Iterator[Any]:
             streams.append(original(*given))
@@ -406,7 +406,7 @@ def test_a_server_stops_although_a_reader_does_not_read(
             """How many rows were sent, when there are more and gRPC does not take them."""
             return sum(sent_rows) if streams[-1].gi_suspended and sum(sent_rows) < 30 else None
 
-        monkeypatch.setattr(flight, "_given", watched)
+        monkeypatch.setattr(flight, "_translate_stream_errors", watched)
         stream = client.do_get(fl.Ticket(f"{schema}.t"))
         stream.read_chunk()
         for number in range(30):
@@ -427,7 +427,7 @@ def test_patience_has_an_end_also_when_the_server_takes_the_call(
         changes = there.changes(f"{schema}.t")
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
         assert len(rows_of(changes, 1)) == 1
-        monkeypatch.setattr(running.flight, "_most", 0)
+        monkeypatch.setattr(running.flight, "_max_streams", 0)
         running.instances["default"].reload_filter(FilterSettings(deny=("no\\.table",)))
         begun = time.monotonic()
         with pytest.raises(PenstockError, match="streams already"):
