@@ -62,11 +62,13 @@ class Balancer:
         self._thread = threading.Thread(target=self._run, name="penstock-balance", daemon=True)
 
     def start(self) -> None:
+        """Start the thread that balances, and listen for new sessions with ZooKeeper."""
         self._sessions.listen(self)
         self._thread.start()
 
     def close(self) -> None:
-        """End it, after the elections of this server were closed."""
+        """Stop balancing, and remove the node that says that this server is alive; call it after the elections of this
+        server were closed."""
         self._closing.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -80,12 +82,15 @@ class Balancer:
         election.balancing_delay = lambda: self._balancing_delay(election.destination)
 
     def remove(self, destination: str) -> None:
+        """Stop balancing a destination: it is no longer released for the sake of balance."""
         with self._lock:
             self._elections.pop(destination, None)
 
-    def on_lost(self) -> None: ...
+    def on_lost(self) -> None:
+        """Do nothing when the session is lost: each election ends its own term."""
 
     def on_back(self) -> None:
+        """Look at the destinations at once, because a new session with ZooKeeper has begun."""
         self._woken.set()
 
     def _balancing_delay(self, destination: str) -> float:
@@ -108,6 +113,8 @@ class Balancer:
                 log.warning("membership node not removed address=%s reason=%s", self.address, error)
 
     def turn(self) -> None:
+        """Take one look at ZooKeeper: say that this server is alive, read which server runs what, and release one
+        destination if balance asks for it. Without a session nothing is done."""
         session = self._sessions.current
         if session is None or not session.lease.is_held():
             return

@@ -19,8 +19,8 @@ _JOIN_S = 10.0
 
 
 class Callbacks:
-    """The queue of these calls. The caller of `begin` checks `is_idle` first, so the queue never grows beyond a begin,
-    its end and the next begin."""
+    """Queues and makes the calls of one election. The caller of `begin` checks `is_idle` first, so the queue never
+    grows beyond a begin, its end and the next begin."""
 
     def __init__(self, name: str, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
         self._name, self._on_running, self._on_stopped, self._on_failed = name, on_running, on_stopped, on_failed
@@ -31,15 +31,19 @@ class Callbacks:
         self._thread = threading.Thread(target=self._run, name=f"penstock-running-{name}", daemon=True)
 
     def start(self) -> None:
+        """Start the thread that makes the calls."""
         self._thread.start()
 
     def begin(self, fence: Fence) -> None:
+        """Queue the call of `on_running` with the fence of an election that was won."""
         self._add(fence)
 
     def end(self, reason: str) -> None:
+        """Queue the call of `on_stopped` with the reason why the term has ended."""
         self._add(reason)
 
     def is_idle(self) -> bool:
+        """Return whether no call is queued or being made."""
         with self._changed:
             return not self._waiting and not self._is_busy
 

@@ -19,23 +19,30 @@ DESTINATIONS = f"{ROOT}/destinations"
 
 
 def members_path(destination: str) -> str:
+    """Return the path of the ZooKeeper node whose children are the servers that could run a destination."""
     return f"{DESTINATIONS}/{destination}/cluster"
 
 
 def member_path(destination: str, address: str) -> str:
+    """Return the path of the ZooKeeper node of one server that could run a destination."""
     return f"{members_path(destination)}/{address}"
 
 
 def running_path(destination: str, client_id: int | None = None) -> str:
+    """Return the path of the ZooKeeper node that names the server that runs a destination or, with `client_id`, the
+    process that reads it as this client."""
     client = "" if client_id is None else f"/{client_id}"
     return f"{DESTINATIONS}/{destination}{client}/running"
 
 
 def epoch_path(destination: str) -> str:
+    """Return the path of the ZooKeeper node that holds the number of the last election of a destination."""
     return f"{DESTINATIONS}/{destination}/epoch"
 
 
 def term_path(destination: str) -> str:
+    """Return the path of the ZooKeeper node that says who won the last election of a destination, and whether the
+    winner has released it."""
     return f"{DESTINATIONS}/{destination}/term"
 
 
@@ -61,13 +68,15 @@ class MemberNode:
 
 @dataclass(frozen=True, slots=True)
 class RunningNode:
-    """Who has the destination; an operator makes it inactive."""
+    """The value of a running node: which server runs a destination, or which process reads as a client. An operator
+    makes it inactive."""
 
     address: str
     is_active: bool = True
     client_id: int | None = None
 
     def to_bytes(self) -> bytes:
+        """Return the value of the node as JSON, with the names that canal uses."""
         about: dict[str, Any] = {"active": self.is_active, "address": self.address}
         if self.client_id is not None:
             about["clientId"] = self.client_id

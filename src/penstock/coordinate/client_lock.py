@@ -58,10 +58,12 @@ class ClientLock:
         self._thread = threading.Thread(target=self._run, name=f"penstock-lock-{self._name}", daemon=True)
 
     def start(self) -> None:
+        """Start the thread that takes and watches the lock; `acquire` waits for it."""
         self._sessions.listen(self)
         self._thread.start()
 
     def close(self) -> None:
+        """Release the lock, and end its thread."""
         self.release()
         self._closing.set()
         self._woken.set()
@@ -80,6 +82,8 @@ class ClientLock:
             return False
 
     def is_held(self) -> bool:
+        """Return whether this process has the lock now: its session has a lease that lasts, and the lock was not
+        lost."""
         guard = self._guard
         return guard is not None and guard.is_held()
 
@@ -94,10 +98,12 @@ class ClientLock:
     # -- for the session, in its thread
 
     def on_lost(self) -> None:
+        """Count the lock as lost, because the session with ZooKeeper was lost."""
         self._lose("the session with ZooKeeper was lost")
         self._woken.set()
 
     def on_back(self) -> None:
+        """Look at the lock's node at once, because a new session with ZooKeeper has begun."""
         self._woken.set()
 
     # -- its thread
@@ -108,6 +114,8 @@ class ClientLock:
             self._woken.wait(self.turn())
 
     def turn(self) -> float:
+        """Look at the lock's node, and take it or give it up; return after how many seconds to do it again if no watch
+        fires before."""
         session = self._sessions.current
         if session is None or not session.lease.is_held():
             self._miss("the session with ZooKeeper was lost")

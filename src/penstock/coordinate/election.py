@@ -80,6 +80,7 @@ class Election:
     # -- for the server
 
     def start(self) -> None:
+        """Join the election: start the threads that take part in it and make its calls, and listen for sessions."""
         self._callbacks.start()
         self._sessions.listen(self)
         self._thread.start()
@@ -96,6 +97,7 @@ class Election:
 
     @property
     def state(self) -> ElectionState:
+        """The state of this server in the election."""
         return self._states.present
 
     @property
@@ -133,10 +135,12 @@ class Election:
         self._woken.set()
 
     def on_lost(self) -> None:  # in the session's thread
+        """End the term at once, because the session with ZooKeeper was lost: nothing may be written any more."""
         self._end("the session with ZooKeeper was lost", ElectionState.LOST)
         self._woken.set()
 
     def on_back(self) -> None:
+        """Take part in the election again at once, because a new session with ZooKeeper has begun."""
         self._woken.set()
 
     def _run(self) -> None:

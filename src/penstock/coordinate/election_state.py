@@ -37,6 +37,8 @@ class ElectionLog:
         self._destination, self._address = destination, address
 
     def enter(self, state: ElectionState, reason: str = "-") -> None:
+        """Change the state, and log the change with its reason. Nothing happens when the state is the same already, or
+        STOPPED."""
         before = self.present
         if before in {state, ElectionState.STOPPED}:
             return

@@ -21,15 +21,18 @@ class Fence:
     guard: LeaseGuard | None = field(default=None, compare=False)
 
     def is_held(self) -> bool:
+        """Return whether the lease behind the fence lasts; a fence without a lease is always held."""
         return self.guard is None or self.guard.is_held()
 
     @property
     def check(self) -> tuple[str, int]:
-        """Raises FencedError when it is no longer held."""
+        """The path and the version that every write must find unchanged. Raises FencedError when the fence is no longer
+        held."""
         self.require()
         return self.path, self.version
 
     def require(self) -> None:
+        """Raise FencedError if the fence is no longer held."""
         if not self.is_held():
             raise FencedError(f"{self.path}: what was elected as number {self.epoch} has ended, another may run by now")
 

@@ -35,13 +35,16 @@ class Lease:
 
     @property
     def until(self) -> float:
+        """The time at which the lease ends, by the lease's own clock; infinite before the first renewal."""
         return self._until
 
     @property
     def left_s(self) -> float:
+        """The seconds until the lease ends; 0 when it has ended."""
         return 0.0 if self._is_over else max(0.0, self._until - self._clock())
 
     def is_held(self) -> bool:
+        """Return whether the lease lasts; once this has returned False, it never returns True again."""
         if self._is_over:
             return False
         if self._clock() < self._until:
@@ -55,6 +58,7 @@ class Lease:
             self._until = until if self._until == math.inf else max(self._until, until)
 
     def end(self) -> None:
+        """End the lease now, for good."""
         self._is_over = True
 
 
@@ -67,7 +71,9 @@ class LeaseGuard:
         self._lease, self._is_over = lease, False
 
     def is_held(self) -> bool:
+        """Return whether neither this use of the lease nor the lease itself has ended."""
         return not self._is_over and self._lease.is_held()
 
     def end(self) -> None:
+        """End this use of the lease; the lease itself is not touched."""
         self._is_over = True

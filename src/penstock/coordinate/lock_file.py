@@ -17,13 +17,15 @@ _NOT_SUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class LockFile:
-    """Held from `take` to `close`, or for a `with`."""
+    """A lock on the data folder of a server, held from `take` to `close`, or for a `with`."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / _NAME
         self._lock = FileLock(self.path)
 
     def take(self) -> None:
+        """Lock the data folder for this process. Raises ConfigurationError when another server has it, or when it
+        cannot be locked or written."""
         try:
             self._lock.acquire()
             self._lock.write_note(f"pid={os.getpid()} since={datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n")
@@ -44,7 +46,7 @@ class LockFile:
         return f"{folder} cannot be written: {error.strerror}"
 
     def close(self) -> None:
-        """The file stays: another process may have it open already."""
+        """Release the lock. The file stays: another process may have it open already."""
         self._lock.release()
 
     def __enter__(self) -> Self:

@@ -25,11 +25,14 @@ class ServerLookup:
         self._changed = threading.Event()
 
     def running(self) -> str | None:
+        """Return the address of the server that runs the destination; None when no server does, or when it is
+        paused."""
         node = self._sessions.require().look(canal.running_path(self._destination), self._changed.set)
         found = None if node is None else RunningNode.from_bytes(node.value)
         return found.address if found is not None and found.is_active and found.address else None
 
     def members(self) -> list[str]:
+        """Return the addresses of the servers that could run the destination, sorted."""
         return self._sessions.require().names(canal.members_path(self._destination), self._changed.set)
 
     def wait_changed(self, timeout_s: float) -> bool:

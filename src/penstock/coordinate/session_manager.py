@@ -67,14 +67,17 @@ class SessionManager:
         return 0.0 if session is None else session.lease.until
 
     def is_held(self) -> bool:
+        """Return whether there is a session now whose lease lasts; this turns true again with the next session."""
         session = self.current
         return session is not None and session.lease.is_held()
 
     def listen(self, listener: Listener) -> None:
+        """Tell a listener, from now on, when a session is lost or begins."""
         with self._lock:
             self._listeners.append(listener)
 
     def forget(self, listener: Listener) -> None:
+        """Stop telling a listener about sessions."""
         with self._lock:
             self._listeners = [one for one in self._listeners if one is not listener]
 

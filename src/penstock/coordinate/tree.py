@@ -26,28 +26,33 @@ class ZkNode:
 
 
 class Tree(Protocol):
+    """A tree of small values with versions and atomic writes, as ZooKeeper has it."""
+
     def read(self, path: str) -> tuple[bytes, int] | None:
-        """The value and its version; None for what is not there."""
+        """Return the value at a path and its version; None when the path does not exist."""
         ...
 
     def children(self, path: str) -> list[str]:
-        """Names, in order; none of what is not there."""
+        """Return the names of the children of a path, sorted; none for a path that does not exist."""
         ...
 
     def create(self, path: str, value: bytes) -> None:
-        """Unless it is there; then it stays what it is."""
+        """Create a value at a path, unless the path exists: then it stays as it is."""
         ...
 
     def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
-        """Write these values, and delete where there is None, all or none; and only if the value at the path `check`
-        has still this version, else FencedError."""
+        """Write these values, and delete the paths whose value is None, all or none. Raises FencedError when the node
+        at the path of `check` no longer has this version."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connection to where the tree is stored."""
+        ...
 
 
 class ZooKeeperTree:
-    """Any thread may call it. A server that cannot be reached is a CoordinationError, which is transient."""
+    """A tree of values in ZooKeeper, for any thread. A server that cannot be reached is a CoordinationError, which is
+    transient."""
 
     logger: logging.Logger | None = None  # where kazoo logs; by default in its own
 
@@ -100,6 +105,7 @@ class ZooKeeperTree:
         return answer.get(timeout=self._timeout_s)
 
     def read(self, path: str) -> tuple[bytes, int] | None:
+        """Return the value of a node and its version; None when the node does not exist."""
         try:
             value, about = self._ask(lambda: self._wait(self._client.get_async(path)))
         except self._errors.NoNodeError:
@@ -107,6 +113,7 @@ class ZooKeeperTree:
         return value, about.version
 
     def children(self, path: str) -> list[str]:
+        """Return the names of the children of a node, sorted; none for a node that does not exist."""
         return self.names(path)
 
     def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
@@ -133,10 +140,13 @@ class ZooKeeperTree:
             return []
 
     def create(self, path: str, value: bytes) -> None:
+        """Create a node and its parents, unless the node exists: then it stays as it is."""
         with suppress(self._errors.NodeExistsError):
             self._ask(lambda: self._wait(self._client.create_async(path, value, makepath=True)))
 
     def commit(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None = None) -> None:
+        """Write these nodes, and delete those whose value is None, in one transaction. Raises FencedError when the node
+        at the path of `check` no longer has this version."""
         for attempt in range(3):
             answers = self._ask(lambda: self._try(changes, check))
             failed = [answer for answer in answers if isinstance(answer, Exception)]
@@ -175,6 +185,7 @@ class ZooKeeperTree:
         return any(changes.get(f"{path}/{name}", b"") is not None for name in children)
 
     def close(self) -> None:
+        """Close the connection to ZooKeeper."""
         if not self._is_closed:
             self._is_closed = True
             self._client.stop()

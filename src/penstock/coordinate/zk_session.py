@@ -26,7 +26,9 @@ class ZkNodes(Tree, Protocol):
     session_id: int
     lease: Lease
 
-    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None: ...
+    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
+        """Return a node, or None when it does not exist."""
+        ...
 
     def names(self, path: str, wake: Wake | None = None) -> list[str]:
         """Return the names of the children of a node, sorted; none for a node that does not exist."""
@@ -48,7 +50,9 @@ class Listener(Protocol):
         """Called before anything else happens: what the session held is held no longer."""
         ...
 
-    def on_back(self) -> None: ...
+    def on_back(self) -> None:
+        """Called when a new session has begun."""
+        ...
 
 
 class ZkSessions(Protocol):
@@ -57,11 +61,17 @@ class ZkSessions(Protocol):
     past: set[int]
 
     @property
-    def current(self) -> ZkNodes | None: ...
+    def current(self) -> ZkNodes | None:
+        """The present session; None while there is none."""
+        ...
 
-    def listen(self, listener: Listener) -> None: ...
+    def listen(self, listener: Listener) -> None:
+        """Tell a listener, from now on, when a session is lost or begins."""
+        ...
 
-    def forget(self, listener: Listener) -> None: ...
+    def forget(self, listener: Listener) -> None:
+        """Stop telling a listener about sessions."""
+        ...
 
 
 class ZkSession(ZooKeeperTree):
@@ -143,6 +153,7 @@ class ZkSession(ZooKeeperTree):
     # -- nodes
 
     def make(self, path: str, value: bytes) -> bool:
+        """Create an ephemeral node, which ends with this session; False when the path exists."""
         try:
             self._ask(lambda: self._wait(self._client.create_async(path, value, ephemeral=True, makepath=True)))
         except self._errors.NodeExistsError:
@@ -150,6 +161,7 @@ class ZkSession(ZooKeeperTree):
         return True
 
     def remove(self, path: str, version: int) -> bool:
+        """Delete a node; False when it does not exist in this version."""
         try:
             self._ask(lambda: self._wait(self._client.delete_async(path, version)))
         except (self._errors.NoNodeError, self._errors.BadVersionError):
@@ -157,6 +169,7 @@ class ZkSession(ZooKeeperTree):
         return True
 
     def close(self) -> None:
+        """End the lease and the session, and close the connection to ZooKeeper."""
         self._closing.set()
         self.lease.end()
         super().close()

@@ -40,6 +40,7 @@ class MergePlan:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no transaction can be delivered now."""
         return not self.order.size
 
 

@@ -87,4 +87,5 @@ class TailReader:
         return self._store.states().get(self._name) is ClientState.LOST
 
     def close(self) -> None:
+        """Remove this reader from the store, which then holds no blocks for it."""
         self._store.forget_client(self._name)

@@ -12,6 +12,8 @@ _CANAL_TYPE = "com.alibaba.otter.canal.protocol.position.LogPosition"
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
+    """The position up to which a client has acked, and the server whose log it was read from."""
+
     position: Position
     server_id: int = 0
     source: tuple[str, int] = field(default=("", 0))  # host and port

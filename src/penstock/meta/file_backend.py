@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 
 
 class FileMetaBackend:
-    """`fence` is the epoch of whoever elected this process; without an election all that there is may be read. What
-    `check` raises, before a write, refuses it. One process at a time has the file, from `load` on."""
+    """Persists records in `meta.dat`, which one process at a time has, from `load` on. `fence` is the epoch of the term
+    of this server, and a file with a higher one is refused; an error that `check` raises before a write refuses the
+    write."""
 
     def __init__(
         self,
@@ -65,6 +66,8 @@ class FileMetaBackend:
         return MetaInUseError(f"{self.path} is in use by another process: a server that runs; stop it first")
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
+        """Replace the file by one with these records changed; records that are forgotten are left out. Raises MetaError
+        when the file cannot be written, or `load` has not claimed it."""
         if not self._lock.is_held:
             raise MetaError(f"{self.path} is not ours: it may be another process's by now")
         self._check()
@@ -78,6 +81,7 @@ class FileMetaBackend:
         self._generation += 1
 
     def close(self) -> None:
+        """Release the file for other processes."""
         self._lock.release()
 
     def _replace(self, raw: bytes) -> None:
@@ -114,6 +118,8 @@ class FileMetaBackend:
         return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
 
     def load(self) -> list[ClientRecord]:
+        """Claim the file for this process and return its records. Raises MetaInUseError when another process has it,
+        MetaError when it cannot be read, FencedError when a later term has written it."""
         self._claim()
         try:
             return self.look()

@@ -23,9 +23,13 @@ class LogPositions(Protocol):
     """Loads and saves capture's position for one destination. Both methods raise MetaError, CoordinationError or
     FencedError."""
 
-    def load(self) -> Cursor | None: ...
+    def load(self) -> Cursor | None:
+        """Return the position that was saved last; None when there is none."""
+        ...
 
-    def save(self, cursor: Cursor) -> None: ...
+    def save(self, cursor: Cursor) -> None:
+        """Save the position at which capture resumes after a restart."""
+        ...
 
 
 class MemoryPositions:
@@ -35,19 +39,23 @@ class MemoryPositions:
         self._cursor: Cursor | None = None
 
     def load(self) -> Cursor | None:
+        """Return the position that this process has saved last; None before the first."""
         return self._cursor
 
     def save(self, cursor: Cursor) -> None:
+        """Remember the position until the process ends."""
         self._cursor = cursor
 
 
 class FilePositions:
-    """`parse.dat`, where canal has it; replaced as a whole."""
+    """Persists the position in `parse.dat`, where canal has it; the file is replaced as a whole."""
 
     def __init__(self, destination: str, folder: Path) -> None:
         self.path = folder / destination / "parse.dat"
 
     def load(self) -> Cursor | None:
+        """Return the position in the file; None when the file does not exist. Raises MetaError when it cannot be
+        read."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
@@ -57,6 +65,7 @@ class FilePositions:
         return _cursor(raw, str(self.path))
 
     def save(self, cursor: Cursor) -> None:
+        """Replace the file by one with this position. Raises MetaError when it cannot be written."""
         try:
             replace_file(self.path, json.dumps(cursor.to_json()).encode())
         except OSError as error:
@@ -64,17 +73,19 @@ class FilePositions:
 
 
 class ZooKeeperPositions:
-    """/otter/canal/destinations/{destination}/parse"""
+    """Persists the position in the node /otter/canal/destinations/{destination}/parse, where canal has it."""
 
     def __init__(self, destination: str, tree: Tree, *, fence: Fence | None = None) -> None:
         self._path = f"{ROOT}/{destination}/parse"
         self._tree, self._fence = tree, fence
 
     def load(self) -> Cursor | None:
+        """Return the position in the node; None when the node does not exist or is empty."""
         found = self._tree.read(self._path)
         return _cursor(found[0], self._path) if found and found[0] else None
 
     def save(self, cursor: Cursor) -> None:
+        """Write the position into the node. Raises FencedError when another server has claimed the destination."""
         raw = json.dumps(cursor.to_json(with_type=True), separators=(",", ":")).encode()
         self._tree.commit({self._path: raw}, self._fence.check if self._fence else None)
 
@@ -86,6 +97,7 @@ class CursorPositions:
         self._lowest = lowest
 
     def load(self) -> Cursor | None:
+        """Return the lowest cursor of the clients; None when no client has one."""
         return self._lowest()
 
     def save(self, cursor: Cursor) -> None:
@@ -100,6 +112,8 @@ class FailoverPositions:
         self._stores, self._destination = stores, destination
 
     def load(self) -> Cursor | None:
+        """Return the position of the first store that can be read and has one; None when all can be read and none has
+        one. Raises the first error when a store cannot be read and no other has a position."""
         problem: MetaError | CoordinationError | None = None
         for store in self._stores:
             try:
@@ -115,6 +129,8 @@ class FailoverPositions:
         return None
 
     def save(self, cursor: Cursor) -> None:
+        """Save the position to the first store that can be written. Raises the error of the last store when none
+        can."""
         *others, last = self._stores
         for store in others:
             try:

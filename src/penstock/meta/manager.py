@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class MetaManager:
-    """Any thread may call it."""
+    """Manages the subscriptions, the outstanding batches and the cursors of one destination. Any thread may call it."""
 
     def __init__(self, destination: str) -> None:
         self.destination = destination
@@ -77,11 +77,14 @@ class MetaManager:
             return {record.client_id: record.filter for record in records if record.is_subscribed}
 
     def has_subscribed(self, client_id: int) -> bool:
+        """Return whether a client has subscribed to the destination."""
         return client_id in self.subscriptions()
 
     # -- batches
 
     def add_batch(self, client_id: int, batch: BatchRange, batch_id: int | None = None) -> int:
+        """Add an outstanding batch of a client and return its id, which follows the client's last one unless `batch_id`
+        is given. Raises MetaError when the client has not subscribed."""
         return self._change(client_id, lambda record: record.add_batch(batch, batch_id), is_open=False)
 
     def ack_batch(self, client_id: int, batch_id: int) -> BatchRange:
@@ -94,6 +97,7 @@ class MetaManager:
         return self._change(client_id, lambda record: record.take_first(batch_id), is_open=False)
 
     def clear_batches(self, client_id: int) -> list[BatchRange]:
+        """Remove all outstanding batches of a client, and return them in the order of delivery."""
         return self._change(client_id, lambda record: record.clear_batches(), is_open=False)
 
     def batches(self, client_id: int) -> dict[int, BatchRange]:
@@ -103,14 +107,17 @@ class MetaManager:
             return dict(record.batches) if record else {}
 
     def first_batch(self, client_id: int) -> tuple[int, BatchRange] | None:
+        """Return the id and the range of a client's oldest outstanding batch; None when there is none."""
         return next(iter(self.batches(client_id).items()), None)
 
     def latest_batch(self, client_id: int) -> tuple[int, BatchRange] | None:
+        """Return the id and the range of a client's newest outstanding batch; None when there is none."""
         return next(reversed(self.batches(client_id).items()), None)
 
     # -- cursors
 
     def cursor(self, client_id: int) -> Cursor | None:
+        """Return the cursor of a client; None when the client is unknown or has none."""
         with self._lock:
             record = self._records.get(client_id)
             return record.cursor if record else None

@@ -22,18 +22,25 @@ _LOOK_AGAIN_S = 1.0  # after an error
 
 
 class MetaBackend(Protocol):
-    def load(self) -> list[ClientRecord]: ...
+    """Where a manager persists its records: a file, or ZooKeeper."""
+
+    def load(self) -> list[ClientRecord]:
+        """Return the persisted records of all clients. Raises MetaError, CoordinationError or FencedError."""
+        ...
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
         """Persist these records. Raises MetaError, CoordinationError or FencedError; some of the records may be
         persisted then."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what was opened to persist records, such as a locked file or a connection."""
+        ...
 
 
 class PersistentMetaManager(MetaManager):
-    """`period_s` is None for before, 0 for soon."""
+    """Persists the changes of its records with a backend: before they take effect when `period_s` is None, soon when it
+    is 0, else every `period_s` seconds."""
 
     def __init__(self, destination: str, keeper: MetaBackend, *, period_s: float | None) -> None:
         super().__init__(destination)
@@ -55,6 +62,8 @@ class PersistentMetaManager(MetaManager):
         )
 
     def start(self) -> None:
+        """Load the persisted records and, unless changes are persisted before they take effect, start the thread that
+        persists them."""
         for record in self._keeper.load():
             record.begin_ids()
             self._records[record.client_id] = record
@@ -76,6 +85,7 @@ class PersistentMetaManager(MetaManager):
             self._thread.start()
 
     def stop(self) -> None:
+        """Persist what is not persisted yet, unless another server has taken over, and close the backend."""
         with self._lock:
             self._is_stopping = True
             self._wakes.notify_all()
@@ -90,12 +100,17 @@ class PersistentMetaManager(MetaManager):
     # -- kept at once
 
     def subscribe(self, client_id: int, table_filter: str = "", cursor: Cursor | None = None) -> None:
+        """Subscribe a client, or replace its filter, and persist that at once; if it cannot be persisted, nothing
+        changes. The cursor is taken only if the client has none."""
         self._at_once(client_id, lambda: super(PersistentMetaManager, self).subscribe(client_id, table_filter, cursor))
 
     def unsubscribe(self, client_id: int) -> None:
+        """End a client's subscription and drop its batches, and persist that at once; if it cannot be persisted,
+        nothing changes. The cursor stays."""
         self._at_once(client_id, lambda: super(PersistentMetaManager, self).unsubscribe(client_id))
 
     def forget(self, client_id: int) -> None:
+        """Remove a client with its cursor, and persist that at once; if it cannot be persisted, nothing changes."""
         self._at_once(client_id, lambda: super(PersistentMetaManager, self).forget(client_id))
 
     def _at_once(self, client_id: int, change: Callable[[], None]) -> None:

@@ -22,6 +22,8 @@ class BatchRange:
 
 @dataclass(slots=True)
 class ClientRecord:
+    """What is remembered of one client: its subscription, its cursor and its outstanding batches."""
+
     client_id: int
     filter: str = ""
     is_subscribed: bool = False
@@ -31,24 +33,30 @@ class ClientRecord:
     ids_until: int = 0  # up to there ids may have been given out: after a restart the next one is larger
 
     def copy(self) -> "ClientRecord":
+        """Return a copy that can be changed without changing this record."""
         return replace(self, batches=dict(self.batches))
 
     def subscribe(self, table_filter: str, cursor: Cursor | None = None) -> None:
+        """Mark the client as subscribed with this filter. The cursor is taken only if the client has none."""
         self.is_subscribed, self.filter = True, table_filter
         self.cursor = self.cursor or cursor
         if not self.ids_until:
             self.begin_ids()
 
     def unsubscribe(self) -> None:
+        """Mark the client as not subscribed and drop its outstanding batches; its cursor stays."""
         self.is_subscribed = False
         self.batches.clear()
 
     def forget(self) -> None:
+        """End the subscription, and drop the outstanding batches and the cursor."""
         self.unsubscribe()
         self.cursor = None
 
     @property
     def is_forgotten(self) -> bool:
+        """Return whether the client is not subscribed and has no cursor, so that nothing of it needs to be
+        persisted."""
         return not self.is_subscribed and self.cursor is None
 
     def begin_ids(self) -> None:
@@ -58,6 +66,7 @@ class ClientRecord:
         self.ids_until = self.last_id + _IDS_AT_ONCE
 
     def clear_batches(self) -> list[BatchRange]:
+        """Remove all outstanding batches, and return them in the order of delivery."""
         found = list(self.batches.values())
         self.batches.clear()
         return found
@@ -84,12 +93,15 @@ class ClientRecord:
         return self.batches.pop(batch_id)
 
     def ack_first(self, batch_id: int) -> BatchRange:
+        """Remove the first outstanding batch, if it has this id, and move the cursor to its ack point, if it has one.
+        Raises MetaError when another batch is the first."""
         batch = self.take_first(batch_id)
         if batch.ack is not None:
             self.move_cursor(batch.ack)
         return batch
 
     def move_cursor(self, cursor: Cursor, *, backwards: bool = False) -> None:
+        """Set the cursor. Raises MetaError when that would move it back, unless `backwards` is true."""
         if self.cursor is not None and cursor.position < self.cursor.position and not backwards:
             raise MetaError(
                 f"the cursor of client {self.client_id} is at {self.cursor} and does not go back to {cursor} by itself:"

@@ -21,6 +21,8 @@ _FILES = 500  # of which the files are kept, the newest
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
+    """Which log an instance follows: its epoch, its server, and the identities of its files."""
+
     epoch: int = 0
     address: str = ""  # at which the log was read last
     server: str = ""  # its uuid; MariaDB has none
@@ -29,10 +31,12 @@ class SourceRecord:
     is_reset: bool = False  # this log began anew, and what is not in it is known to be gone
 
     def with_file(self, identity: FileIdentity) -> "SourceRecord":
+        """Return this record with the identity of one more file, as the newest; only the newest files are retained."""
         files = {name: known for name, known in self.files.items() if name != identity.file} | {identity.file: identity}
         return replace(self, files=dict(list(files.items())[-_FILES:]))
 
     def to_json(self) -> dict[str, Any]:
+        """Return the record as an object for JSON."""
         return {
             "epoch": self.epoch,
             "address": self.address,
@@ -44,6 +48,7 @@ class SourceRecord:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "SourceRecord":
+        """Return the record from an object that `to_json` returned."""
         files = {str(file): FileIdentity(str(file), int(began), int(owner)) for file, began, owner in value["files"]}
         how = bool(value["by_gtids"]), bool(value.get("anew", False))
         return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), files, *how)
@@ -53,31 +58,39 @@ class SourceRecords(Protocol):
     """Loads and saves the source record of one destination. Both methods raise MetaError, CoordinationError or
     FencedError."""
 
-    def load(self) -> SourceRecord: ...
+    def load(self) -> SourceRecord:
+        """Return the record that was saved last; an empty one when there is none."""
+        ...
 
-    def save(self, record: SourceRecord) -> None: ...
+    def save(self, record: SourceRecord) -> None:
+        """Save which log the instance follows."""
+        ...
 
 
 class MemoryRecords:
-    """Gone with the process."""
+    """Holds the source record in memory; it is lost with the process."""
 
     def __init__(self) -> None:
         self._record = SourceRecord()
 
     def load(self) -> SourceRecord:
+        """Return the record that this process has saved last; an empty one before the first."""
         return self._record
 
     def save(self, record: SourceRecord) -> None:
+        """Remember the record until the process ends."""
         self._record = record
 
 
 class FileRecords:
-    """`source.json` beside `meta.dat`; replaced as a whole."""
+    """Persists the source record in `source.json` beside `meta.dat`; the file is replaced as a whole."""
 
     def __init__(self, destination: str, folder: Path) -> None:
         self.path = folder / destination / "source.json"
 
     def load(self) -> SourceRecord:
+        """Return the record in the file; an empty one when the file does not exist. Raises MetaError when it cannot be
+        read."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
@@ -87,6 +100,7 @@ class FileRecords:
         return _record(raw, str(self.path))
 
     def save(self, record: SourceRecord) -> None:
+        """Replace the file by one with this record. Raises MetaError when it cannot be written."""
         try:
             replace_file(self.path, json.dumps(record.to_json()).encode())
         except OSError as error:
@@ -94,17 +108,19 @@ class FileRecords:
 
 
 class ZooKeeperRecords:
-    """/otter/canal/destinations/{destination}/source"""
+    """Persists the source record in the node /otter/canal/destinations/{destination}/source."""
 
     def __init__(self, destination: str, tree: Tree, *, fence: Fence | None = None) -> None:
         self._path = f"{ROOT}/{destination}/source"
         self._tree, self._fence = tree, fence
 
     def load(self) -> SourceRecord:
+        """Return the record in the node; an empty one when the node does not exist or is empty."""
         found = self._tree.read(self._path)
         return _record(found[0], self._path) if found and found[0] else SourceRecord()
 
     def save(self, record: SourceRecord) -> None:
+        """Write the record into the node. Raises FencedError when another server has claimed the destination."""
         raw = json.dumps(record.to_json(), separators=(",", ":")).encode()
         self._tree.commit({self._path: raw}, self._fence.check if self._fence else None)
 

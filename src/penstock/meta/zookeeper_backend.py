@@ -55,6 +55,8 @@ class ZooKeeperMetaBackend:
         return record
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
+        """Write what has changed in these records to their nodes, one transaction for each client. Raises FencedError
+        when another server has claimed the destination."""
         for record in changed:
             before, after = self._written.get(record.client_id, {}), self._nodes(record)
             gone = sorted((path for path in before if path not in after), reverse=True)  # children first
@@ -82,6 +84,7 @@ class ZooKeeperMetaBackend:
         return nodes
 
     def close(self) -> None:
+        """Close the connection to ZooKeeper."""
         self._tree.close()
 
 

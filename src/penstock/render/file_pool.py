@@ -40,12 +40,15 @@ class WriteOnlyFile(ABC):
         self.closed = True
 
     def readable(self) -> bool:
+        """Return False: the file is only written to."""
         return False
 
     def writable(self) -> bool:
+        """Return True: the file is only written to."""
         return True
 
     def seekable(self) -> bool:
+        """Return False: the file is written from its start to its end."""
         return False
 
 
@@ -60,6 +63,7 @@ class PipeFile(WriteOnlyFile):
         self._stream.write(data)
 
     def flush(self) -> None:
+        """Flush the stream, so that its reader receives all that was written."""
         self._stream.flush()
 
 

@@ -67,6 +67,7 @@ class SqlSession:
 
     @property
     def is_strict(self) -> bool:
+        """Return whether sql_mode has STRICT_TRANS_TABLES or STRICT_ALL_TABLES."""
         return bool(self.sql_mode & STRICT)
 
 
@@ -79,6 +80,8 @@ class SqlDialect:
 
     @property
     def explicit_timestamps(self) -> bool:
+        """Return whether explicit_defaults_for_timestamp is on: as the session has it, else by the default of the
+        server's release."""
         given = self.session.explicit_timestamps
         return self.server.has_explicit_timestamps if given is None else given
 

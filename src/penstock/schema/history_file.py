@@ -136,6 +136,7 @@ class HistoryAppender:
         self._is_torn = False  # the file is longer than `_size`
 
     def cut(self) -> None:
+        """Truncate the file after the last change that was appended completely, and sync it."""
         os.ftruncate(self._file, self._size)
         os.fsync(self._file)
         self._is_torn = False
@@ -162,4 +163,5 @@ class HistoryAppender:
             done += os.pwrite(self._file, line[done:], self._size + done)
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._file)

@@ -36,6 +36,7 @@ class FixedConfig:
         self._settings = settings
 
     def read(self) -> ConfigSnapshot:
+        """Return the settings that the server was started with, and its instances by name."""
         instances = {
             instance.destination: ConfiguredInstance(instance.destination, instance)
             for instance in self._settings.all_instances
@@ -43,9 +44,11 @@ class FixedConfig:
         return ConfigSnapshot(self._settings, instances)
 
     def has_changed(self) -> bool:
+        """Return False: these settings never change."""
         return False
 
     def wait(self, stopping: threading.Event, timeout_s: float) -> None:
+        """Wait until the server is being stopped, for at most `timeout_s`."""
         stopping.wait(timeout_s)
 
 

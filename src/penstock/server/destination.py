@@ -244,6 +244,7 @@ class ElectedDestination(Destination):
 
     @property
     def is_served(self) -> bool:
+        """Whether clients can read the destination here, or another server runs it."""
         return super().is_served or self.election.owner not in {None, self.election.address}
 
     def _running_instance(self) -> Instance:

@@ -27,6 +27,7 @@ class Readiness:
         return not self.unready_reasons
 
     def to_json(self) -> dict[str, object]:
+        """Return the readiness as an object for JSON, with the keys `ready`, `reasons` and `notes`."""
         return {"ready": self.is_ready, "reasons": dict(self.unready_reasons), "notes": dict(self.notes)}
 
 

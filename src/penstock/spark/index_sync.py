@@ -34,6 +34,8 @@ class SyncBatch:
 
 
 class IndexSync:
+    """Writes the changes of a document spec's tables into a search index, as a Spark stream with a checkpoint."""
+
     def __init__(
         self,
         plan: DocumentPlan,

@@ -45,7 +45,8 @@ def layout_of(options: ReadOptions, client: FlightClient) -> ChangeLayout:
 
 
 class TableLayout:
-    """Picklable: it travels to the executors with the reader."""
+    """Puts the changes of one or several tables into the columns of a query. It is picklable: it travels to the
+    executors with the reader."""
 
     def __init__(self, options: ReadOptions, fields: dict[TableName, pa.Schema]) -> None:
         self._is_flat = options.is_flat
@@ -56,6 +57,7 @@ class TableLayout:
 
     @classmethod
     def ask(cls, options: ReadOptions, client: FlightClient) -> "TableLayout":
+        """Return the layout for a query's tables, with the columns that the server describes for them now."""
         described = client.describe_tables(options.tables)
         fields = {
             table: select_fields(table, schema, options.columns_of(table))

@@ -36,6 +36,9 @@ def open_index(target: str, name: str) -> Any:
 
 
 class SyncJob:
+    """The work of `penstock sync`: loads the documents of a spec into a search index once, then follows the changes
+    with Spark."""
+
     def __init__(self, plan: DocumentPlan, source: SourceSettings, server: ServerAddress, destination: str) -> None:
         self.plan = plan
         self._source = source
@@ -53,6 +56,8 @@ class SyncJob:
         return cls(plan, source, server, destination)
 
     def run(self, index: SearchIndex, checkpoint: Path, stopped: threading.Event, say: Callable[[str], None]) -> None:
+        """Load the index unless its checkpoint has been followed before, then follow the changes until `stopped` is
+        set; `say` receives the progress. Raises PenstockError when the stream fails."""
         beginning = Beginning(checkpoint)
         with closing(FlightClient(self._server, self._destination)) as client:
             bounds = client.store_bounds()
@@ -135,6 +140,7 @@ class Beginning:
 
     @property
     def position(self) -> Position | None:
+        """The position from which changes are followed, as remembered before the first load; None before that."""
         if not self.file.exists():
             return None
         return Position.from_json(json.loads(self.file.read_text(encoding="utf-8")))

@@ -32,4 +32,5 @@ def _type(kind: pa.DataType) -> pa.DataType:
 
 
 def spark_schema(fields: pa.Schema) -> StructType:
+    """Return an Arrow schema as a Spark schema; timestamps without a time zone stay without one."""
     return from_arrow_schema(fields, prefer_timestamp_ntz=True)

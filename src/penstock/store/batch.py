@@ -29,15 +29,17 @@ class BatchSize:
 
     @property
     def bytes(self) -> int:
+        """The size in bytes when `count` is in units of memory."""
         return self.count * self.unit_bytes
 
     def is_enough(self, size_bytes: int) -> bool:
+        """Return whether a batch of this many bytes ends with its block, because it has reached `enough_bytes`."""
         return self.enough_bytes is not None and size_bytes >= self.enough_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """EntryEncoder of (start, end] in blocks that are shared, not copied."""
+    """The entries of (start, end] in blocks that are shared, not copied."""
 
     start: Position
     end: Position

@@ -26,10 +26,14 @@ class BlockIndex(Protocol):
     beginning."""
 
     @property
-    def head(self) -> int: ...
+    def head(self) -> int:
+        """The number of the first block."""
+        ...
 
     @property
-    def tail(self) -> int: ...
+    def tail(self) -> int:
+        """The number that the next block gets: one more than that of the last block."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -37,7 +41,9 @@ class BlockIndex(Protocol):
 
     def __iter__(self) -> Iterator[BlockInfo]: ...
 
-    def since(self, number: int) -> Iterator[BlockInfo]: ...
+    def since(self, number: int) -> Iterator[BlockInfo]:
+        """Yield the blocks from this number on, in order."""
+        ...
 
     def find(self, is_before: Callable[[BlockInfo], bool]) -> int:
         """Return the number of the first block for which that does not hold; it holds for all before."""
@@ -64,6 +70,7 @@ class FileBlockIndex:
         return self.since(self.head)
 
     def since(self, number: int) -> Iterator[BlockInfo]:
+        """Yield the blocks from this number on, in order."""
         while number < self.tail:
             yield self[number]
             number += 1
@@ -103,6 +110,7 @@ class FileBlockIndex:
             return row[_SEGMENT], row[_AT], row[_LENGTH]
 
     def segment_of(self, number: int) -> int:
+        """Return the number of the segment that a block is in."""
         with self._lock:
             return self._row(number)[_SEGMENT]
 
@@ -121,6 +129,7 @@ class FileBlockIndex:
             return dropped
 
     def drop_last(self) -> BlockInfo:
+        """Remove the last block from the index, and return it."""
         with self._lock:
             self.tail -= 1
             info = self._info(self.tail)
@@ -132,12 +141,15 @@ class FileBlockIndex:
             return info
 
     def clear(self) -> None:
+        """Remove all blocks from the index; their numbers are not used again."""
         with self._lock:
             self.head = self.tail = -(-self.tail // _PER_PAGE) * _PER_PAGE  # where a page begins
             self._pages.clear()
             self._seen.clear()
 
     def find(self, is_before: Callable[[BlockInfo], bool]) -> int:
+        """Return the number of the first block for which `is_before` does not hold; it holds for all blocks before that
+        one."""
         numbers = range(self.head, self.tail)
         return self.head + bisect_left(numbers, True, key=lambda number: not is_before(self[number]))
 
@@ -180,6 +192,7 @@ class TieredIndex:
 
     @property
     def tail(self) -> int:
+        """The number that the next block gets: one more than that of the last block."""
         return self.head + len(self)
 
     def __getitem__(self, number: int) -> BlockInfo:
@@ -196,11 +209,14 @@ class TieredIndex:
         return self.since(self.head)
 
     def since(self, number: int) -> Iterator[BlockInfo]:
+        """Yield the blocks from this number on, in order."""
         while number < self.tail:
             yield self[number]
             number += 1
 
     def find(self, is_before: Callable[[BlockInfo], bool]) -> int:
+        """Return the number of the first block for which `is_before` does not hold; it holds for all blocks before that
+        one."""
         with self._lock:
             files, memory = self._files, self._memory
             if len(files) and not is_before(files[files.tail - 1]):

@@ -44,6 +44,7 @@ class BlockEntries:
 
     @classmethod
     def of(cls, block: Block) -> "BlockEntries":
+        """Return the entries of a block."""
         entry, boundary = block.column("entry"), block.column("boundary").view(np.bool_)
         events = np.flatnonzero(entry.view(np.bool_) | boundary)
         bounds = block.cells.bounds
@@ -57,10 +58,12 @@ class BlockEntries:
 
     @property
     def size(self) -> int:
+        """The bytes of the block: its events and their cells."""
         return int(self.reach[-1]) if self.reach.size else 0
 
     @property
     def memory_bytes(self) -> int:
+        """The memory that the block takes in the store, with its index."""
         return memory_bytes(self.size, len(self))
 
     @property
@@ -69,6 +72,7 @@ class BlockEntries:
         return (self.block.column("position") + self.block.column("span"))[self.events]
 
     def end_of(self, entry: int) -> Position:
+        """Return the position at which an entry ends."""
         return self.block.end_of_event(int(self.events[entry]))
 
     def boundary_after(self, entry: int) -> Position:
@@ -97,10 +101,12 @@ class BlockInfo:
 
     @property
     def last(self) -> int:
+        """The sequence of its last entry."""
         return self.first + self.count - 1
 
     @property
     def memory_bytes(self) -> int:
+        """The memory that the block takes in the store, with its index."""
         return memory_bytes(self.size, self.count)
 
     def is_same(self, other: "BlockInfo") -> bool:
@@ -112,6 +118,8 @@ class BlockInfo:
     def of(
         cls, entries: BlockEntries, first: int, base: int, after: Position | None = None, *, is_begin: bool = True
     ) -> "BlockInfo":
+        """Return the summary of a block whose first entry has the sequence `first`, after `base` bytes that were put
+        before."""
         boundaries = np.flatnonzero(entries.are_boundaries)
         block = entries.block
         boundary = first + int(boundaries[-1]) if boundaries.size else -1

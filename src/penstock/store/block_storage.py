@@ -15,18 +15,21 @@ class BlockGoneError(StoreError):
 
     @classmethod
     def of(cls, info: BlockInfo) -> "BlockGoneError":
+        """Return the error for a block that is no longer in the store."""
         return cls(f"the entries {info.first} to {info.last}, up to {info.end}, are no longer in the store")
 
 
 class BlockStorage(Protocol):
-    """The store calls all but `write`, `entries` and `close` under its lock."""
+    """Where a store has its blocks. The store calls all but `write`, `entries` and `close` under its lock."""
 
     is_persistent: bool  # the process: then blocks go by whole transactions, since a client comes again with a boundary
     problem: str  # why there is no room, when it is not for clients
     wake: Callable[[], None]  # to be called, without any lock, when there is room again by itself
 
     @property
-    def blocks(self) -> "BlockIndex": ...
+    def blocks(self) -> "BlockIndex":
+        """The index of the stored blocks."""
+        ...
 
     def has_room(self, waiting: int, blocks: Sequence[BlockEntries]) -> bool:
         """Return whether there is room for all blocks while `waiting` entries are not acked yet.
@@ -67,10 +70,14 @@ class BlockStorage(Protocol):
         ...
 
     @property
-    def size_bytes(self) -> int: ...
+    def size_bytes(self) -> int:
+        """The bytes that the blocks take: in memory or, when all of them are in files, on the disk."""
+        ...
 
     def clear(self) -> None:
         """Remove everything."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the storage; blocks in files can be read by the next process that opens it."""
+        ...

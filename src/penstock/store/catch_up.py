@@ -190,6 +190,7 @@ class CatchUp:
 
     @property
     def is_all_acked(self) -> bool:
+        """Return whether the client has acked all batches that it got from the source's log."""
         return not self._waiting
 
     def moved(self) -> "CatchUp":

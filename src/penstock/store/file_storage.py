@@ -158,6 +158,8 @@ class FileStorage:
         return True
 
     def write(self, blocks: Sequence[tuple[BlockInfo, BlockEntries]]) -> None:
+        """Append blocks to the segment files, all or none, and sync them as the policy says. Raises StoreFullError when
+        the disk has no room, StoreError when it cannot be written to."""
         with self._state:
             self._writes_from = blocks[0][0].first if blocks else None
             before = [(segment, segment.size, segment.last) for segment in self._segments[-1:]]
@@ -226,16 +228,20 @@ class FileStorage:
                     self._warnings.report_success()
 
     def add(self, info: BlockInfo, entries: BlockEntries) -> None:
+        """Make a block that was written readable."""
         self._remember(info, entries)
         self.blocks.append(info, self._written.pop(info.first))
 
     # -- reading
 
     def is_near(self, sequence: int) -> bool:
+        """Return True: all blocks are in files, where every client reads."""
         del sequence
         return True
 
     def entries(self, info: BlockInfo) -> BlockEntries:
+        """Return the entries of a block, from the cache or from its file. Raises BlockGoneError when it was freed,
+        StoreError when the file is damaged."""
         with self._memory:
             remembered = self._remembered.get(info.first)
             if remembered is not None and remembered[0].is_same(info):
@@ -320,6 +326,7 @@ class FileStorage:
         return None
 
     def drop_last(self) -> BlockEntries:
+        """Remove the last block from the files, and return its entries."""
         info = self.blocks[self.blocks.tail - 1]
         entries = self.entries(info)
         self.unwrite(info)
@@ -347,9 +354,11 @@ class FileStorage:
 
     @property
     def size_bytes(self) -> int:
+        """The bytes of all segment files."""
         return sum(segment.size for segment in self._segments)
 
     def close(self) -> None:
+        """Close the segment files, synced unless the policy is `none`, and release the folder for other processes."""
         if not self._lock.is_held:
             return
         self._closing.set()

@@ -50,10 +50,12 @@ class Head:
 
     @property
     def cells_at(self) -> int:
+        """The offset in the frame at which the cells of the events begin."""
         return _padded(_HEAD.size + len(self.names) + self.description)
 
     @property
     def events_at(self) -> int:
+        """The offset in the frame at which the events begin."""
         return self.cells_at + EventColumns.buffer_size(self.events)
 
 
@@ -105,6 +107,7 @@ def read_head(raw: bytes) -> Head | None:
 
 
 def is_whole(head: Head, raw: NDArray[np.uint8]) -> bool:
+    """Return whether a frame has the length that its head says, and fits its checksums."""
     if raw.size != head.length or zlib.crc32(raw[_AFTER_CRC : head.cells_at].data) != head.crc:
         return False
     cells, events = _cells(head, raw), _events(head, raw)

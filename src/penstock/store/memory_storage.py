@@ -25,6 +25,8 @@ class MemoryStorage:
         self._bytes = 0
 
     def has_room(self, waiting: int, blocks: Sequence[BlockEntries]) -> bool:
+        """Return whether the blocks fit into the limits while `waiting` entries are not acked yet; an empty storage has
+        room for anything."""
         if not len(self.blocks):
             return True
         size = self._bytes + sum(one.memory_bytes for one in blocks)
@@ -35,21 +37,25 @@ class MemoryStorage:
         """Do nothing: blocks are in memory already."""
 
     def add(self, info: BlockInfo, entries: BlockEntries) -> None:
+        """Store a block in memory."""
         self.blocks.append(info)
         self._entries[info.first] = info, entries
         self._bytes += info.memory_bytes
 
     def is_near(self, sequence: int) -> bool:
+        """Return True: all blocks are in memory."""
         del sequence
         return True
 
     def entries(self, info: BlockInfo) -> BlockEntries:
+        """Return the entries of a block. Raises BlockGoneError when it was freed."""
         found = self._entries.get(info.first)
         if found is None or not found[0].is_same(info):
             raise BlockGoneError.of(info)
         return found[1]
 
     def free(self, sequence: int) -> BlockInfo | None:
+        """Free the blocks whose entries all lie at or before this sequence, and return the last one that was freed."""
         dropped = None
         while len(self.blocks) and self.blocks[self.blocks.head].last <= sequence:
             dropped = self.blocks.drop_first()
@@ -62,6 +68,7 @@ class MemoryStorage:
         return None
 
     def drop_last(self) -> BlockEntries:
+        """Remove the last block, and return its entries."""
         info = self.blocks.drop_last()
         _, entries = self._entries[info.first]
         self._forget(info)
@@ -73,12 +80,15 @@ class MemoryStorage:
 
     @property
     def size_bytes(self) -> int:
+        """The memory that the blocks take, in bytes."""
         return self._bytes
 
     def clear(self) -> None:
+        """Remove all blocks."""
         self.blocks.clear()
         self._entries.clear()
         self._bytes = 0
 
     def close(self) -> None:
+        """Remove all blocks: nothing outlives the process."""
         self.clear()

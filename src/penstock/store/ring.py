@@ -33,9 +33,11 @@ class Ring(Generic[T]):
         return self.since(self.head)
 
     def since(self, number: int) -> Iterator[T]:
+        """Return the items from this number on, in order, as an iterator."""
         return (self[n] for n in range(number, self.tail))
 
     def append(self, item: T) -> None:
+        """Add an item at the end; when all slots are taken, their number is doubled."""
         if len(self) == len(self._slots):
             items = list(self)
             self._slots = [None] * (2 * len(self._slots))
@@ -45,18 +47,21 @@ class Ring(Generic[T]):
         self.tail += 1
 
     def drop_first(self) -> T:
+        """Remove the first item, and return it."""
         item = self[self.head]
         self._slots[self.head & (len(self._slots) - 1)] = None
         self.head += 1
         return item
 
     def drop_last(self) -> T:
+        """Remove the last item, and return it."""
         item = self[self.tail - 1]
         self.tail -= 1
         self._slots[self.tail & (len(self._slots) - 1)] = None
         return item
 
     def clear(self) -> None:
+        """Remove all items; their numbers are not used again."""
         self._slots = [None] * len(self._slots)
         self.head = self.tail
 

@@ -18,7 +18,7 @@ _MOST_PARTS = 512  # of one write; the system takes 1024
 
 
 class Segment:
-    """Named by the sequence of its first entry. `size` is where the next frame goes."""
+    """One segment file, named by the sequence of its first entry. The next frame is written at `size`."""
 
     def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self.path = path
@@ -49,6 +49,7 @@ class Segment:
         return begin
 
     def cut(self, size: int) -> None:
+        """Truncate the file to this size: the next frame is written there."""
         os.ftruncate(self._file, size)
         self.size, self._is_torn = size, False
 
@@ -60,6 +61,7 @@ class Segment:
             self.mend()
 
     def mend(self) -> None:
+        """Cut off what a failed write has left after `size`."""
         if self._is_torn:
             self.cut(self.size)
 
@@ -84,6 +86,7 @@ class Segment:
             at += head.length
 
     def is_whole(self, at: int, head: Head) -> bool:
+        """Return whether the frame at an offset has the length that its head says, and fits its checksums."""
         raw = self._read(at, head.length)
         return raw is not None and is_whole(head, raw)
 
@@ -113,6 +116,7 @@ class Segment:
         return raw
 
     def close(self) -> None:
+        """Close the file; nothing can be read from it afterwards."""
         with self._lock:
             if self._file >= 0:
                 os.close(self._file)

@@ -11,6 +11,8 @@ from penstock.store.store_index import StoreIndex
 
 @dataclass(frozen=True, slots=True)
 class ClientStats:
+    """How far one client of a store is, and what the store holds for it."""
+
     name: str
     state: ClientState
     got: Position
@@ -26,6 +28,8 @@ class ClientStats:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
+    """What a store holds at one moment, and how far its clients are."""
+
     first: Position
     latest: Position
     put: int  # sequence of the last entry

@@ -9,7 +9,8 @@ from penstock.errors import PenstockError
 
 
 class StoreLock:
-    """`with lock:` holds it. The first failure ends all waiting, now and later."""
+    """The lock of a store, held by `with lock:`, in which threads wait for a change. The first failure ends all
+    waiting, now and later."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -24,9 +25,11 @@ class StoreLock:
         self._changed.release()
 
     def deadline(self, timeout_s: float | None) -> float | None:
+        """Return the time at which a timeout that starts now ends, by the lock's clock; None without a timeout."""
         return None if timeout_s is None else self.clock() + timeout_s
 
     def left(self, deadline: float | None) -> float | None:
+        """Return the seconds that are left until a deadline, or 0 after it; None without a deadline."""
         return None if deadline is None else max(0.0, deadline - self.clock())
 
     # -- inside
@@ -51,22 +54,27 @@ class StoreLock:
 
     @property
     def failure(self) -> PenstockError | None:
+        """The first error that `fail` was called with; None while there is none."""
         return self._failure
 
     def check(self) -> None:
+        """Raise the failure, if there is one."""
         if self._failure is not None:
             raise self._failure
 
     def notify(self) -> None:
+        """Wake all waiting threads; called with the lock held."""
         self._changed.notify_all()
 
     # -- outside
 
     def wake(self) -> None:
+        """Wake all waiting threads; called without the lock."""
         with self:
             self.notify()
 
     def fail(self, error: PenstockError) -> None:
+        """End all waiting, now and later, with this error; only the first error counts. Called without the lock."""
         with self:
             self._failure = self._failure or error
             self.notify()

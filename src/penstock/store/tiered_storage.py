@@ -21,8 +21,8 @@ _LOOK_AGAIN_S = 0.5  # for room on the disk
 
 
 class TieredStorage:
-    """`files` must keep nothing that all have acked: what lies in memory is freed after what lies in files, so that it
-    is always the next there."""
+    """Stores blocks in memory, and moves the oldest to files. `files` must retain nothing that all have acked: what
+    lies in memory is freed after what lies in files, so that it is always the next there."""
 
     def __init__(self, limit_bytes: int, files: FileStorage, *, is_eager: bool = False) -> None:
         """With `is_eager` every block is moved to files at once, so that it can be known which blocks outlive a
@@ -100,6 +100,8 @@ class TieredStorage:
     # -- the storage
 
     def has_room(self, waiting: int, blocks: Sequence[BlockEntries]) -> bool:
+        """Return whether the blocks fit into the memory, which has room for anything when it is empty; if they do not,
+        older blocks are moved to files. Raises StoreError when blocks can no longer be moved."""
         del waiting
         with self._lock:
             if self._failure is not None:
@@ -121,6 +123,7 @@ class TieredStorage:
         """Do nothing: blocks are in memory already, and are moved to files later."""
 
     def add(self, info: BlockInfo, entries: BlockEntries) -> None:
+        """Store a block in memory, from where it may be moved to files later."""
         with self._lock:
             self._ring.append(info)
             self._memory[info.first] = (info, entries)
@@ -129,11 +132,13 @@ class TieredStorage:
             self._filled.notify_all()
 
     def entries(self, info: BlockInfo) -> BlockEntries:
+        """Return the entries of a block, from memory or from its file. Raises BlockGoneError when it was freed."""
         with self._lock:
             found = self._memory.get(info.first)
         return found[1] if found is not None and found[0].is_same(info) else self._files.entries(info)
 
     def is_near(self, sequence: int) -> bool:
+        """Return whether an entry is not older than what is in memory; True for any when no block is there."""
         with self._lock:
             first = next(iter(self._memory), None)
             return first is None or sequence >= first
@@ -154,10 +159,12 @@ class TieredStorage:
 
     @property
     def first_volatile(self) -> int | None:
+        """The sequence of the first entry that is only in memory; None when there is none."""
         with self._lock:
             return next(iter(self._memory), None)
 
     def drop_last(self) -> BlockEntries:
+        """Remove the last block, from memory or from the files, and return its entries."""
         with self._lock:
             if not len(self._ring):
                 return self._files.drop_last()
@@ -172,6 +179,7 @@ class TieredStorage:
             return self._bytes
 
     def clear(self) -> None:
+        """Remove all blocks from memory and files."""
         with self._moving, self._lock:
             self._memory.clear()
             self._bytes = 0
@@ -179,6 +187,7 @@ class TieredStorage:
             self._files.clear()
 
     def close(self) -> None:
+        """Stop moving blocks, write those that are in memory to files, and close the files."""
         with self._lock:
             self._is_closing = True
             self._filled.notify_all()

@@ -17,6 +17,8 @@ _VALUED = {
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
+    """The options of a table that are evaluated: charset, engine, row format and system versioning."""
+
     charset: CharsetSpec = NO_CHARSET
     engine: str = ""
     row_format: str | None = None  # empty: what the engine takes by itself
@@ -56,6 +58,8 @@ def read_options(reader: TokenReader) -> TableOptions:
 
 
 def read_option(reader: TokenReader, options: TableOptions) -> TableOptions | None:  # noqa: PLR0911 - one per option
+    """Read one table option and return `options` with it; None when what follows is no option. Options that are not
+    evaluated are skipped."""
     charset = read_charset(reader, options.charset)
     if charset is not None:
         return replace(options, charset=charset)

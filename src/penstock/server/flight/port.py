@@ -65,6 +65,7 @@ class FlightPort(fl.FlightServerBase):
 
     @property
     def address(self) -> str:
+        """The host and port that clients connect to, as `host:port`."""
         return f"{self._host}:{self.port}"
 
     @property

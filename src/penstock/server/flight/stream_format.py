@@ -71,6 +71,8 @@ class RawEventsFormat(StreamFormat):
         self._table_filter = table_filter
 
     def to_batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        """Yield the selected events of a block as one Arrow batch of raw bytes, with the block that decodes them;
+        nothing when none is selected."""
         selected = block if self._table_filter is None else block.select_tables_where(self._table_filter)
         if len(selected):
             yield selected.events, selected
@@ -86,6 +88,8 @@ class JsonRowsFormat(StreamFormat):
         self._rows = JsonRowReader(ColumnRules.from_settings(instance.settings.filter.columns).columns_to_show)
 
     def to_batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        """Yield the selected row changes of a block as one Arrow batch, with each row as JSON; nothing when there are
+        none."""
         selected = block if self._table_filter is None else block.select_tables_where(self._table_filter)
         if (batch := self._rows.read_block(selected)) is not None:
             yield batch, None
@@ -109,6 +113,8 @@ class TableColumnsFormat(StreamFormat):
         return describe_tables(self._instance, [self._table])[0]
 
     def to_batches(self, block: Block) -> Iterator[tuple[pa.RecordBatch, Block | None]]:
+        """Yield the row changes of the table in a block as Arrow batches in the columns of the stream. Raises
+        TableAlteredError when the table has other columns by now."""
         for events, table in group_by_table_version(block, self._table):
             if not self._known.issuperset(names := [column.name for column in table.declared_columns]):
                 self._check_not_altered(names)
