@@ -153,7 +153,7 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
     assert events == [again, again]
     texts = [record.getMessage() for record in caplog.records]
     assert sum(text.startswith("range read resumed") for text in texts) >= len(ways), texts
-    assert sum(text.startswith("stream reopened") for text in texts) >= len(ways), texts
+    assert sum(text.startswith("change stream lost") for text in texts) >= len(ways), texts
 
 
 def _places(block: Any) -> list[tuple[str, int]]:
@@ -196,7 +196,7 @@ def test_zookeeper_is_restarted_under_a_stream(
     ):
         rows.wait_for(50)
         zookeeper.kill()
-        assert poll_until(lambda: "stream reopened" in caplog.text, 30)
+        assert poll_until(lambda: "change stream lost" in caplog.text, 30)
         zookeeper.start()
         rows.wait_for(rows.written + 50)
         assert there.status()["state"]

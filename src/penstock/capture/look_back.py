@@ -54,7 +54,7 @@ class PreparedSearch:
                 prepared = self._scan_part(begin, end)
             except PositionLostError as error:
                 log.info(
-                    "search for prepared XA transactions stopped early destination=%s reason=%s",
+                    "search for prepared XA transactions stopped at purged log destination=%s reason=%s",
                     self._destination,
                     error,
                 )

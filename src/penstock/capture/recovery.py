@@ -181,7 +181,9 @@ class Recovery:
                 if plan.is_repaired and self._repair is not None:
                     self._repair(gap)
                 else:
-                    log.error("changes skipped destination=%s reason=%s", self._destination, plan.problem)
+                    log.error(
+                        "changes skipped destination=%s reason=%s: compare the data", self._destination, plan.problem
+                    )
                 self._skip(facts, plan, source)
 
     def _skip(self, facts: ResumeFacts, plan: Skip, source: BinlogSource) -> None:

@@ -248,7 +248,9 @@ class SchemaTracker:
         except DdlError as error:
             if not _changes_no_table(kind, change, SqlDialect(history.catalogue.server, change.session)):
                 raise SchemaError(f"{position}: {error}") from None
-            log.warning("statement skipped destination=%s position=%s reason=%s", self._destination, position, error)
+            log.warning(
+                "DDL statement not applied destination=%s position=%s reason=%s", self._destination, position, error
+            )
             return
         if applied.problem:
             names = ", ".join(map(str, sorted(applied.unknown)))

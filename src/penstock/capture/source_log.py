@@ -161,7 +161,7 @@ class SourceLog:
         """Leave out the rows of a prepared transaction that the log no longer has, or raise, by `on_purged`."""
         if self._settings.on_purged != "latest":
             raise error
-        log.error("changes skipped destination=%s reason=%s", self._settings.destination, error)
+        log.error("changes skipped destination=%s reason=%s: compare the data", self._settings.destination, error)
 
     @property
     def epoch(self) -> int:

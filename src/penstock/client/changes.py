@@ -99,7 +99,7 @@ class ChangeStream:
                     raise
                 if not is_altered:
                     log.warning(
-                        "stream reopened destination=%s delay_s=%.2f reason=%s",
+                        "change stream lost, reconnect scheduled destination=%s delay_s=%.2f reason=%s",
                         *(self._request["destination"], delay_s, error),
                     )
                 time.sleep(delay_s)

@@ -25,7 +25,12 @@ class CanalRendering(Section):
     unit: Literal["memory", "items"] = Field(
         default="memory", description="what the size of a batch counts: memory in units of unit_bytes, or entries"
     )
-    unit_bytes: int = Field(default=1024, ge=1, description="bytes per unit when `unit` is memory")
+    unit_bytes: int = Field(
+        default=1024,
+        ge=1,
+        description="with unit: memory, the size of a batch counts units of this many bytes (canal's"
+        " memory.buffer.memunit)",
+    )
     ddl_alone: bool = Field(default=False, description="deliver each DDL statement as a batch of its own")
     gtids: bool = Field(
         default=False, description="add the GTID, and the set of all GTIDs before it, to each entry (canal's gtidon)"

@@ -58,7 +58,9 @@ class ManagerSettings(Login):
     """The canal manager (canal-admin, or what answers as it does) that is asked over HTTP for what to run."""
 
     url: str = Field(description="URL of the manager (canal-admin), http://host:port")
-    poll_s: float = Field(default=5, gt=0, description="seconds between two polls of the manager")
+    poll_s: float = Field(
+        default=5, gt=0, description="seconds between two requests to the manager for changed settings"
+    )
     announce: bool = Field(default=False, description="register this server with the manager")
     cluster: str = Field(default="", description="with announce: cluster of the manager to register in")
     name: str = Field(default="", description="with announce: name under which this server is registered")

@@ -35,7 +35,7 @@ def running_path(destination: str, client_id: int | None = None) -> str:
     return f"{DESTINATIONS}/{destination}{client}/running"
 
 
-def epoch_path(destination: str) -> str:
+def fencing_epoch_path(destination: str) -> str:
     """Return the path of the ZooKeeper node that holds the number of the last election of a destination."""
     return f"{DESTINATIONS}/{destination}/epoch"
 

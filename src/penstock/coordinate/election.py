@@ -194,7 +194,7 @@ class Election:
         guard = LeaseGuard(session.lease)
         try:
             write_term = term_writer(session, self.destination, self.address)
-            fence = claim(session, canal.epoch_path(self.destination), guard, write_term)
+            fence = claim(session, canal.fencing_epoch_path(self.destination), guard, write_term)
         except CoordinationError as error:
             self._backoff.note_failure(self._clock())
             self._release(session, node, f"no epoch: {error}")

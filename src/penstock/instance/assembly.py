@@ -10,7 +10,7 @@ from penstock.capture.prepared_files import PreparedFiles
 from penstock.capture.source_log import SourceLog
 from penstock.config import InstanceSettings
 from penstock.coordinate import Fence, Tree, ZooKeeperTree, claim
-from penstock.coordinate.canal import epoch_path
+from penstock.coordinate.canal import fencing_epoch_path
 from penstock.errors import PenstockError
 from penstock.meta import (
     CursorPositions,
@@ -95,7 +95,7 @@ def load_source_record(settings: InstanceSettings) -> SourceRecord:
 
 def fence_path(destination: str) -> str:
     """Return the ZooKeeper path whose version fences the writes of a destination."""
-    return epoch_path(destination)
+    return fencing_epoch_path(destination)
 
 
 def _open_meta_manager(settings: InstanceSettings, tree: Tree | None, fence: Fence | None) -> MetaManager:

@@ -119,7 +119,11 @@ class FailoverPositions:
             try:
                 cursor = store.load()
             except (MetaError, CoordinationError) as error:
-                log.warning("position not readable destination=%s reason=%s", self._destination, error)
+                log.warning(
+                    "saved capture position not readable, the next store is asked destination=%s reason=%s",
+                    self._destination,
+                    error,
+                )
                 problem = problem or error
                 continue
             if cursor is not None:

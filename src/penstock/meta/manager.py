@@ -90,7 +90,7 @@ class MetaManager:
     def ack_batch(self, client_id: int, batch_id: int) -> BatchRange:
         """Take the first outstanding batch away, and move the cursor to its ack point, both or none; any other is an
         error that names the first."""
-        return self._change(client_id, lambda record: record.ack_first(batch_id), is_open=False)
+        return self._change(client_id, lambda record: record.ack_oldest_batch(batch_id), is_open=False)
 
     def rollback_batch(self, client_id: int, batch_id: int) -> BatchRange:
         """Take the first outstanding batch away; any other is an error that names the first."""

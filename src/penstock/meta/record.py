@@ -92,7 +92,7 @@ class ClientRecord:
             raise MetaError(f"batch {batch_id} of client {self.client_id} is not the first outstanding one: {first} is")
         return self.batches.pop(batch_id)
 
-    def ack_first(self, batch_id: int) -> BatchRange:
+    def ack_oldest_batch(self, batch_id: int) -> BatchRange:
         """Remove the first outstanding batch, if it has this id, and move the cursor to its ack point, if it has one.
         Raises MetaError when another batch is the first."""
         batch = self.take_first(batch_id)

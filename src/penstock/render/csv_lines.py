@@ -21,7 +21,7 @@ from penstock.render import text
 from penstock.render.dialect import ValueWriter, write_vector_texts
 from penstock.render.json_lines import JSON_ESCAPES
 from penstock.render.operations import write_operation_objects
-from penstock.render.page import RowFormat, formatted_operations, formatted_values
+from penstock.render.page import RowFormat, format_column, formatted_operations
 from penstock.render.times import write_iso_times
 from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
@@ -117,7 +117,7 @@ class CsvFormat(RowFormat):
         by_name = {column.name: column for column in columns}
         pieces: list[str | ColumnPiece] = []
         for name in self._columns:
-            pieces += [formatted_values(changes, _VALUES, by_name[name], rows), ","] if name in by_name else [","]
+            pieces += [format_column(changes, _VALUES, by_name[name], rows), ","] if name in by_name else [","]
         return pieces
 
     def _write_metadata(

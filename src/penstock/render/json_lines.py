@@ -24,7 +24,7 @@ from penstock.render import text
 from penstock.render.dialect import ValueWriter, write_json_floats, write_vector_texts
 from penstock.render.frame import TransactionFrame
 from penstock.render.operations import write_operation_objects
-from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, formatted_operations, formatted_values
+from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, format_column, formatted_operations
 from penstock.render.times import write_iso_times
 from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
@@ -226,7 +226,7 @@ def _write_members(
     pieces: list[str | ColumnPiece] = []
     for column, rows in members:
         start = "," if pieces else f',"{name}":{{'
-        pieces += [f"{start}{_quote(column.name)}:", formatted_values(changes, _VALUES, column, rows)]
+        pieces += [f"{start}{_quote(column.name)}:", format_column(changes, _VALUES, column, rows)]
     return [*pieces, "}"] if pieces else [f',"{name}":{{}}']
 
 

@@ -202,9 +202,7 @@ class LineFormat(RowFormat):
         return LineContext(int(page.block.column("transaction")[page.event[line]]) if is_inside else OUTSIDE)
 
 
-def formatted_values(
-    changes: TableChanges, dialect: ValueWriter, column: Column, rows: NDArray[np.int64]
-) -> ColumnPiece:
+def format_column(changes: TableChanges, dialect: ValueWriter, column: Column, rows: NDArray[np.int64]) -> ColumnPiece:
     """Return a column of the row images as a piece; it is written once for all changes that share the images."""
     key = dialect, column.name
     written = changes.images.written

@@ -17,7 +17,7 @@ from penstock.model import Column, TableSchema
 from penstock.model.table import is_nameless
 from penstock.render import text
 from penstock.render.frame import TransactionFrame, place_texts, write_headings
-from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, formatted_operations, formatted_values
+from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, format_column, formatted_operations
 from penstock.render.sql_text import (
     PREAMBLE,
     SQL_MODE,
@@ -223,7 +223,7 @@ def write_condition(
             quote_name(column.name) if key else _MATCHES.comparison_start(column, changes.images.columns[column.name])
         )
         pieces.append(f"{' AND ' if pieces else ' WHERE '}{left}{'=' if key else ' <=> '}")
-        pieces.append(formatted_values(changes, _MATCHES, column, rows))
+        pieces.append(format_column(changes, _MATCHES, column, rows))
     return [*pieces, ";\n" if key else " LIMIT 1;\n"]
 
 
@@ -233,9 +233,9 @@ def write_insert(changes: TableChanges, columns: Sequence[Column], rows: NDArray
     pieces: list[str | ColumnPiece] = [f"INSERT INTO {quote_table(changes.table.name)} ({names}) VALUES ("]
     for i, column in enumerate(columns):
         pieces += (
-            [", ", formatted_values(changes, _VALUES, column, rows)]
+            [", ", format_column(changes, _VALUES, column, rows)]
             if i
-            else [formatted_values(changes, _VALUES, column, rows)]
+            else [format_column(changes, _VALUES, column, rows)]
         )
     return [*pieces, ");\n"]
 
@@ -252,7 +252,7 @@ def write_update(
     """
     if not columns and not partial:
         raise _incomplete_row_error(changes, "carries no column to set")
-    assigned = [(column, formatted_values(changes, _VALUES, column, rows)) for column in columns]
+    assigned = [(column, format_column(changes, _VALUES, column, rows)) for column in columns]
     assigned += [(column, formatted_operations(changes, write_json_function_calls, column, rows)) for column in partial]
     pieces: list[str | ColumnPiece] = []
     for column, value in assigned:

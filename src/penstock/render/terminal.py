@@ -18,7 +18,7 @@ from penstock.render import text
 from penstock.render.dialect import ValueWriter, write_vector_texts
 from penstock.render.frame import TransactionFrame, place_texts, write_headings
 from penstock.render.operations import describe_operations
-from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, formatted_operations, formatted_values
+from penstock.render.page import LineContext, LineFormat, LineRole, PageLines, format_column, formatted_operations
 from penstock.render.weave import ColumnPiece, FormattedColumn, LinePattern, write_lines
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _all_values(changes: TableChanges, columns: tuple[Column, ...], rows: NDArra
     """Return the pieces that show every column of an image as `name=value`."""
     pieces: list[str | ColumnPiece] = []
     for column in columns:
-        pieces += [f"  {column.name}=", formatted_values(changes, _VALUES, column, rows)]
+        pieces += [f"  {column.name}=", format_column(changes, _VALUES, column, rows)]
     return pieces
 
 
@@ -147,13 +147,13 @@ def _changed_values(changes: TableChanges) -> list[str | ColumnPiece]:
     old = {column.name for column in changes.before}
     every = np.arange(len(changes))
     for column in changes.shown_of(changes.after):
-        new = formatted_values(changes, _VALUES, column, changes.last)
+        new = format_column(changes, _VALUES, column, changes.last)
         if column.name not in old:
             pieces += [f"  {column.name}: → ", new]
             continue
         differs = _differs(changes.images.columns[column.name], changes)
         if differs.any():
-            both = (formatted_values(changes, _VALUES, column, changes.first), " → ", new)
+            both = (format_column(changes, _VALUES, column, changes.first), " → ", new)
             shown = write_lines((f"  {column.name}: ", *both), len(changes))
             pieces.append(
                 FormattedColumn(pa.concat_arrays([shown, text.texts_from_list([""])])).pick_rows(

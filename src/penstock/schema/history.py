@@ -232,7 +232,12 @@ class SchemaHistory:
         self._changes = content.changes
         if content.rest:
             self.cut = TruncatedEnd(path, content.end, content.rest)
-            log.warning("schema history cut destination=%s reason=%s last=%s", self._destination, self.cut, self.last)
+            log.warning(
+                "incomplete end of schema history removed destination=%s reason=%s last_change=%s",
+                self._destination,
+                self.cut,
+                self.last,
+            )
             self._tail.cut()
 
     def _begin(self, position: Position, catalogue: Catalogue) -> None:

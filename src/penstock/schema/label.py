@@ -19,7 +19,7 @@ _MOST = {"utf8mb3": 0xFFFF, "utf8": 0xFFFF, "ucs2": 0xFFFF, "ascii": 0x7F}
 _UNKNOWN = "\ufffd"
 
 
-def encode_label(text: str, charset: str) -> bytes:
+def encode_enum_label(text: str, charset: str) -> bytes:
     """Return the bytes in which a server stores a label."""
     if text.isascii() and charset not in UNITS and charset != "swe7":
         return text.encode("ascii")
@@ -42,7 +42,7 @@ def normalize_label(label: str | bytes, charset: str) -> bytes:
     if charset == "binary":
         return label if isinstance(label, bytes) else label.encode()
     text = decode_label(label, charset) if isinstance(label, bytes) else label
-    return encode_label(text.rstrip(" "), charset)
+    return encode_enum_label(text.rstrip(" "), charset)
 
 
 @cache

@@ -102,7 +102,7 @@ def count_fitting(sizes_bytes: NDArray[np.int64], limit_bytes: int) -> int:
     return max(1, int(np.searchsorted(np.cumsum(sizes_bytes), limit_bytes, side="right")))
 
 
-def build_body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
+def build_bulk_body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
     """Return the bytes of some operations, without a copy if they are neighbours."""
     first, count = int(chosen[0]), chosen.size
     neighbours = int(chosen[-1]) - first + 1 == count

@@ -98,7 +98,7 @@ class BulkSender:
     ) -> NDArray[np.int64]:
         """Send one request, and return the operations that must be sent again."""
         try:
-            response = self._send(bulk.build_body(lines, chosen))
+            response = self._send(bulk.build_bulk_body(lines, chosen))
         except SinkUnavailableError as error:
             self._back_off(str(error), size_bytes, state)
             return chosen
@@ -141,7 +141,9 @@ class BulkSender:
         """
         if chosen.size > 1:
             self._ceiling_bytes = self._limit_bytes = size_bytes // 2
-            log.info("bulk request too large where=%r size_bytes=%d", self._where, size_bytes)
+            log.info(
+                "bulk request too large, sent again in smaller requests index=%r size_bytes=%d", self._where, size_bytes
+            )
             return chosen
         row = int(chosen[0])
         state.outcomes[row] = BulkOutcome.REJECTED

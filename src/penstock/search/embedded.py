@@ -183,7 +183,9 @@ class EmbeddedIndex:
         try:
             writer.rollback()
         except (ValueError, RuntimeError, OSError):
-            log.warning("writer given up folder=%s", self._folder)
+            log.warning(
+                "index writer dropped because it cannot roll back folder=%s: the next write opens another", self._folder
+            )
             self._writer = None
 
     def _apply_batch(self, reader: IndexReader, writer: tantivy.IndexWriter, batch: AdmittedOperations) -> WriteReport:
@@ -228,6 +230,6 @@ class EmbeddedIndex:
         last_s = int(now_s - self._retention_s)
         if not (count := reader.count_tombstones_until(last_s)):
             return False
-        log.info("purging tombstones folder=%s count=%d", self._folder, count)
+        log.info("delete markers of old documents removed folder=%s count=%d", self._folder, count)
         writer.delete_documents_by_query(reader.layout.query_tombstones_until(last_s))
         return True

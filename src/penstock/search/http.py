@@ -86,7 +86,7 @@ class HttpIndex:
         if there is None:
             answer = self._transport.request("PUT", f"/{self._index}", _json.dumps(mapping.build_creation_body(fields)))
             if answer.status < 300:
-                log.info("created %s", self._where)
+                log.info("search index created index=%s", self._where)
                 self._fields = dict(fields)
                 return
             if b"resource_already_exists_exception" not in answer.content:

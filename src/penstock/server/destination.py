@@ -108,7 +108,7 @@ class Destination(ABC):
             if self._halt_reason is None or self._is_gone:
                 return False
             self._start_again(self._settings)
-            log.info("destination resumed destination=%s", self.name)
+            log.info("destination started again by hand destination=%s", self.name)
             return True
 
     def _start_again(self, settings: InstanceSettings) -> None:

@@ -77,12 +77,12 @@ class Port(ABC):
                 connection, peer = self._socket.accept()
             except OSError as error:
                 if not self._is_stopping:
-                    log.warning("connection not accepted port=%s reason=%s", self.name, error)
+                    log.warning("accept failed port=%s reason=%s", self.name, error)
                     threading.Event().wait(0.1)  # out of files, say
                 continue
             if self.open_connections >= self._max_connections:
                 log.warning(
-                    "connection refused port=%s peer=%s reason=limit of %d connections reached",
+                    "client rejected port=%s peer=%s reason=limit of %d connections reached",
                     self.name,
                     peer[0],
                     self._max_connections,
@@ -99,7 +99,7 @@ class Port(ABC):
             try:
                 thread.start()
             except RuntimeError as error:  # the system has no more of them; the port stays open
-                log.warning("connection refused port=%s peer=%s reason=%s", self.name, peer[0], error)
+                log.warning("client rejected port=%s peer=%s reason=%s", self.name, peer[0], error)
                 _close(connection)
                 with self._lock:
                     self._open.pop(connection, None)
@@ -111,7 +111,7 @@ class Port(ABC):
         except OSError as error:
             log.debug("connection ended connection=%s reason=%s", name, error)
         except Exception:
-            log.exception("connection failed connection=%s", name)
+            log.exception("client connection closed by an unexpected error connection=%s", name)
         finally:
             _close(connection)
             with self._lock:

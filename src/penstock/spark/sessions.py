@@ -59,7 +59,11 @@ def session(name: str = "penstock", settings: Mapping[str, str] | None = None, *
     submitted = _submitted_settings()
     master = master or (settings or {}).get("spark.master") or submitted.get("spark.master") or "local[*]"
     fast = {key: value for key, value in fast_settings(master).items() if key not in submitted}
-    log.info("session settings master=%s %s", master, " ".join(f"{key}={value}" for key, value in fast.items()))
+    log.info(
+        "Spark session settings applied spark_master=%s %s",
+        master,
+        " ".join(f"{key}={value}" for key, value in fast.items()),
+    )
     return _start(name, master, {**fast, **(settings or {})}, None)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from penstock.coordinate import Election, ElectionSettings, Fence
-from penstock.coordinate.canal import epoch_path, running_path
+from penstock.coordinate.canal import fencing_epoch_path, running_path
 from tests.unit.coordinate.fake import FakeClock, FakeNodes, FakeSessions, FakeZooKeeper
 
 NUMBERS = st.integers(0, 2)
@@ -124,8 +124,8 @@ class ElectionMachine(RuleBasedStateMachine):
         if what == "remove":
             self.zookeeper.put(RUNNING, None)
         elif what == "claim":
-            epoch = self.zookeeper.nodes.get(epoch_path("shop"))
-            self.zookeeper.put(epoch_path("shop"), str(int(epoch.value if epoch else 0) + 1).encode())
+            epoch = self.zookeeper.nodes.get(fencing_epoch_path("shop"))
+            self.zookeeper.put(fencing_epoch_path("shop"), str(int(epoch.value if epoch else 0) + 1).encode())
         else:
             words = (b"true", b"false") if what == "pause" else (b"false", b"true")
             self.zookeeper.put(RUNNING, node.value.replace(*words))

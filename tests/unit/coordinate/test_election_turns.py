@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from penstock.coordinate import Election, ElectionSettings, ElectionState, Fence, claim
-from penstock.coordinate.canal import epoch_path, members_path, running_path, term_path
+from penstock.coordinate.canal import fencing_epoch_path, members_path, running_path, term_path
 from penstock.errors import FencedError
 from tests.unit.coordinate.fake import LEASE_S, SESSION_S, FakeClock, FakeSessions, FakeZooKeeper
 
@@ -113,7 +113,7 @@ def test_the_lease_ends_by_the_clock(zookeeper: FakeZooKeeper, pair: tuple[Serve
     first, _ = pair
     fence = first.running.fence
     assert fence is not None
-    assert fence.check == (epoch_path("shop"), fence.version)
+    assert fence.check == (fencing_epoch_path("shop"), fence.version)
     zookeeper.clock.now += LEASE_S
     assert not first.running.is_held()
     with pytest.raises(FencedError, match="elected as number 1 has ended"):
@@ -364,7 +364,7 @@ def test_our_node_of_before(zookeeper: FakeZooKeeper, new_server: NewServer) -> 
 def test_somebody_claims_the_epoch(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     """As a command does that changes cursors: what runs is stopped, and begins again with them."""
     first, _ = pair
-    claim(zookeeper.begin(), epoch_path("shop"))
+    claim(zookeeper.begin(), fencing_epoch_path("shop"))
     assert first.turn() == pytest.approx(1.0)
     assert first.told[1:] == ["stopped: somebody else has claimed the epoch"]
     first.pass_to(1.0)
@@ -373,7 +373,7 @@ def test_somebody_claims_the_epoch(zookeeper: FakeZooKeeper, pair: tuple[Server,
 
 def test_an_epoch_that_is_no_number(zookeeper: FakeZooKeeper, new_server: NewServer) -> None:
     """The node is not kept by one who cannot run."""
-    zookeeper.put(epoch_path("shop"), b"what?", 0)
+    zookeeper.put(fencing_epoch_path("shop"), b"what?", 0)
     server = new_server("a:1")
     server.turn()
     assert RUNNING not in zookeeper.nodes

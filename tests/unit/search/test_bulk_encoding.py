@@ -47,7 +47,7 @@ def decoded(body: bytes) -> dict[str, tuple[int, Any]]:
 @given(BATCHES)
 def test_lines_read_back_as_the_operations(batch: dict[str, tuple[int, str | None]]) -> None:
     lines = encoded(batch)
-    whole = bulk.build_body(lines, np.arange(len(batch)))
+    whole = bulk.build_bulk_body(lines, np.arange(len(batch)))
     assert decoded(bytes(whole)) == {
         key: (version, None if text is None else json.loads(text)) for key, (version, text) in batch.items()
     }
@@ -57,7 +57,7 @@ def test_lines_read_back_as_the_operations(batch: dict[str, tuple[int, str | Non
 def test_any_selection_is_a_valid_body(batch: dict[str, tuple[int, str | None]], data: st.DataObject) -> None:
     lines = encoded(batch)
     rows = data.draw(st.lists(st.integers(0, len(batch) - 1), min_size=1, unique=True).map(sorted))
-    body = bytes(bulk.build_body(lines, np.array(rows)))
+    body = bytes(bulk.build_bulk_body(lines, np.array(rows)))
     keys = list(batch)
     assert set(decoded(body)) == {keys[row] for row in rows}
     assert len(body) == bulk.operation_sizes(lines)[rows].sum()
@@ -72,6 +72,6 @@ def test_a_cut_is_the_largest_that_fits(sizes: list[int], limit: int) -> None:
 
 def test_neighbours_are_not_copied() -> None:
     lines = encoded({str(row): (1, "{}") for row in range(100)})
-    body = bulk.build_body(lines, np.arange(10, 60))
+    body = bulk.build_bulk_body(lines, np.arange(10, 60))
     start = np.frombuffer(lines.buffers()[2], np.uint8).ctypes.data
     assert start < np.frombuffer(body, np.uint8).ctypes.data < start + lines.nbytes

@@ -28,7 +28,9 @@ _KEY_STORE = Refused(
     "Java's key stores are not read: write the instance as YAML, with tls_ca, tls_cert and tls_key in PEM files",
     bool,
 )
-_KEY_STORE_DETAIL = Ignored("only with a key store")
+_KEY_STORE_DETAIL = Ignored(
+    "belongs to a key store, which is not read: give PEM files in YAML (source.tls_cert, source.tls_ca)"
+)
 _GROUP = Refused("a group of sources is not read from properties: write it as YAML", bool)
 
 

@@ -4,7 +4,6 @@ from penstock.config.canal.rules import Honoured, Ignored, Refused, Rule, RuleTa
 
 OWN_TOKENS = "penstock.flight.tokens."
 _QUEUE = Ignored("only where canal itself writes to a queue")
-_MANAGER = Honoured("manager")
 _ALIYUN = Ignored("archives of Aliyun's RDS are not read, and no queue is written to")
 
 # Settings that canal does not have: `penstock.` and the name that YAML has for it.
@@ -35,9 +34,9 @@ SERVER_KEYS = RuleTable(
         "canal.admin.port": Honoured("canal_admin.port, where there is a canal.admin.passwd"),
         "canal.admin.user": Honoured("canal_admin.user, manager.user"),
         "canal.admin.passwd": Honoured("canal_admin.password_hash, manager.password_hash"),
-        "canal.admin.register.auto": _MANAGER,
-        "canal.admin.register.cluster": _MANAGER,
-        "canal.admin.register.name": _MANAGER,
+        "canal.admin.register.auto": Honoured("manager.announce"),
+        "canal.admin.register.cluster": Honoured("manager.cluster"),
+        "canal.admin.register.name": Honoured("manager.name"),
         "canal.withoutNetty": Honoured("canal.port: null"),
         "canal.serverMode": Refused(
             "this server writes to no queue: canal's clients and Arrow Flight read from it, and Spark can write on;"

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from penstock.config import AdminSettings
 from penstock.config.listener_settings import is_loopback
 from penstock.instance import Instance
-from penstock.server.admin.client_calls import change_client, is_client_request, refuse_any_instance
+from penstock.server.admin.client_calls import change_client, is_client_request, refuse_destination
 from penstock.server.admin.http import HttpRefusedError, HttpRequest, make_response, read_request
 from penstock.server.admin.metrics import CONTENT_TYPE, render_metrics
 from penstock.server.port import Port
@@ -43,7 +43,7 @@ class AdminPort(Port):
         port: int,
         report: ServerReport,
         *,
-        get_instance: Callable[[str], Instance] = refuse_any_instance,
+        get_instance: Callable[[str], Instance] = refuse_destination,
         connections: int = _CONNECTIONS,
         request_s: float = _REQUEST_S,
     ) -> None:

@@ -22,7 +22,7 @@ _PATH = re.compile(r"/instances/([^/]+)/clients/(\d{1,5})")
 METHODS = ("DELETE", "PUT")
 
 
-def refuse_any_instance(destination: str) -> Instance:
+def refuse_destination(destination: str) -> Instance:
     """Raise ConfigurationError for any destination: an admin port without a server has none."""
     raise ConfigurationError(f"there is no destination '{destination}' on this server")
 
