@@ -81,21 +81,22 @@ class ProtobufFields:
         return number in self._found
 
     def get_number(self, field: int, default: int = 0) -> int:
-        """Return a number field."""
+        """Return a field as a signed number; `default` when it was not sent. Raises ProtocolError when it is no
+        number."""
         value = self._found.get(field, default)
         if isinstance(value, bytes):
             raise ProtocolError(f"field {field} of the packet is no number")
         return value - (1 << 64) if value >= 1 << 63 else value
 
     def get_bytes(self, field: int) -> bytes:
-        """Return the bytes of a field."""
+        """Return the bytes of a field; empty when it was not sent. Raises ProtocolError when it is a number."""
         value = self._found.get(field, b"")
         if isinstance(value, int):
             raise ProtocolError(f"field {field} of the packet is no text")
         return value
 
     def get_text(self, field: int) -> str:
-        """Return a text field."""
+        """Return a field as text; empty when it was not sent. Raises ProtocolError when it is no UTF-8 text."""
         try:
             return self.get_bytes(field).decode()
         except UnicodeDecodeError:
@@ -132,7 +133,7 @@ class Packet:
 
 
 def build_frame(kind: PacketType | int, body: bytes, message: str = "Packet") -> bytes:
-    """Return a packet with its length before it."""
+    """Return a packet of this type and body as a frame, which begins with the packet's length."""
     packet = _build_packet_head(kind, message) + protobuf.encode_text(FIELDS[message]["body"].number, body)
     return _LENGTH.pack(len(packet)) + packet
 

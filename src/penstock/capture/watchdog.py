@@ -41,11 +41,11 @@ class Watchdog:
         self._is_warned = False
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that asks the source."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread and wait for it."""
+        """Stop the thread that asks the source, and wait for it."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(10)

@@ -51,7 +51,7 @@ L = TypeVar("L", bound=LineFormat)
 
 
 def run_request(request: BinlogRequest) -> int:
-    """Do what the request asks for, and return the exit code."""
+    """Run `penstock binlog` as the request says, and return the exit code."""
     if sys.stdout is None:
         raise ConfigurationError("the standard output is closed: open it, even if --to names a file")
     try:

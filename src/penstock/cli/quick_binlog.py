@@ -70,7 +70,7 @@ def run_binlog(
     verify: bool,
     no_verify: bool,
 ) -> int:
-    """Do what the options say; return the exit code."""
+    """Run `penstock binlog` with these options, and return the exit code."""
     from penstock.cli.binlog_request import BinlogRequest  # noqa: PLC0415
     from penstock.cli.binlog_work import run_request  # noqa: PLC0415 - for --help nobody needs it
 

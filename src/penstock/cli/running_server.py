@@ -31,11 +31,13 @@ class CursorOwner:
     problem: str = ""
 
     def forget_client(self, client_id: int) -> None:
-        """Remove a client with its cursor."""
+        """Let the running server remove a client with its cursor. Raises MetaInUseError when the server cannot be
+        asked."""
         self._require_admin().forget_client(self.destination, client_id)
 
     def seek_client(self, client_id: int, position: Position) -> None:
-        """Let a client resume at a position."""
+        """Let the running server move a client's cursor to a position. Raises MetaInUseError when the server cannot be
+        asked."""
         self._require_admin().seek_client(self.destination, client_id, position)
 
     def _require_admin(self) -> AdminClient:

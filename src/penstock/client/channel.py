@@ -32,7 +32,7 @@ class ServerChannel:
         self.client, self.options = address.open_client(url), address.call_options
 
     def call(self, call: Callable[[], T]) -> T:
-        """Make a call once, and raise what Flight raises as an error of ours."""
+        """Make a call to the server once, and raise errors of Flight as errors of Penstock."""
         try:
             return call()
         except fl.FlightError as error:

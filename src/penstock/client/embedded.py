@@ -110,7 +110,7 @@ class EmbeddedServers:
             self._is_left = self._is_left or channel is self._channel
 
     def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call once."""
+        """Make a call to the server once, and raise errors of Flight as errors of Penstock."""
         return channel.call(call)
 
     def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:

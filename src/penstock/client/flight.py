@@ -33,7 +33,7 @@ class FlightClient:
         self._destination = destination
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close the connections to all servers."""
         self._link.close()
 
     def describe_tables(self, tables: Sequence[TableName]) -> list[pa.Schema]:
@@ -51,7 +51,7 @@ class FlightClient:
         return {key: Position.from_json(answer[key]) for key in ("first", "latest")}
 
     def source_start(self) -> Position:
-        """Return where the source's log begins."""
+        """Return the position at which the source's log begins."""
         return Position.from_json(json.loads(self._call_action("oldest")[0])["oldest"])
 
     def resolve_position(self, start: str) -> Position:

@@ -63,11 +63,11 @@ class ServerLink:
         self._servers = open_servers(address, destination)
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close the connections to all servers."""
         self._servers.close()
 
     def call_action(self, name: str, request: Mapping[str, Any], *, waits_for_start: bool = True) -> list[bytes]:
-        """Call an action, and return its answers."""
+        """Call a Flight action on the server that runs the destination, and return the bodies of its results."""
         action = fl.Action(name, json.dumps(request).encode())
         answers = self._call_with_retry(
             lambda channel: list(channel.client.do_action(action, channel.options)), waits_for_start=waits_for_start
@@ -75,7 +75,7 @@ class ServerLink:
         return [answer.body.to_pybytes() for answer in answers]
 
     def get_info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
-        """Return the parts of a range, and its schema."""
+        """Return what Flight says of a range of the log: its schema, and the parts in which it can be read."""
         descriptor = fl.FlightDescriptor.for_command(json.dumps(request).encode())
         return self._call_with_retry(lambda channel: channel.client.get_flight_info(descriptor, channel.options))
 

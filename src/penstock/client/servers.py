@@ -33,7 +33,8 @@ class ServerList(Protocol):
         ...
 
     def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call once; ServerUnavailableError also if it hangs and another server runs the destination."""
+        """Make a call to a server once. Raises ServerUnavailableError also when the call hangs and another server runs
+        the destination."""
         ...
 
     def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
@@ -41,7 +42,7 @@ class ServerList(Protocol):
         ...
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close the connections to all servers."""
         ...
 
 
@@ -70,20 +71,20 @@ class NamedServers:
         return self._channels[first:] + self._channels[:first]
 
     def demote(self, channel: ServerChannel) -> None:
-        """Begin with the next server of the list."""
+        """Ask the next server of the list first from now on, if this one was the first."""
         with self._lock:
             if self._channels[self._first] is channel:
                 self._first = (self._first + 1) % len(self._channels)
 
     def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make the call once."""
+        """Make a call to a server once, and raise errors of Flight as errors of Penstock."""
         return channel.call(call)
 
     def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
         """Do nothing: a server of a list ends its streams itself."""
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close the connections to all servers of the list."""
         for channel in self._channels:
             channel.client.close()
 
@@ -105,7 +106,8 @@ class ZooKeeperServers:
         self._is_left = False
 
     def candidates(self) -> Sequence[ServerChannel]:
-        """Return the running server."""
+        """Return the server that ZooKeeper names as the running one; while ZooKeeper does not answer, the last one that
+        it named."""
         with self._lock:
             if self._current is not None and not self._is_left:
                 return [self._current[1]]
@@ -131,13 +133,13 @@ class ZooKeeperServers:
             return self._current[1]
 
     def demote(self, channel: ServerChannel) -> None:
-        """Look the server up again at the next call."""
+        """Look the running server up again at the next call, if this one was the last that ZooKeeper named."""
         with self._lock:
             if self._current is not None and self._current[1] is channel:
                 self._is_left = True
 
     def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call once, and give it up if another server takes over."""
+        """Make a call to a server once, and cancel it when another server takes over."""
         followed = _CancellableCall(channel, call)
         self._watch(channel, followed)
         return followed.run()

@@ -55,7 +55,7 @@ class CandidacyBackoff:
         self.until = now + self._backoff.delay_s(self._failures)
 
     def pause(self, now: float) -> None:
-        """Wait for one pause, without counting a failure."""
+        """Do not try for the destination during one pause, without counting a failure."""
         self.until = max(self.until, now + self._settings.pause_s)
 
     def left_s(self, now: float) -> float:

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class ElectionState(Enum):
-    """The state of one server in one election, as in the table above."""
+    """The state of one server in one election; the docstring of the module explains each of them."""
 
     STANDBY = "standby"
     TRYING = "trying"
@@ -30,7 +30,7 @@ class ElectionState(Enum):
 
 
 class ElectionLog:
-    """The present state, and a log line for each change. No state follows STOPPED."""
+    """Tracks the state of one server in one election, and logs each change. No state follows STOPPED."""
 
     def __init__(self, destination: str, address: str) -> None:
         self.present = ElectionState.STANDBY

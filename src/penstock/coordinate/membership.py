@@ -21,7 +21,7 @@ class Membership:
             session.make(self._path, self._value)
 
     def leave(self, session: ZkNodes) -> None:
-        """Remove the node, if this session made it."""
+        """Remove the node of this server, if this session made it."""
         node = session.look(self._path)
         if node is not None and node.owner == session.session_id:
             session.remove(self._path, node.version)

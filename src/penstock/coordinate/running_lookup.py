@@ -36,10 +36,10 @@ class RunningServer:
 
 
 class Cancelled(Protocol):
-    """What is bound to the server that runs a destination: a call, or an open stream."""
+    """A call or an open stream that is bound to the server that runs a destination."""
 
     def cancel(self) -> None:
-        """End it; called from another thread."""
+        """End the call or the stream; called from another thread."""
         ...
 
 

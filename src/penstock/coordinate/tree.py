@@ -73,7 +73,7 @@ class ZooKeeperTree:
             self._client.start(timeout_s)
 
     def _before_start(self) -> None:
-        """For who wants to see the connection being made."""
+        """Do nothing before the connection is made; a subclass may watch it being made."""
 
     @contextmanager
     def _answered(self) -> Generator[None]:
@@ -88,8 +88,8 @@ class ZooKeeperTree:
             raise CoordinationError(f"ZooKeeper at {self._hosts} refuses: no permission") from None
 
     def _ask(self, action: Callable[[], T]) -> T:
-        """Again, for as long as one answer may take, when the connection or the session went meanwhile: every question
-        may be put twice."""
+        """Make a request, and repeat it for as long as one answer may take when the connection or the session breaks:
+        every request may be made twice."""
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -101,7 +101,8 @@ class ZooKeeperTree:
                 time.sleep(_LOOK_AGAIN_S)
 
     def _wait(self, answer: Any) -> Any:
-        """Without a time it would wait for as long as the connection is away."""
+        """Return the answer to a request, and wait for it with a limit: kazoo would wait for as long as the connection
+        is away."""
         return answer.get(timeout=self._timeout_s)
 
     def read(self, path: str) -> tuple[bytes, int] | None:
@@ -180,7 +181,7 @@ class ZooKeeperTree:
         return self._wait(request.commit_async())
 
     def _has_others(self, path: str, changes: Mapping[str, bytes | None]) -> bool:
-        """Children that somebody else has put there: then it stays."""
+        """Return whether a node has children that somebody else has made: then it is not deleted."""
         children = self._wait(self._client.get_children_async(path))
         return any(changes.get(f"{path}/{name}", b"") is not None for name in children)
 

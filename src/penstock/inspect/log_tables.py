@@ -43,7 +43,7 @@ class UnnamedTables:
     doubtful: set[TableName] = field(default_factory=set[TableName])
 
     def for_table(self, table: TableName | None) -> "UnnamedTables":
-        """Return what concerns one table."""
+        """Return the part of these findings that concerns one table."""
 
         def select(reasons: dict[TableName, str]) -> dict[TableName, str]:
             return {name: reason for name, reason in reasons.items() if name == table}

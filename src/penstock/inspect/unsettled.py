@@ -21,7 +21,7 @@ class UnsettledTransactions:
     _carried: _Begin = ("", -1)  # the transaction of the last rows
 
     def add_block(self, block: Block, xa: XaTransactions) -> None:
-        """Count those of a block of picked events."""
+        """Count the unsettled transactions in a block of picked events."""
         transaction = block.column("transaction")
         with_rows = np.unique(transaction[block.column("entry") == Entry.ROWS])
         self.prepared |= {(block.file, begin) for begin in xa.xids if begin in with_rows}

@@ -67,7 +67,7 @@ class ZooKeeperMetaBackend:
             self._written[record.client_id] = after
 
     def _nodes(self, record: ClientRecord) -> dict[str, bytes]:
-        """Parents first."""
+        """Return the nodes of a record with their values, parents first."""
         cursor = {} if record.cursor is None else {"cursor": _text(record.cursor.to_json(with_type=True))}
         if not record.is_subscribed:
             return {f"{self._root}/{_LEFT}/{record.client_id}": value for value in cursor.values()}

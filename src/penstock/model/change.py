@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ChangeKind(IntEnum):
-    """The value is what the kernels write per row image; `text` is what people see."""
+    """What happened to a row, for each row image: the value is what the kernels write, `text` is what people see."""
 
     INSERT = 0
     UPDATE_PREIMAGE = 1

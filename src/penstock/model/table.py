@@ -65,7 +65,8 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`size` is what the type's metadata says: length in bytes, fraction digits, or length bytes of a blob."""
+    """One column of a table, with its type as the log has it. `size` is what the type's metadata says: length in bytes,
+    fraction digits, or length bytes of a blob."""
 
     name: str
     type: WireType
@@ -85,7 +86,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A log without names calls its columns @1, @2 and so on, as the servers' own tools do."""
+    """The columns and the key of a table. Where a log has no names, its columns are called @1, @2 and so on, as the
+    servers' own tools do."""
 
     name: TableName
     columns: tuple[Column, ...]
@@ -110,7 +112,7 @@ class TableSchema:
         return self if columns == list(self.columns) else replace(self, columns=tuple(columns))
 
     def column(self, name: str) -> Column | None:
-        """Return the column of this name; raise KeyError when there is none."""
+        """Return the column of this name; None when there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
     def with_exact_labels(self) -> "TableSchema":

@@ -41,36 +41,36 @@ class ValueWriter(ABC):
     null: str
 
     def write_integers(self, array: pa.Array) -> FormattedColumn:
-        """Write integers."""
+        """Return integers as this format writes them."""
         return FormattedColumn(text.write_plain(array), self.null)
 
     def write_decimals(self, array: pa.Array) -> FormattedColumn:
-        """Write DECIMAL values."""
+        """Return DECIMAL values as this format writes them."""
         return FormattedColumn(text.write_decimals(array), self.null)
 
     def write_floats(self, array: pa.Array) -> FormattedColumn:
-        """Write FLOAT and DOUBLE values."""
+        """Return FLOAT and DOUBLE values as this format writes them."""
         return FormattedColumn(write_server_floats(array), self.null)
 
     def write_years(self, array: pa.Array) -> FormattedColumn:
-        """Write YEAR values."""
+        """Return YEAR values as this format writes them."""
         return self.write_integers(array)
 
     def write_bits(self, array: pa.Array, width: int) -> FormattedColumn:  # noqa: ARG002 - for languages that show all digits
-        """Write BIT values of this width."""
+        """Return BIT values of this width as this format writes them."""
         return self.write_integers(array)
 
     def write_documents(self, array: pa.Array) -> FormattedColumn:
-        """Write JSON documents."""
+        """Return JSON documents as this format writes them."""
         return self.write_texts(array)
 
     @abstractmethod
     def write_texts(self, array: pa.Array) -> FormattedColumn:
-        """Write texts, ENUM and SET values."""
+        """Return texts, ENUM and SET values as this format writes them."""
 
     @abstractmethod
     def write_binaries(self, array: pa.Array) -> FormattedColumn:
-        """Write bytes."""
+        """Return binary values as this format writes them."""
 
     def write_guessed_texts(self, array: pa.Array) -> FormattedColumn:
         """Write texts whose charset is unknown: as texts where they are printable UTF-8, otherwise as bytes."""
@@ -95,14 +95,14 @@ class ValueWriter(ABC):
 
     @abstractmethod
     def write_times(self, array: pa.Array, column: Column) -> FormattedColumn:
-        """Write DATE, TIME, DATETIME and TIMESTAMP values."""
+        """Return DATE, TIME, DATETIME and TIMESTAMP values as this format writes them."""
 
     @abstractmethod
     def write_vectors(self, array: pa.Array) -> FormattedColumn:
-        """Write VECTOR values."""
+        """Return VECTOR values as this format writes them."""
 
     def write_column(self, column: Column, array: pa.Array) -> FormattedColumn:  # noqa: PLR0911 - a branch per kind of value
-        """Write a column with the method for its type."""
+        """Return the values of a column as this format writes them, by the method for the column's type."""
         kind = array.type
         if column.type in TIME_TYPES:
             return self.write_times(array, column)

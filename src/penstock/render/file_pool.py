@@ -32,7 +32,7 @@ class WriteOnlyFile(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Pass what is buffered on."""
+        """Pass the bytes that are buffered on to the file or the stream."""
 
     def close(self) -> None:
         """Flush, and refuse further writes."""

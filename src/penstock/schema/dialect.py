@@ -28,7 +28,8 @@ STRICT = SqlMode.STRICT_TRANS_TABLES | SqlMode.STRICT_ALL_TABLES
 
 @dataclass(frozen=True, slots=True)
 class ServerProfile:
-    """`version` as one number, as in versioned comments: 50722, 101106."""
+    """What decides how a server understands DDL: its product and version, and its settings for names and collations.
+    `version` is one number, as in versioned comments: 50722, 101106."""
 
     is_mariadb: bool = False
     version: int = 80000

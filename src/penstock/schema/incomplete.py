@@ -18,7 +18,7 @@ def is_incomplete(folder: Path) -> bool:
 
 
 def mark_incomplete(folder: Path, *, is_so: bool) -> None:
-    """Set or remove the mark; it outlives the process."""
+    """Mark the schema history in a folder as incomplete, or remove that mark; it outlives the process."""
     if is_so == is_incomplete(folder):
         return
     try:

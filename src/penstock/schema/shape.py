@@ -130,7 +130,8 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """`column` is empty for an expression; `prefix` in characters, 0 for the whole column."""
+    """One part of an index: a column, or an expression, for which `column` is empty. `prefix` is in characters, 0 for
+    the whole column."""
 
     column: str
     prefix: int = 0

@@ -166,7 +166,11 @@ class BulkSender:
         state.delays += 1
         self._limit_bytes = min(self._ceiling_bytes, max(size_bytes // 2, _SMALLEST_LIMIT_BYTES))
         log.warning(
-            "bulk delayed where=%r delay_s=%.2f limit_bytes=%d %s", self._where, delay_s, self._limit_bytes, reason
+            "bulk request delayed index=%r delay_s=%.2f limit_bytes=%d reason=%s",
+            self._where,
+            delay_s,
+            self._limit_bytes,
+            reason,
         )
         self._rhythm.sleep(delay_s)
 

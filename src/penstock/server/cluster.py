@@ -45,7 +45,7 @@ class Cluster:
         return election
 
     def leave(self, instance: InstanceSettings) -> None:
-        """Forget a destination, after its election was closed."""
+        """Stop balancing a destination, after its election was closed."""
         self._get_membership(instance.zookeeper or "").balancer.remove(instance.destination)
 
     def _get_membership(self, hosts: str) -> _EnsembleMembership:
@@ -61,7 +61,7 @@ class Cluster:
             return membership
 
     def close(self) -> None:
-        """Leave all ensembles."""
+        """Stop balancing, and end the session with each ZooKeeper ensemble."""
         with self._lock:
             memberships, self._memberships = list(self._memberships.values()), {}
         for membership in memberships:

@@ -23,7 +23,7 @@ class Readiness:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether there is no reason against it."""
+        """Whether neither a destination nor the server itself gives a reason against it."""
         return not self.unready_reasons
 
     def to_json(self) -> dict[str, object]:

@@ -35,7 +35,8 @@ _CALLS_S = 5.0
 
 
 class Server:
-    """Binds its ports when constructed. Destinations are those of the settings, or those that `conf` describes.
+    """Captures and serves destinations: those of the settings, or those that `conf` describes. It binds its ports when
+    constructed.
 
         server = Server(ServerSettings.with_flight_only(instance))
         server.start()

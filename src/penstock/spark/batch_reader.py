@@ -22,7 +22,8 @@ class LogPart(spark.InputPartition):
 
 
 class ChangeBatchReader(spark.DataSourceReader):
-    """Reads a range in parallel: it travels to the executors, and what they need is in itself or in its partition."""
+    """Spark's reader of a range of the log, in parallel parts: it travels to the executors, and what they need is in
+    itself or in its partition."""
 
     def __init__(self, options: ReadOptions, layout: ChangeLayout) -> None:
         self._options, self._layout = options, layout

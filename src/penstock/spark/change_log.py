@@ -59,7 +59,7 @@ class ChangeLog:
 
     @property
     def client(self) -> FlightClient:
-        """The client of this process."""
+        """The Flight client for this query's server and destination, which the queries of this process share."""
         return shared_client(self._options.server, self._options.destination, self._options.wait_s)
 
     @property
@@ -70,7 +70,7 @@ class ChangeLog:
     # -- positions
 
     def resolve(self, text: str) -> Position:
-        """Return the position that an option means now."""
+        """Return the position that the text of an option means now; it may also be an offset as JSON."""
         if text.startswith("{"):
             return self.position_of(json.loads(text))
         return self.client.resolve_position(text)
@@ -130,7 +130,8 @@ class ChangeLog:
     # -- offsets
 
     def offset_of(self, position: Position) -> Offset:
-        """Return the offset of a position, as Spark keeps it."""
+        """Return the offset that Spark stores for a position, with the tables of the query and the identity of the log
+        file."""
         marks = {"log": self._identity_of(position)}
         if self._options.tables:
             marks["tables"] = ",".join(sorted(map(str, self._options.tables)))

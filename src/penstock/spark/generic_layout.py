@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 def shown_columns(table: TableSchema) -> Sequence[Column]:
-    """Return all columns that somebody declared."""
+    """Return the columns that a table declares, without those that the server added by itself."""
     return table.declared_columns
 
 
 class GenericLayout:
-    """Picklable: it travels to the executors with the reader. There it takes the blocks of a part in their order.
+    """Puts the changes of all tables that pass a filter into the columns of a query, one row for each change. It is
+    picklable: it travels to the executors with the reader, and takes the blocks of a part in their order there.
 
     layout = GenericLayout(TableRules.of("shop\\\\..*"), include_ddl=True)
     for batch in layout.batches(block): ...

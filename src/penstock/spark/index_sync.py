@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SyncBatch:
-    """One finished batch, for whoever watches."""
+    """The numbers of one finished batch, as `on_batch` receives them."""
 
     number: int
     changes: int
@@ -57,7 +57,8 @@ class IndexSync:
         self._on_batch = on_batch
 
     def start(self, spark: SparkSession, checkpoint: Path, start: Position | None = None) -> StreamingQuery:
-        """Go on from the checkpoint; a new one begins at `start`, else at the log's end."""
+        """Start the stream and return its query. It resumes at the checkpoint; with a new one it begins at `start`,
+        else at the end of the log."""
         stream = (
             spark.readStream.format("penstock")
             .option("server", self._server.server)

@@ -28,20 +28,21 @@ _MOST_BYTES = 4 << 20  # of the log, in one batch
 
 
 class LowLatencyReader(spark.SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans and reads in the driver-side process; after a restart an executor reads the last batch again."""
+    """Spark's reader for the option `lowLatency`: it plans and reads batches in the driver-side process; after a
+    restart an executor reads the last batch again."""
 
     def __init__(self, options: ReadOptions, layout: ChangeLayout) -> None:
         self._options = replace(options, max_bytes=min(options.max_bytes, _MOST_BYTES))
         self._layout, self._planner = layout, BatchPlanner(self._options)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
-        """Return where a new query begins."""
+        """Return the offset at which a new query begins."""
         return self._planner.initial()
 
     def read(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, start: Offset
     ) -> tuple[Iterator[pa.RecordBatch], Offset]:
-        """Return the next batch and where it ends."""
+        """Return the changes of the next batch, and the offset at which it ends."""
         end = self._planner.next(start)
         batches = [] if end == start else list(self._batches(self._planner.log, start, end))
         return iter(batches), end  # Spark copies the iterator, which a generator does not take
@@ -49,15 +50,15 @@ class LowLatencyReader(spark.SimpleDataSourceStreamReader, SupportsTriggerAvaila
     def readBetweenOffsets(  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
         self, start: Offset, end: Offset
     ) -> Iterator[pa.RecordBatch]:
-        """Return a batch that was planned before, once more."""
+        """Return the changes of a batch that was planned before, once more."""
         return self._batches(ChangeLog(self._options), start, end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember where the source's log ends now."""
+        """Let no batch go past the position at which the source's log ends now."""
         self._planner.stop_at_present_end()
 
     def commit(self, end: Offset) -> None:
-        """Tell the server what is done."""
+        """Tell the server that everything before an offset is done."""
         self._planner.log.ack(Position.from_json(end))
 
     def _batches(self, log: ChangeLog, start: Offset, end: Offset) -> Iterator[pa.RecordBatch]:

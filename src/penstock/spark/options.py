@@ -15,7 +15,7 @@ from penstock.model.start_point import Moment, StartWord, is_fixed, parse_start
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option as the documentation has it."""
+    """One option of `format("penstock")`, with its default and its meaning for the documentation."""
 
     name: str
     default: str
@@ -190,7 +190,7 @@ def struct_names(tables: Sequence[TableName]) -> dict[TableName, str]:
 
 
 def options_table() -> str:
-    """Return the options as a table of the documentation."""
+    """Return the options as the Markdown table that the documentation has."""
     lines = [f"| `{one.name}` | {one.default} | {one.modes} | {one.meaning} |" for one in OPTIONS]
     return "\n".join(["| option | default | for | meaning |", "|---|---|---|---|", *lines]) + "\n"
 

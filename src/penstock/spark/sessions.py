@@ -115,7 +115,7 @@ def _start(name: str, master: str, settings: Mapping[str, str], log_file: Path |
 
 @contextmanager
 def _signals_later() -> Generator[None, None, None]:
-    """A Ctrl-C while the JVM is being started would leave it behind: it is taken when there is something to stop.
+    """Delay SIGINT and SIGTERM until the block ends: a Ctrl-C while the JVM is being started would leave it behind.
 
     Afterwards the program's own handlers are back: Spark puts one of its own in the place of Ctrl-C's.
     """
@@ -138,7 +138,7 @@ def _signals_later() -> Generator[None, None, None]:
 
 @contextmanager
 def _stderr_to(file: Path | None) -> Generator[None, None, None]:
-    """A process started inside keeps writing its errors to `file`; ours go to the terminal again afterwards."""
+    """Let processes that are started inside write their errors to `file`; ours go to the terminal again afterwards."""
     if file is None:
         yield
         return
@@ -153,7 +153,8 @@ def _stderr_to(file: Path | None) -> Generator[None, None, None]:
 
 
 def check_java() -> None:
-    """Spark's own message for a missing or old Java is a stack trace."""
+    """Raise ConfigurationError when there is no Java that is new enough for Spark, whose own message is a stack
+    trace."""
     home = os.environ.get("JAVA_HOME")
     program = shutil.which("java", path=f"{home}/bin" if home else None)
     if program is None:

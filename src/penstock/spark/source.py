@@ -50,7 +50,7 @@ class PenstockDataSource(spark.DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return what stands in `format(…)`."""
+        """Return the name that `spark.read.format(…)` finds this source by."""
         return "penstock"
 
     def schema(self) -> StructType:

@@ -33,7 +33,7 @@ class BatchPlanner:
         self._initial: Offset | None = None
 
     def initial(self) -> Offset:
-        """Return where a new query begins."""
+        """Return the offset at which a new query begins."""
         if self._initial is None:  # Spark asks twice
             position = self.log.resolve(self._options.starting_position or "latest")
             if self._options.starts_elsewhere_each_time:
@@ -61,7 +61,7 @@ class BatchPlanner:
         self._last = self.log.source_end()
 
     def bounds(self, start: Offset, end: Offset) -> tuple[Position, Position]:
-        """Return the positions of a batch."""
+        """Return the positions at which a batch begins and ends, from its offsets."""
         first, last = self.log.position_of(start), self.log.position_of(end)
         # Of a query whose first batch was not done: that one ends where it began, and was empty.
         return (min(first, last), last) if self._options.starts_elsewhere_each_time else (first, last)
@@ -77,7 +77,7 @@ class ChangeStreamReader(spark.DataSourceStreamReader):
     # -- in the driver-side process
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
-        """Return where a new query begins."""
+        """Return the offset at which a new query begins."""
         return self._planner.initial()
 
     def partitions(self, start: Offset, end: Offset) -> list[LogPart]:
@@ -85,7 +85,8 @@ class ChangeStreamReader(spark.DataSourceStreamReader):
         return [LogPart(ticket) for ticket in self._planner.log.tickets(*self._planner.bounds(start, end))]
 
     def commit(self, end: Offset) -> None:
-        """Tell the server what is done. Spark says it of a batch when it plans the next one."""
+        """Tell the server that everything before an offset is done. Spark says it of a batch when it plans the next
+        one."""
         self._planner.log.ack(Position.from_json(end))
 
     # -- on the executors

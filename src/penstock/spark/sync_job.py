@@ -25,7 +25,7 @@ _LOOK_S = 0.5
 
 
 def open_index(target: str, name: str) -> Any:
-    """An index by URL, or embedded in a folder; close it when done."""
+    """Return a context manager that gives an index, at a URL or embedded in a folder, and closes it at the end."""
     if "://" in target:
         from penstock.search.http import HttpIndex  # noqa: PLC0415 - needs the extra `search`
 
@@ -47,7 +47,8 @@ class SyncJob:
 
     @classmethod
     def prepare(cls, spec_file: Path, source: SourceSettings, server: ServerAddress, destination: str) -> "SyncJob":
-        """Everything that can be wrong with the machine, the spec or the source is said here, before any work."""
+        """Return a job for a document spec. Whatever is wrong with the machine, the spec or the source is raised here,
+        before any work."""
         check_java()
         spec = load_spec(spec_file)
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
@@ -84,7 +85,8 @@ class SyncJob:
         bounds: dict[str, Any],
         say: Callable[[str], None],
     ) -> Position:
-        """The first load, or that of a run that did not get as far as its first batch: from the same position."""
+        """Load all documents, for the first time or after a run that did not reach its first batch, and return the
+        position from which changes are followed: the same one as in that run."""
         name = self.plan.spec.index
         if beginning.position is None and index.count():
             raise ConfigurationError(
@@ -135,7 +137,7 @@ class Beginning:
 
     @property
     def is_over(self) -> bool:
-        """The stream has its own offsets."""
+        """Whether the stream has offsets of its own, from which it resumes."""
         return any((self._checkpoint / "offsets").glob("[0-9]*"))
 
     @property

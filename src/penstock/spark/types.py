@@ -17,7 +17,7 @@ _WIDER = {
 
 
 def for_spark(fields: pa.Schema) -> pa.Schema:
-    """The same fields in types that Spark can hold, with the names that Spark gives list items."""
+    """Return the same fields in types that Spark can hold, with the names that Spark gives list items."""
     return pa.schema([pa.field(field.name, _type(field.type)) for field in fields])
 
 

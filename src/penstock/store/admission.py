@@ -29,7 +29,8 @@ class ClientOptions:
 
 
 class ClientAdmission:
-    """Adds clients. Looking for a start may read the source's log or many files; others do not wait for that."""
+    """Adds clients to a store. Looking for a start may read the source's log or many files; others do not wait for
+    that."""
 
     def __init__(
         self,

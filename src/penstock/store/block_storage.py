@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BlockGoneError(StoreError):
-    """A block was freed between a look at the index and a look at it."""
+    """A block was freed after it was found in the index, and before it was read."""
 
     @classmethod
     def of(cls, info: BlockInfo) -> "BlockGoneError":
@@ -66,7 +66,7 @@ class BlockStorage(Protocol):
         ...
 
     def drop_last(self) -> BlockEntries:
-        """Take the last block away again."""
+        """Remove the last block, and return its entries."""
         ...
 
     @property
@@ -75,7 +75,7 @@ class BlockStorage(Protocol):
         ...
 
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all blocks."""
         ...
 
     def close(self) -> None:

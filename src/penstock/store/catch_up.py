@@ -116,7 +116,7 @@ class CatchUp:
 
     @property
     def outstanding(self) -> tuple[tuple[Position, Position], ...]:
-        """Ends of the batches that are not acked, and the last boundary that is acked with each."""
+        """The end of each batch that is not acked, with the last boundary that is acked with it."""
         return tuple(self._waiting)
 
     @property

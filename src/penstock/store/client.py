@@ -58,19 +58,19 @@ class ClientState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InStore:
-    """The client is served from the store."""
+    """The state of a client that is served from the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class AheadOfStore:
-    """The client has acked up to `acked`, and capture has not read up to there again."""
+    """The state of a client that has acked up to `acked`, where capture has not read the log again yet."""
 
     acked: Position
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatchingUp:
-    """The client is served from the source's log, and the store keeps nothing for it."""
+    """The state of a client that is served from the source's log, and for which the store holds nothing."""
 
     catch_up: "CatchUp"
     rounds: int = 0  # how often it reached the store's begin and found that it had moved on
@@ -78,7 +78,8 @@ class CatchingUp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joining:
-    """The store keeps what follows the client's `ack`; what lies before comes from the source's log."""
+    """The state of a client for which the store holds what follows its `ack`, while it gets what lies before from the
+    source's log."""
 
     catch_up: "CatchUp"
 
@@ -145,7 +146,7 @@ class StoreClient:
 
     @property
     def lost_reason(self) -> str:
-        """Why it is lost; empty for a client that is not."""
+        """The reason why the client is lost; empty for a client that is not."""
         return self.serving.reason if isinstance(self.serving, Lost) else ""
 
     @property
@@ -156,7 +157,7 @@ class StoreClient:
 
     @property
     def position(self) -> Position:
-        """The position after what it got."""
+        """The position after the last entry that the client got."""
         catch_up = self.catch_up
         return catch_up.got if catch_up is not None and self.is_behind else self.get.position
 
@@ -209,7 +210,8 @@ class StoreClient:
     # -- how it moves
 
     def move(self, *, get: EntryPosition | None = None, ack: EntryPosition | None = None) -> None:
-        """Set how far the client got or acked; what follows from that follows."""
+        """Set how far the client got or acked, and adjust what depends on it: the acked boundary, and the batches that
+        are outstanding."""
         self.get, self.ack = get or self.get, ack or self.ack
         if self.ack.sequence < self.acked_boundary.sequence:
             self.acked_boundary = self.ack

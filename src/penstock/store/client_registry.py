@@ -23,7 +23,7 @@ class ClientRegistry:
         self.is_full = False  # the last put found no room
 
     def state(self, client: StoreClient, now_s: float) -> ClientState:
-        """Return the state that operators see."""
+        """Return the state of a client, as operators see it."""
         if client.lost_reason:
             return ClientState.LOST
         if self.is_absent(client, now_s):
@@ -41,18 +41,19 @@ class ClientRegistry:
 
     @property
     def holding(self) -> list[StoreClient]:
-        """The clients for which the store keeps blocks."""
+        """The clients for which the store holds blocks."""
         return [client for client in self.clients.values() if client.is_holding]
 
     @property
     def lowest_ack(self) -> EntryPosition:
-        """The entry up to which all clients have acked."""
+        """The entry up to which all clients have acked for which the store holds blocks; the store's origin when there
+        is no such client."""
         acks = [client.ack for client in self.holding]
         return min(acks, key=lambda ack: ack.sequence, default=self._index.origin)
 
     @property
     def slowest(self) -> list[StoreClient]:
-        """The clients that have acked least."""
+        """The clients that have acked least, of those for which the store holds blocks."""
         holding = self.holding
         lowest = min((client.ack.sequence for client in holding), default=0)
         return [client for client in holding if client.ack.sequence == lowest]

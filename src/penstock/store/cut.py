@@ -72,7 +72,8 @@ def cut_batch(
 def find_batch_end(
     start: Position, parts: Iterable[BlockInfo], entries_of: Callable[[BlockInfo], BlockEntries], max_bytes: int
 ) -> Position:
-    """The last boundary within `max_bytes` of the log after `start`, or the first one if that is farther."""
+    """Return the last boundary within `max_bytes` of the log after `start`, or the first one if that is farther. Raises
+    StoreError when there is none."""
     total, best = 0, None
     for info in parts:
         block = entries_of(info).block

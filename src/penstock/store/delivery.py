@@ -23,7 +23,8 @@ _ROUNDS = 3  # in which a client may reach the store's begin and find that it ha
 
 
 class ClientDelivery:
-    """Any thread may call it for any client; one get of a client at a time plans its batch."""
+    """Delivers batches to the clients of a store and takes their acks. Any thread may call it for any client; one get
+    of a client at a time plans its batch."""
 
     def __init__(
         self, lock: StoreLock, storage: BlockStorage, index: StoreIndex, registry: ClientRegistry, space: StoreSpace
@@ -32,7 +33,8 @@ class ClientDelivery:
         self._index, self._registry, self._space = index, registry, space  # protected by the lock
 
     def get(self, name: str, size: BatchSize, timeout_s: float | None, *, is_ddl_alone: bool) -> Batch | None:
-        """See `EventStore.get`."""
+        """Return the next batch of a client, from the store or from the source's log; None when there is nothing by the
+        deadline. `EventStore.get` explains the arguments."""
         client = self._client(name)
         deadline, tries = self._lock.deadline(timeout_s), 0
         with client.busy:
@@ -69,13 +71,13 @@ class ClientDelivery:
                         return batch
 
     def wait(self, name: str, size: BatchSize, timeout_s: float | None) -> bool:
-        """See `EventStore.wait`."""
+        """Wait until a get of the client would not wait; return whether that was in time. Nothing is delivered."""
         client = self._client(name)
         with self._lock:
             return self._lock.wait(lambda: self._registry.is_ready(client, size), timeout_s)
 
     def ack(self, name: str, end: Position, sequence: int | None) -> None:
-        """See `EventStore.ack`."""
+        """Ack everything up to the entry that ends at `end`, which must be delivered and not acked yet."""
         client = self._client(name)
         self._load(end)
         with self._lock:
@@ -92,7 +94,7 @@ class ClientDelivery:
             self._lock.notify()
 
     def release(self, name: str, end: Position) -> None:
-        """See `EventStore.release`."""
+        """Ack everything up to the last transaction boundary at or before `end`; nothing when that is acked."""
         client = self._client(name)
         self._load(end)
         with self._lock:
@@ -106,7 +108,7 @@ class ClientDelivery:
                 self._lock.notify()
 
     def confirm_persisted(self, name: str, position: Position) -> None:
-        """See `EventStore.confirm_persisted`."""
+        """Note that the client's ack up to `position` is persisted and survives a crash."""
         self._load(position)
         with self._lock:
             client = self._registry.clients.get(name)
@@ -120,14 +122,14 @@ class ClientDelivery:
                 self._lock.notify()
 
     def rollback(self, name: str) -> None:
-        """See `EventStore.rollback`."""
+        """Let the next get of a client start after its last ack."""
         client = self._client(name)
         with self._lock:
             client.rewind()
             self._lock.notify()
 
     def sequences(self, name: str) -> tuple[int, int, int]:
-        """See `EventStore.sequences`."""
+        """Return three sequences: of the last entry that was put, that the client got, and that it has acked."""
         client = self._client(name)
         with self._lock:
             return self._index.put.sequence, client.get.sequence, client.ack.sequence

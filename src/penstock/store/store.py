@@ -279,7 +279,7 @@ class EventStore:
         self._delivery.rollback(name)
 
     def sequences(self, name: str) -> tuple[int, int, int]:
-        """Return the sequences of a client: put, get and ack."""
+        """Return three sequences: of the last entry that was put, that the client got, and that it has acked."""
         return self._delivery.sequences(name)
 
     def states(self) -> dict[str, ClientState]:
@@ -357,5 +357,6 @@ class EventStore:
 
     @property
     def problem(self) -> str:
-        """Why puts wait, when it is not for clients. It is one string that is replaced, so it needs no lock."""
+        """The reason why puts wait, when it is not for clients. It is one string that is replaced, so it needs no
+        lock."""
         return self._storage.problem

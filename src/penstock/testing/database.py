@@ -60,7 +60,7 @@ class DatabaseServer(PrivateServer):
 
     @abstractmethod
     def initialise(self, data: Path) -> None:
-        """Fill an empty data folder."""
+        """Fill an empty data folder with what the server needs to start."""
 
     def launch(self) -> ServerProcess:
         """Start the server process, initialising its data folder first if needed."""
@@ -131,7 +131,7 @@ class DatabaseServer(PrivateServer):
 
 
 def settings_to_arguments(settings: Mapping[str, OptionValue]) -> list[str]:
-    """Return settings as a command line."""
+    """Return server settings as arguments of a command line."""
     return [
         f"--{name}" if value is True else f"--{name}={value}" for name, value in settings.items() if value is not None
     ]

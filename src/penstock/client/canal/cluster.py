@@ -40,21 +40,22 @@ class ServerFinder(Protocol):
     """Finds the servers to try next, and decides which client of several may read."""
 
     def candidate_addresses(self) -> Iterator[str]:
-        """Yield the addresses to try, the best first."""
+        """Yield the addresses of the servers to try, the most likely one first."""
         ...
 
     def wait_for_change(self, timeout_s: float) -> None:
         """Wait until trying again makes sense, at most this long."""
 
     def holds_client_lock(self) -> bool:
-        """Tell whether this client may read."""
+        """Return whether this client may read, because no other client with its id does."""
         ...
 
     def acquire_client_lock(self, timeout_s: float) -> None:
-        """Wait until this client may read."""
+        """Wait until this client may read. Raises CoordinationError when another client with its id still reads after
+        `timeout_s`."""
 
     def close(self) -> None:
-        """Release the lock and close connections."""
+        """Release the client lock, and close the connections."""
 
 
 class ListFinder:
@@ -69,7 +70,7 @@ class ListFinder:
         self._addresses.append(self._addresses.pop(0))
 
     def wait_for_change(self, timeout_s: float) -> None:
-        """Sleep this long."""
+        """Sleep for `timeout_s`: a list of servers cannot report a change."""
         time.sleep(timeout_s)
 
     def holds_client_lock(self) -> bool:
@@ -80,7 +81,7 @@ class ListFinder:
         """Do nothing: a list has no client lock."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: a list of servers has no lock and no connections."""
 
 
 class ZooKeeperFinder:
@@ -108,16 +109,17 @@ class ZooKeeperFinder:
         self._servers.wait_changed(timeout_s)
 
     def holds_client_lock(self) -> bool:
-        """Tell whether this client holds the lock in ZooKeeper."""
+        """Return whether this client holds its lock in ZooKeeper."""
         return self._lock.is_held()
 
     def acquire_client_lock(self, timeout_s: float) -> None:
-        """Wait for the client's lock in ZooKeeper."""
+        """Wait for the client's lock in ZooKeeper. Raises CoordinationError when it cannot be taken within
+        `timeout_s`."""
         if not self._lock.is_held() and not self._lock.acquire(timeout_s):
             raise CoordinationError("another client with this id is reading")
 
     def close(self) -> None:
-        """Release the lock and close the ZooKeeper session."""
+        """Release the client's lock, and close the ZooKeeper session."""
         self._lock.close()
         self._session.close()
 
@@ -183,18 +185,18 @@ class CanalCluster:
         self._call_with_retry(lambda connector: connector.subscribe(table_filter))
 
     def unsubscribe(self) -> None:
-        """End the subscription."""
+        """End the client's subscription to the destination."""
         self._call_with_retry(lambda connector: connector.unsubscribe())
         self._filter = None
 
     def get(self, batch_size: int = 1000, timeout_s: float | None = None) -> CanalMessage:
-        """Return the next batch, acked at once."""
+        """Return the next batch and ack it at once: if the client crashes afterwards, the batch is lost."""
         message = self.get_without_ack(batch_size, timeout_s)
         self.ack(message.id)
         return message
 
     def get_without_ack(self, batch_size: int = 1000, timeout_s: float | None = None) -> CanalMessage:
-        """Return the next batch, to be acked or rolled back."""
+        """Return the next batch, which is outstanding until it is acked or rolled back."""
         return self._call_with_retry(lambda connector: connector.get_without_ack(batch_size, timeout_s))
 
     def ack(self, batch_id: int) -> None:
@@ -204,7 +206,7 @@ class CanalCluster:
                 self._connector.ack(batch_id)
 
     def rollback(self, batch_id: int = 0) -> None:
-        """Give back a batch, or all, to be redelivered."""
+        """Give back a batch, or with 0 all outstanding batches, to be redelivered."""
         with suppress(ServerUnavailableError):
             if self._connector is not None:
                 self._connector.rollback(batch_id)

@@ -65,7 +65,7 @@ class CanalConnector:
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether there is a connection."""
+        """Whether there is a connection to the server."""
         return self._socket is not None
 
     @property
@@ -119,7 +119,7 @@ class CanalConnector:
         self._filter = table_filter
 
     def unsubscribe(self) -> None:
-        """End the subscription."""
+        """End the client's subscription to the destination."""
         self._send_packet(PacketType.UNSUBSCRIPTION, messages.Unsub(**self._client_fields))
         self._expect_ok()
         self._filter = None
@@ -153,7 +153,7 @@ class CanalConnector:
             self._send_packet(PacketType.CLIENTACK, messages.ClientAck(batch_id=batch_id, **self._client_fields))
 
     def rollback(self, batch_id: int = 0) -> None:
-        """Give back a batch, or all, to be redelivered."""
+        """Give back a batch, or with 0 all outstanding batches, to be redelivered."""
         self._send_packet(PacketType.CLIENTROLLBACK, messages.ClientRollback(batch_id=batch_id, **self._client_fields))
 
     # -- packets

@@ -15,7 +15,7 @@ NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class CanalPacket:
-    """A packet; its body is a view."""
+    """A packet of canal's protocol; its body is a view of the bytes that were received."""
 
     type: int
     version: int

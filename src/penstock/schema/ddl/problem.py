@@ -7,7 +7,8 @@ _MOST = 4000
 
 
 class DdlError(SchemaError):
-    """`at` is the character of `statement` at which reading stopped, None where the whole of it is the problem."""
+    """A statement cannot be read, or does not fit the tables as they are known. `at` is the character of `statement` at
+    which reading stopped; None when the whole statement is the problem."""
 
     def __init__(self, what: str, statement: str, at: int | None = None) -> None:
         super().__init__(what, statement, at)

@@ -85,7 +85,7 @@ class TokenReader:
             self.next()
 
     def fail(self, what: str) -> NoReturn:
-        """Raise DdlError at the next token."""
+        """Raise DdlError with this message, at the next token."""
         raise DdlError(what, self.text, self.token.at)
 
     def fail_as_unknown(self, where: str) -> NoReturn:
@@ -94,13 +94,14 @@ class TokenReader:
         self.fail(f"{where} has {shown!r}, which is not known there")
 
     def read_name(self, what: str = "a name") -> str:
-        """Read a name."""
+        """Read a name, plain or quoted, and return it. Raises DdlError, which calls it `what`, when no name comes
+        next."""
         if self.token.kind in (TokenKind.WORD, TokenKind.NAME):
             return self.next().value
         return self.fail(f"{what} is missing")
 
     def read_name_or_text(self, what: str = "a name") -> str:
-        """Read a name, or a quoted text that is used as one."""
+        """Read a name, or a quoted text that is used as one, and return it."""
         return self.next().value if self.token.kind is TokenKind.STRING else self.read_name(what)
 
     def read_table(self) -> TableName:
@@ -125,7 +126,7 @@ class TokenReader:
         return self.read_name("a name after the dot")
 
     def read_number(self) -> int:
-        """Read a whole number."""
+        """Read a whole number, decimal or hexadecimal, and return it. Raises DdlError when no number comes next."""
         token = self.token
         if token.kind is TokenKind.NUMBER and token.value.isdigit():
             return int(self.next().value)
@@ -143,7 +144,7 @@ class TokenReader:
         return self.read_number()
 
     def read_string(self) -> str:
-        """Read a quoted text."""
+        """Read a quoted text and return it. Raises DdlError when no quoted text comes next."""
         if self.token.kind is not TokenKind.STRING:
             self.fail("a text is missing")
         return self.next().value
