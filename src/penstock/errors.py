@@ -42,7 +42,7 @@ class ServerUnavailableError(PenstockError):
 
 
 class ServerIdTakenError(SourceConnectionError):
-    """Another replica came with the server id of ours, and the source has ended our connection."""
+    """Another replica has connected with our server id, and the source has ended our connection."""
 
 
 class SourceBehindError(SourceConnectionError):

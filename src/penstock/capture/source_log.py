@@ -146,8 +146,8 @@ class SourceLog:
         raise NotRunningError(f"instance '{self._settings.destination}' was stopped")
 
     def file_identity_at(self, position: Position) -> str:
-        """Return what distinguishes the log file of a position from others of its name; "" when it is not in this log
-        now."""
+        """Return the identity of the log file of a position, which tells it from others of its name; an empty text when
+        the file is not in this log now."""
         if position.epoch != self.epoch or position.file not in self.binlog_source.sizes():
             return ""
         identity = self.binlog_source.file_identity(position.file)

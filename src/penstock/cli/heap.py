@@ -9,8 +9,8 @@ _KEPT_BYTES, _LARGE_BYTES = 128 << 20, 32 << 20
 def keep_freed_memory() -> None:
     """Let the heap keep what is freed, up to 128 MiB, for the next allocation.
 
-    Decoding allocates and frees the same few megabytes for every block. Given back to the system each time, they come
-    again as pages that it has to clear first: a sixth of the time. Does nothing without glibc.
+    Decoding allocates and frees the same few megabytes for every block. If they were returned to the system each time,
+    it would have to clear the pages before the next use: a sixth of the time. Does nothing without glibc.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:

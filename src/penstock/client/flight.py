@@ -63,7 +63,8 @@ class FlightClient:
         return Position.from_json(json.loads(self._call_action("end")[0])["end"])
 
     def file_identity(self, position: Position) -> str:
-        """Return what tells the log file of a position from others of its name; "" when it is not there now."""
+        """Return the identity of the log file of a position, which tells it from others of its name; an empty text when
+        the file is not there now."""
         return json.loads(self._call_action("identity", position=position.to_json())[0])["identity"]
 
     def last_statement(self, table: TableName, position: Position) -> tuple[Position, str] | None:

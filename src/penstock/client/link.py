@@ -80,7 +80,7 @@ class ServerLink:
         return self._call_with_retry(lambda channel: channel.client.get_flight_info(descriptor, channel.options))
 
     def list_flights(self, destination: str = "") -> list[fl.FlightInfo]:
-        """Return what can be read, of one destination or of all."""
+        """Return what Flight says of each stream that can be read, of one destination or of all."""
         return self._call_with_retry(
             lambda channel: list(channel.client.list_flights(destination.encode(), channel.options))
         )

@@ -90,9 +90,8 @@ class NamedServers:
 
 
 class ZooKeeperServers:
-    """Looks up in ZooKeeper which server runs a destination, when the one before is left; while ZooKeeper does not
-    answer, the last one is asked.
-    """
+    """Looks up in ZooKeeper which server runs a destination, first of all and whenever a server was demoted; while
+    ZooKeeper does not answer, the last server is asked."""
 
     is_single = False
 

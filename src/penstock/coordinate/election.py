@@ -102,12 +102,12 @@ class Election:
 
     @property
     def fence(self) -> Fence | None:
-        """Return the fence of the election that this server has won."""
+        """The fence of the election that this server has won; None while it has not won."""
         return self._fence
 
     @property
     def owner(self) -> str | None:
-        """Return the address of the running server, as seen last."""
+        """The address of the running server, as seen last; None when there was none."""
         return self._backoff.owner
 
     def is_held(self) -> bool:
@@ -116,8 +116,9 @@ class Election:
         return fence is not None and fence.is_held()
 
     def release(self, reason: str = "by hand", timeout_s: float = 15.0) -> bool:
-        """Stop, and leave the destination to the other servers: while there are any, this one does not try for
-        `grace_s`. False when it was not ours, or is not given up yet."""
+        """Stop running the destination, and leave it to the other servers: while there are any, this server does not
+        try again for `grace_s`. False when this server does not have it, or has not
+        released it within the timeout."""
         with self._lock:
             if self.state not in {ElectionState.RUNNING, ElectionState.PAUSED}:
                 return False

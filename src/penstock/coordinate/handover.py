@@ -16,7 +16,8 @@ from penstock.coordinate.zk_session import ZkNodes
 
 
 def term_writer(session: ZkNodes, destination: str, address: str) -> Callable[[int], dict[str, bytes]]:
-    """Return what to write with the claim of an epoch: the term of this server, under its path."""
+    """Return a function that gives, for an epoch that is being claimed, the term of this server under its path: both
+    are written in one transaction."""
     path = canal.term_path(destination)
     return lambda epoch: {path: Term(epoch, address, session.session_id).to_bytes()}
 

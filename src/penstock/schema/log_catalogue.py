@@ -84,7 +84,8 @@ class LogCatalogue:
         )
 
     def find(self, name: TableName) -> list[TableDefinition]:
-        """Return what the table is with each assumption about its database that allows it."""
+        """Return the definitions of a table, one for each assumed charset of its database with which the table is
+        known."""
         return [table for side in self.sides if (table := side.find(name)) is not None]
 
     def is_doubtful(self, name: TableName) -> bool:

@@ -81,7 +81,7 @@ def raise_descriptor_limit() -> int:
 
 
 def descriptor_limit() -> int:
-    """Return the soft limit of this process."""
+    """Return how many files this process may have open: its soft limit, with a bound where that is unlimited."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MAX_LIMIT if soft == resource.RLIM_INFINITY else soft
 

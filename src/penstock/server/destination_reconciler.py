@@ -44,7 +44,7 @@ class ReconcileStep(Enum):
 def next_step(
     running: InstanceSettings | None, target: InstanceSettings | None, is_unknown: bool
 ) -> ReconcileStep | None:
-    """Return what to do next; None when what runs is what is target.
+    """Return the next step for a destination; None when what runs is what is configured.
 
     `is_unknown` is set after a stop that failed: what still runs is unknown, so it is stopped before anything else.
     """
@@ -136,7 +136,7 @@ class DestinationReconciler:
             self._changed.notify_all()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the thread to end."""
+        """Wait for the thread of this destination to end, for at most `timeout_s`."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
 

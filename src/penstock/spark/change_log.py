@@ -98,7 +98,7 @@ class ChangeLog:
         return min(end, last)
 
     def tickets(self, start: Position, end: Position) -> list[bytes]:
-        """Return what names the parts of a range; each can be read alone, any number of times."""
+        """Return the tickets of the parts of a range; each part can be read alone, any number of times."""
         options = self._options
         wanted = "" if options.includes_ddl else options.filter  # a statement has no table that could be asked for
         return self.client.plan_parts(options.tables, start, end, wanted)

@@ -54,15 +54,15 @@ class PenstockDataSource(spark.DataSource):
         return "penstock"
 
     def schema(self) -> StructType:
-        """Return the columns, as the server has the tables now."""
+        """Return the columns of the query, as the server has the tables now."""
         return spark_schema(self._layout().schema)
 
     def reader(self, schema: StructType) -> ChangeBatchReader:  # noqa: ARG002 - Spark's name
-        """Return what reads a range of the log as an ordinary DataFrame."""
+        """Return Spark's reader of a range of the log, for an ordinary DataFrame."""
         return ChangeBatchReader(self._read, self._layout())
 
     def streamReader(self, schema: StructType) -> spark.DataSourceStreamReader:  # noqa: N802, ARG002
-        """Return what plans the batches of a stream and reads them on the executors."""
+        """Return Spark's reader of a stream, which plans batches in the driver and reads them on the executors."""
         if self._read.is_low_latency:
             raise PySparkNotImplementedError(
                 errorClass="NOT_IMPLEMENTED", messageParameters={"feature": "streamReader with lowLatency"}
@@ -70,7 +70,7 @@ class PenstockDataSource(spark.DataSource):
         return stream_reader(self._read, self._layout())
 
     def simpleStreamReader(self, schema: StructType) -> LowLatencyReader:  # noqa: N802, ARG002
-        """Return what reads small batches in the driver; Spark asks for it when there is no `streamReader`."""
+        """Return Spark's reader of small batches in the driver; Spark asks for it when there is no `streamReader`."""
         return LowLatencyReader(self._read, self._layout())
 
     def _layout(self) -> ChangeLayout:

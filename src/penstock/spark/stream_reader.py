@@ -135,7 +135,7 @@ else:
             return self._reached
 
         def partitions(self, start: Offset, end: Offset) -> list[LogPart]:
-            """Return the parts of a batch, and go on from its end."""
+            """Return the parts of a batch, and remember its end: the next batch begins there."""
             self._reached = end
             return super().partitions(start, end)
 

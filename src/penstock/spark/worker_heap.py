@@ -10,7 +10,8 @@ _is_frozen = False
 
 
 def freeze_loaded_objects() -> None:
-    """Let the garbage collector leave out what is loaded now. Once per process: what comes later is looked through."""
+    """Exclude all objects that are loaded now from garbage collection, once per process; later ones are collected as
+    usual."""
     global _is_frozen  # noqa: PLW0603 - there is one heap in a process
     if not _is_frozen:
         _is_frozen = True

@@ -235,8 +235,8 @@ class EventStore:
         return self._admission.add(name, start, options)
 
     def set_connected(self, name: str, *, is_connected: bool) -> None:
-        """Note that a client is connected, or that its last connection has ended. Until one of the two is said of it,
-        it counts as connected; so does one that calls all the same."""
+        """Note that a client is connected, or that its last connection has ended. A client of which neither was noted
+        counts as connected, and so does one that calls after its connection has ended."""
         with self._lock:
             client = self._registry.clients.get(name)
             if client is not None:

@@ -228,7 +228,7 @@ def _read_generated(reader: TokenReader, spec: ColumnSpec) -> None:
 
 
 def skip_reference(reader: TokenReader) -> None:
-    """Skip what comes after REFERENCES."""
+    """Skip the table, the columns and the actions that follow REFERENCES."""
     reader.read_table()
     if reader.word == "(":
         reader.skip_group()
