@@ -141,11 +141,17 @@ def find_or_start(source: EmbeddedSource) -> ServerAddress:
     try:
         make_private_folder(folder / "users")
         (folder / "users" / (user or LocalProcess.current()).to_text()).touch(mode=0o600)
+        is_ours = all(path.stat().st_uid == os.getuid() for path in (folder, source.folder, source.folder.parent))
     except OSError as error:
         raise ConfigurationError(
             f"{source.server} cannot write to {folder} ({error.strerror}): name another folder (in Spark with the"
             " option stateDir)"
         ) from None
+    if not is_ours:  # its owner could put a server of his own there
+        raise ConfigurationError(
+            f"{source.server} does not use {source.folder.parent}, which belongs to another user: name another folder"
+            " (in Spark with the option stateDir)"
+        )
     if (address := _find_running(folder)) is not None:
         return address
     with _hold_start_lock(folder / "lock", source):

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def _wait_for_end(server: Server, users: Path, stopped: threading.Event) -> None
     """Return when the server was told to stop, has failed for good, or has had no user for a while."""
     last_used_s = time.monotonic()
     while not stopped.wait(_LOOK_S):
-        if any(LocalProcess.parse(user.name).is_alive for user in users.iterdir()):
+        if has_users(users):
             last_used_s = time.monotonic()
         elif time.monotonic() - last_used_s > _GRACE_S:
             log.info("embedded capture ends reason=no process uses it any more")
@@ -97,6 +98,18 @@ def _wait_for_end(server: Server, users: Path, stopped: threading.Event) -> None
         if server.has_failed:
             log.error("embedded capture ends reason=%s", server.failure)
             return
+
+
+def has_users(folder: Path) -> bool:
+    """Return whether a registered process is alive; the files of those that have ended are removed."""
+    is_used = False
+    with suppress(FileNotFoundError):  # somebody has removed the folder: nobody can be registered any more
+        for file in folder.iterdir():
+            if LocalProcess.parse(file.name).is_alive:
+                is_used = True
+            else:
+                file.unlink(missing_ok=True)
+    return is_used
 
 
 if __name__ == "__main__":
