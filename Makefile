@@ -40,6 +40,7 @@ test: setup services check  ## everything: checks, unit tests, tests on real ser
 campaign: setup services  ## the long forms of tests (many rounds, 10,000 tables), then 200,000 broken logs: an hour or more
 	@echo "the long forms of tests on real servers"
 	$(PYTEST) tests/integration tests/e2e --campaign $(SPREAD)
+	$(PYTEST) tests/spark --campaign
 	@echo "the Spark source on other releases of pyspark"
 	$(BIN)/python -m tests.compatibility
 	@echo "200,000 broken logs, each read to its end"

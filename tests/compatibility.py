@@ -38,4 +38,5 @@ def run(version: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(max(run(version) for version in sys.argv[1:] or VERSIONS))
+    codes = [run(version) for version in sys.argv[1:] or VERSIONS]
+    sys.exit(any(codes))

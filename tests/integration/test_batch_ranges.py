@@ -53,7 +53,7 @@ def test_ranges_of_a_plan_give_each_row_once_from_the_log(
         at, seen, splits = start, list[int](), 0
         limit = BatchLimit(sys.maxsize, LIMIT, is_counted=table.__eq__)
         while at < end:
-            after = instance.plan_batch(at, limit, 1.0)
+            after = instance.plan_batch(at, limit, 1.0).end
             assert at < after <= end
             found = ids_between(instance, table, at, after)
             splits += after.transaction is not None

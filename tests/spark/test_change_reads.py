@@ -1,7 +1,6 @@
 """`format("penstock")`: ranges of the log, limits, starts and ends, on a real Spark."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,7 +79,7 @@ def test_available_now_reads_to_the_end_of_the_source_not_of_the_capture(
     assert query.isActive
     assert got.rows == []
     instance.resume()
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(120)
     assert [row["id"] for row in got.rows] == list(range(20))
 
 
@@ -140,7 +139,9 @@ def test_a_query_begins_after_a_transaction_or_at_a_time(
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(second) + 1))
     where = f"gtid:{gtid}" if is_by_gtid else f"time:{moment}"
     got = Collected()
-    run(stream(spark, served, table=table, startingPosition=where), got, tmp_path, drain=True).awaitTermination(60)
+    assert run(stream(spark, served, table=table, startingPosition=where), got, tmp_path, drain=True).awaitTermination(
+        120
+    )
     assert [row["id"] for row in got.rows] == [2]
 
 
@@ -159,7 +160,7 @@ def test_low_latency_reads_in_the_driver_and_resumes(
     assert [row["id"] for row in got.rows] == list(range(10))
     # More than one batch takes, and no more after the end that the source has now.
     execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, REPEAT('x', 1000000))" for i in range(10, 16)))
-    assert run(stream(spark, served, **options), got, tmp_path, drain=True).awaitTermination(60)
+    assert run(stream(spark, served, **options), got, tmp_path, drain=True).awaitTermination(120)
     assert [row["id"] for row in got.rows] == list(range(16))
     assert got.batches[-1].num_rows < 6
 
@@ -172,7 +173,7 @@ def test_spark_shows_the_lag_behind_the_source(
     execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, 'x')" for i in range(4)))
     end = end_of(mariadb)
     query = run(stream(spark, served, table=table, **limits), got, tmp_path, drain=True)
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(120)
     first = progress_of(query)[0]["sources"][0]
     latest = first["latestOffset"]
     assert (latest["file"], latest["offset"]) == (end.file, end.offset)
@@ -187,30 +188,72 @@ def test_a_checkpoint_of_another_table_or_server_is_refused(
     execute(mariadb, f"CREATE TABLE {other} (id INT PRIMARY KEY)")
     frame = stream(spark, served, table=table, startingPosition=str(end_of(mariadb)))
     execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')", f"INSERT INTO {table} VALUES (2, 'x')")
-    assert run(frame, Collected(), tmp_path, drain=True).awaitTermination(60)
+    assert run(frame, Collected(), tmp_path, drain=True).awaitTermination(120)
     execute(mariadb, f"INSERT INTO {table} VALUES (3, 'x')")
     with pytest.raises(Exception, match=f"made for {table}, not for {other}"):
-        run(stream(spark, served, table=other), Collected(), tmp_path, drain=True).awaitTermination(60)
+        run(stream(spark, served, table=other), Collected(), tmp_path, drain=True).awaitTermination(120)
     (newest,) = sorted((tmp_path / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))[-1:]
     lines = newest.read_text().splitlines()
     offset = json.loads(lines[-1])
     newest.write_text("\n".join([*lines[:-1], json.dumps(offset | {"log": "999-1"})]))
     with pytest.raises(Exception, match="the log of another server, or before the log was reset"):
-        run(stream(spark, served, table=table), Collected(), tmp_path, drain=True).awaitTermination(60)
+        run(stream(spark, served, table=table), Collected(), tmp_path, drain=True).awaitTermination(120)
 
 
 def test_an_idle_stream_makes_no_batches(
     spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
 ) -> None:
-    """Changes of other tables do move the offset; a source at rest does not."""
-    got, done = Collected(), threading.Event()
-    query = run(stream(spark, served, table=table, startingPosition=str(end_of(mariadb))), got, tmp_path)
+    """Neither a source at rest nor changes of other tables make a batch; more of these than a batch takes make one."""
+    got, other = Collected(), f"{table}_2"
+    execute(mariadb, f"CREATE TABLE {other} LIKE {table}")
+    options = {"table": table, "startingPosition": str(end_of(mariadb)), "maxBytesPerTrigger": "500000"}
+    query = run(stream(spark, served, **options), got, tmp_path)
     execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')")
     assert poll(lambda: len(got.rows) == 1, 60)
     before = len(got.batches)
-    done.wait(3)
-    query.stop()
+    for number in range(60):
+        execute(mariadb, f"INSERT INTO {other} VALUES ({number}, 'of no concern')")
+        time.sleep(0.05)
     assert len(got.batches) == before
+    execute(mariadb, f"INSERT INTO {table} VALUES (2, 'y')")
+    assert poll(lambda: len(got.rows) == 2 or query.exception() is not None, 60), query.exception()
+    execute(mariadb, f"INSERT INTO {other} VALUES (100, REPEAT('x', 600000))")
+    assert poll(lambda: len(got.batches) == before + 2 or query.exception() is not None, 60), query.exception()
+    assert got.batches[-1].num_rows == 0
+    query.stop()
+
+
+def test_a_checkpoint_of_another_filter_is_refused(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    start, wanted = str(end_of(mariadb)), {"filter": table.replace(".", "\\.")}
+    execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')")
+    caught_up(served, mariadb)
+    got = Collected()
+    assert run(stream(spark, served, startingPosition=start, **wanted), got, tmp_path, drain=True).awaitTermination(120)
+    assert len(got.rows) == 1
+    for other in ({"filter": ".*"}, {"table": table}):
+        with pytest.raises(Exception, match=r"this checkpoint was made for .*a checkpoint of its own"):
+            run(stream(spark, served, **other), got, tmp_path, drain=True).awaitTermination(120)
+    after = between(
+        spark, served, table=table, startingPosition=last_offset(tmp_path)
+    )  # a position is good for any query
+    assert after.collect() == []
+
+
+def last_offset(checkpoint: Path) -> str:
+    """Return the offset at which the last batch of a checkpoint ended."""
+    last = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    return last.read_text(encoding="utf-8").splitlines()[-1]
+
+
+def test_options_of_the_other_kind_of_read_are_refused(
+    spark: SparkSession, served: Server, table: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Exception, match="endingPosition is for a batch, not for a stream"):
+        run(stream(spark, served, table=table, endingPosition="latest"), Collected(), tmp_path).awaitTermination(120)
+    with pytest.raises(Exception, match="maxRowsPerTrigger is for a stream, not for a batch"):
+        between(spark, served, table=table, maxRowsPerTrigger="1").collect()
 
 
 def test_all_tables_of_a_filter_are_rows_of_json_also_after_ddl(
@@ -231,7 +274,7 @@ def test_all_tables_of_a_filter_are_rows_of_json_also_after_ddl(
     got, options = Collected(), {"filter": f"{schema}\\..*", "startingPosition": str(start)}
     frame = stream(spark, served, includeDdl="true", **options)
     assert frame.schema["_key"].dataType.simpleString() == "map<string,string>"
-    assert run(frame, got, tmp_path, drain=True).awaitTermination(60)
+    assert run(frame, got, tmp_path, drain=True).awaitTermination(120)
     found = [
         (row["_change_type"], row["_table"], dict(row["_key"] or {}), row["before"], row["after"]) for row in got.rows
     ]
@@ -260,14 +303,14 @@ def test_a_query_lives_through_changes_of_its_table(
     def drain() -> None:
         caught_up(served, mariadb)
         frame = stream(spark, served, table=table, startingPosition=str(start))
-        assert run(frame, got, tmp_path, drain=True).awaitTermination(60)
+        assert run(frame, got, tmp_path, drain=True).awaitTermination(120)
 
     execute(mariadb, f"INSERT INTO {table} VALUES (1, 'x')")
     drain()
     running = stream(spark, served, table=table, startingPosition=str(start))
     execute(mariadb, f"ALTER TABLE {table} ADD COLUMN n INT, DROP COLUMN v", f"INSERT INTO {table} VALUES (2, 7)")
     caught_up(served, mariadb)
-    assert run(running, got, tmp_path, drain=True).awaitTermination(60)
+    assert run(running, got, tmp_path, drain=True).awaitTermination(120)
     assert [(row["id"], row["v"]) for row in got.rows] == [(1, "x"), (2, None)]
     execute(mariadb, f"INSERT INTO {table} VALUES (3, 8)")
     drain()
@@ -283,7 +326,7 @@ def test_a_query_lives_through_changes_of_its_table(
         rf" TABLE {table} MODIFY n BIGINT\. Start the query again with its checkpoint"
     )
     with pytest.raises(Exception, match=message):
-        run(running, got, tmp_path, drain=True).awaitTermination(60)
+        run(running, got, tmp_path, drain=True).awaitTermination(120)
     drain()
     assert [(row["id"], row.get("n")) for row in got.rows][-1:] == [(4, 9000000000)]
     whole = between(spark, served, table=table, startingPosition=str(start))

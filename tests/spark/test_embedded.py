@@ -91,6 +91,45 @@ def test_a_query_captures_a_database_by_itself_and_resumes_from_its_checkpoint(
     assert mariadb.password not in text
 
 
+@pytest.fixture
+def nameless(mariadb: DatabaseServer) -> Iterator[None]:
+    """A log that does not name its columns, as servers write it by default."""
+    execute(mariadb, "SET GLOBAL binlog_row_metadata = 'NO_LOG'")
+    yield
+    execute(mariadb, "SET GLOBAL binlog_row_metadata = 'FULL'")
+
+
+@pytest.mark.usefixtures("nameless")
+def test_rows_from_before_the_first_query_are_read_where_the_log_does_not_name_columns(
+    spark: SparkSession,
+    source: dict[str, str],
+    state: Path,
+    mariadb: DatabaseServer,
+    database: Callable[[DatabaseServer], str],
+    tmp_path: Path,
+) -> None:
+    table = f"{database(mariadb)}.item"
+    execute(
+        mariadb,
+        "FLUSH BINARY LOGS",
+        f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(10)) DEFAULT CHARSET utf8mb4",
+        f"INSERT INTO {table} VALUES (1, 'x')",
+        f"ALTER TABLE {table} ADD COLUMN n INT AFTER id",
+        f"INSERT INTO {table} VALUES (2, 7, 'y')",
+    )
+    rows = read(spark, source, table=table).orderBy("_seq").select("id", "n", "v").collect()
+    assert [tuple(row) for row in rows] == [(1, None, "x"), (2, 7, "y")]
+    assert len(servers(state)) == 1
+    execute(mariadb, "FLUSH BINARY LOGS")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for file in sorted((mariadb.folder / "data").glob("binlog.[0-9]*"))[:-1]:
+        (logs / file.name).write_bytes(file.read_bytes())
+    reader = spark.read.format("penstock").options(stateDir=str(state), filter=table.replace(".", "\\."))
+    files = reader.load(str(logs)).orderBy("_seq").select("after").collect()
+    assert [row.after for row in files] == ['{"id":1,"v":"x"}', '{"id":2,"n":7,"v":"y"}']
+
+
 def test_a_folder_of_log_files_is_read_without_any_server(
     spark: SparkSession, state: Path, mariadb: DatabaseServer, table: str, tmp_path: Path
 ) -> None:

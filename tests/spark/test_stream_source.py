@@ -133,7 +133,7 @@ def test_several_tables_are_structs_in_one_order(
         "startingPosition": str(start),
     }
     got = Collected()
-    run(stream(spark, served, **options), got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    assert run(stream(spark, served, **options), got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
     assert [row["_table"] for row in got.rows] == [f"{shop}.owner", f"{shop}.item"] * 10
     assert [row["owner"] for row in got.rows[:2]] == [{"id": 0, "name": "o"}, None]
     assert [row["_seq"] for row in got.rows] == sorted(row["_seq"] for row in got.rows)
@@ -147,7 +147,7 @@ def test_a_restart_neither_loses_nor_repeats(
     for part in range(4):
         execute(mariadb, *(f"INSERT INTO {shop}.owner VALUES ({part * 10 + i}, 'x')" for i in range(10)))
         caught_up(served, mariadb)
-        run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+        assert run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
     assert [row["id"] for row in got.rows] == list(range(40))
 
 
@@ -165,7 +165,7 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
     frame = stream(spark, served, table=f"{shop}.owner", startingPosition=str(start))
     query = run(frame, fail, tmp_path / "checkpoint", drain=True)
     with pytest.raises(Exception, match="the sink is down"):
-        query.awaitTermination(60)
+        query.awaitTermination(120)
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (10, 'x')")
     other = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb))))
     other.start()
@@ -173,7 +173,7 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
     caught_up(other, mariadb)
     got = Collected()
     again = stream(spark, other, table=f"{shop}.owner", startingPosition=str(start))
-    run(again, got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    assert run(again, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
     other.stop()
     assert [row["id"] for row in got.rows] == list(range(12))
 
@@ -190,7 +190,7 @@ def test_batches_are_bounded_and_end_between_transactions(
     caught_up(served, mariadb)
     got = Collected()
     frame = stream(spark, served, table=f"{shop}.owner", startingPosition=str(start), maxBytesPerTrigger="2000")
-    run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
+    assert run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
     assert [row["id"] for row in got.rows] == list(range(90))
     assert len(got.batches) > 3
     assert all(table.num_rows % 3 == 0 for table in got.batches)
@@ -283,7 +283,7 @@ def test_earliest_reads_what_the_source_still_has(
     caught_up(served, mariadb)
     got = Collected()
     frame = stream(spark, served, table=f"{shop}.owner", startingPosition="earliest")
-    run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(60)
+    assert run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
     assert [row["_change_type"] for row in got.rows] == ["insert", "delete"]
 
 
@@ -307,6 +307,21 @@ def test_a_wrong_option_is_explained(
         stream(spark, served, **options)
 
 
+def test_a_table_that_is_dropped_or_has_no_key_is_read_to_its_end(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
+) -> None:
+    """A key is only needed by whoever merges; what was written before a DROP is still in the log."""
+    table, start = f"{shop}.keyless", served.instances["default"].store.latest
+    execute(mariadb, f"CREATE TABLE {table} (id INT, v INT)", f"INSERT INTO {table} VALUES (1, 1), (1, 1)")
+    frame, got = stream(spark, served, table=table, startingPosition=str(start)), Collected()
+    execute(mariadb, f"DELETE FROM {table} LIMIT 1", f"DROP TABLE {table}")
+    caught_up(served, mariadb)
+    assert run(frame, got, tmp_path, drain=True).awaitTermination(120)
+    assert [row["_change_type"] for row in got.rows] == ["insert", "insert", "delete"]
+    with pytest.raises(Exception, match=f"there is no table {table}"):
+        stream(spark, served, table=table)
+
+
 def test_no_server_is_explained(spark: SparkSession) -> None:
     frame = spark.readStream.format("penstock").options(server="127.0.0.1:1", table="a.b", waitForServer="0")
     with pytest.raises(Exception, match=r"no Penstock server answers at 127\.0\.0\.1:1"):
@@ -326,15 +341,15 @@ def test_the_first_batch_of_a_query_that_begins_now_is_empty(
         raise RuntimeError("the first batch fails")
 
     with pytest.raises(StreamingQueryException):
-        run(frame, fails, tmp_path).awaitTermination(60)
+        run(frame, fails, tmp_path).awaitTermination(120)
     assert seen.rows == []
     execute(mariadb, f"INSERT INTO {shop}.owner VALUES (2, 'before')")
     caught_up(served, mariadb)
     query = run(frame, seen, tmp_path)
     try:
-        assert poll(lambda: len(seen.rows) == 2)
+        assert poll(lambda: len(seen.rows) == 2, 90)
         execute(mariadb, f"INSERT INTO {shop}.owner VALUES (3, 'after')")
-        assert poll(lambda: len(seen.rows) >= 3)
+        assert poll(lambda: len(seen.rows) >= 3, 90)
     finally:
         query.stop()
     assert [row["id"] for row in seen.rows] == [1, 2, 3]
@@ -348,11 +363,14 @@ def test_a_token_lets_a_query_in(spark: SparkSession, mariadb: DatabaseServer, s
     try:
         with pytest.raises(AnalysisException, match="this server wants a token"):
             stream(spark, server, table=f"{shop}.owner")
+        with pytest.raises(AnalysisException, match="token") as refused:
+            stream(spark, server, table=f"{shop}.owner", token="wr0ng")
+        assert "wr0ng" not in str(refused.value)
         query = run(stream(spark, server, table=f"{shop}.owner", token="s3cret"), seen, tmp_path)
         try:
-            assert poll(lambda: query.lastProgress is not None)
+            assert poll(lambda: query.lastProgress is not None, 90)
             execute(mariadb, f"INSERT INTO {shop}.owner VALUES (1, 'a')")
-            assert poll(lambda: len(seen.rows) == 1)
+            assert poll(lambda: len(seen.rows) == 1, 90)
         finally:
             query.stop()
     finally:

@@ -4,6 +4,8 @@ import random
 import threading
 from typing import Self
 
+import pymysql
+
 from penstock.testing import DatabaseServer, poll_until
 
 ACCOUNTS, BALANCE = 20, 1000
@@ -42,7 +44,15 @@ class Ledger:
             return {int(number): int(balance) for number, balance in cursor.fetchall()}
 
     def _transfer(self) -> None:
+        """Transfer until the end, also when the source is killed and comes back meanwhile."""
         draw = random.Random(7)
+        while not self._ended.is_set():
+            try:
+                self._transfer_while_connected(draw)
+            except pymysql.OperationalError:
+                self._ended.wait(0.2)
+
+    def _transfer_while_connected(self, draw: random.Random) -> None:
         with self._source.connect(autocommit=False) as connection, connection.cursor() as cursor:
             while not self._ended.wait(0 if self._wide else 0.005):
                 is_wide = self._wide > 0

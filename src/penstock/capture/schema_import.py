@@ -9,6 +9,7 @@ begins empty.
 
 import itertools
 import logging
+import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from penstock.capture.schema_tracker import SchemaTracker
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
+from penstock.disk import make_private_folder, sync_folder
 from penstock.errors import PenstockError
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
@@ -36,6 +38,7 @@ from penstock.source.folder_source import FolderSource
 
 log = logging.getLogger(__name__)
 
+_UNFINISHED = "unfinished"  # a file beside a history whose first statements are still being read
 _PAUSE_S = 0.2
 _ATTEMPTS = 2  # at least
 _FOLDER_HINT = (
@@ -73,6 +76,31 @@ def open_tables(
         folder.cleanup()
         raise
     return SchemaTracker(history, later, folder.cleanup, hint=hint, destination=settings.destination)
+
+
+def open_tables_since(
+    settings: InstanceSettings, source: SourceSettings | DirectorySettings, begin: Position, start: Position
+) -> SchemaTracker:
+    """Open the schema history of the instance. One that is new begins at `begin`, and the DDL of the log from there to
+    `start`, where the log will be followed, is read and recorded; a start that was interrupted begins again."""
+    folder = _history_folder(settings)
+    if folder is not None and (folder / _UNFINISHED).exists():
+        shutil.rmtree(folder)
+    if has_history(settings) or start <= begin:
+        return open_tables(settings, source, start)
+    if folder is not None:
+        make_private_folder(folder)
+        (folder / _UNFINISHED).touch(mode=0o600)
+    tables = open_tables(settings, source, begin)
+    try:
+        record_skipped_statements(tables, source, begin, start, verify=settings.verify_checksum)
+        if folder is not None:
+            (folder / _UNFINISHED).unlink()
+            sync_folder(folder)
+    except BaseException:
+        tables.close()
+        raise
+    return tables
 
 
 def has_history(settings: InstanceSettings) -> bool:

@@ -112,8 +112,7 @@ class ServerAddress:
                 raise ConfigurationError(f"cannot read {self.tls_ca} ({error.strerror}): see tls_ca") from None
         return fl.FlightClient(url, **options)
 
-    @property
-    def call_options(self) -> fl.FlightCallOptions:
-        """Return what goes with every call: the token, if there is one."""
+    def call_options(self, timeout_s: float | None = None) -> fl.FlightCallOptions:
+        """Return the options of a call: its headers with the token, if there is one, and how long it may take."""
         headers = [(b"authorization", f"Bearer {self.token}".encode())] if self.token else []
-        return fl.FlightCallOptions(headers=headers)
+        return fl.FlightCallOptions(timeout=timeout_s, headers=headers)

@@ -19,6 +19,8 @@ from penstock.errors import (
 
 T = TypeVar("T")
 
+CALL_TIMEOUT_S = 120.0
+LONG_CALL_TIMEOUT_S = 900.0  # of calls that may read much of the source's log before they answer
 _BROKEN = ("RST_STREAM", "GOAWAY", "Stream removed")  # what gRPC says of a connection that broke inside of a call
 _ADVICE = ": is `penstock serve` running there, and is it TLS at both ends or at none?"
 
@@ -29,7 +31,10 @@ class ServerChannel:
     def __init__(self, address: ServerAddress, url: str, *, name: str = "", advice: str = _ADVICE) -> None:
         """`name` is what errors call the server; `advice` ends the message of one that does not answer."""
         self.url, self.name, self._advice = url, name or url, advice
-        self.client, self.options = address.open_client(url), address.call_options
+        self.client, self.options = address.open_client(url), address.call_options()
+        # Of calls with one answer: a server that is frozen, or a network that drops everything, must not hold us up.
+        self.short_options = address.call_options(CALL_TIMEOUT_S)
+        self.long_options = address.call_options(LONG_CALL_TIMEOUT_S)
 
     def call(self, call: Callable[[], T]) -> T:
         """Make a call to the server once, and raise errors of Flight as errors of Penstock."""
@@ -51,6 +56,8 @@ class ServerChannel:
                 return AuthenticationError(f"{self.name} refuses: {text}")
             if isinstance(error, fl.FlightCancelledError) or any(sign in text for sign in _BROKEN):
                 return ServerUnavailableError(f"{self.name} has ended the call: it is being stopped, or was ({text})")
+            if isinstance(error, fl.FlightTimedOutError):
+                return ServerUnavailableError(f"{self.name} does not answer: a call was given up after its time")
             if isinstance(error, fl.FlightUnavailableError):
                 return _tls_error(text, self.name) or ServerUnavailableError(
                     f"no Penstock server answers at {self.name}{self._advice}"

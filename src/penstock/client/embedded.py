@@ -4,13 +4,13 @@ Processes of one user on one machine that read one source share one server proce
 and whoever finds it dead starts it again. It ends by itself a few seconds after the last process that is registered
 with it (server/embedded.py). Its folder:
 
-| name             | content                                                                     |
-|------------------|-----------------------------------------------------------------------------|
-| `data/`          | the schema history of the source, for all that read it                      |
-| `run-…/lock`     | held while somebody starts the server                                       |
-| `run-…/server.json` | URL and token of the server that runs, readable by its owner only        |
-| `run-…/users/`   | one empty file per process for which the server runs                        |
-| `run-…/log`      | what the server has logged since it was started                             |
+| name          | content                                                                        |
+|---------------|--------------------------------------------------------------------------------|
+| `data/`       | the schema history of the source                                               |
+| `lock`        | held while somebody starts the server                                          |
+| `server.json` | URL and token of the server that runs, readable by its owner only              |
+| `users/`      | one empty file per process for which the server runs                           |
+| `log`         | what the server has logged since it was started                                |
 """
 
 import hashlib
@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,13 +31,15 @@ from typing import Any, TypeVar
 from penstock import errors
 from penstock.client.address import ServerAddress
 from penstock.client.channel import ServerChannel, ServerStream
-from penstock.disk import FileLock, make_private_folder
+from penstock.disk import FileLock, make_private_folder, write_private
 from penstock.errors import ConfigurationError, PenstockError, ServerUnavailableError
 from penstock.local_process import LocalProcess
 
 T = TypeVar("T")
 
-_START_S = 60.0  # within which a server has found its source, or has said why not
+# Within which a server has found its source, or has said why not: where the log does not name its columns, all of it is
+# read once for its DDL.
+_START_S = 900.0
 _POLL_S = 0.05
 _LOG_LINES = 5
 _started: list["subprocess.Popen[bytes]"] = []  # they outlive us; a Popen that is collected would complain of that
@@ -76,14 +78,10 @@ class EmbeddedSource:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of everything that is stored for this source."""
+        """The folder of its server process. Another password or way to connect has another one, so that the database
+        itself decides about it."""
         base = Path(self.state_dir) if self.state_dir else _state_folder()
-        return base / _digest(self.path or [self.host, self.port, self.user])
-
-    @property
-    def run_folder(self) -> Path:
-        """Return the folder of the running server; another password or way to connect has another one."""
-        return self.folder / f"run-{_digest(self.settings)}"
+        return base / _digest(self.settings)
 
 
 class EmbeddedServers:
@@ -136,12 +134,12 @@ def find_or_start(source: EmbeddedSource) -> ServerAddress:
 
     Raises what keeps it from starting: a source that does not answer, a password that is refused, a missing grant.
     """
-    folder = source.run_folder
+    folder = source.folder
     user = LocalProcess.find_parent_jvm() if source.ends_with_jvm else None
     try:
         make_private_folder(folder / "users")
         (folder / "users" / (user or LocalProcess.current()).to_text()).touch(mode=0o600)
-        is_ours = all(path.stat().st_uid == os.getuid() for path in (folder, source.folder, source.folder.parent))
+        is_ours = all(path.stat().st_uid == os.getuid() for path in (folder, folder.parent))
     except OSError as error:
         raise ConfigurationError(
             f"{source.server} cannot write to {folder} ({error.strerror}): name another folder (in Spark with the"
@@ -149,7 +147,7 @@ def find_or_start(source: EmbeddedSource) -> ServerAddress:
         ) from None
     if not is_ours:  # its owner could put a server of his own there
         raise ConfigurationError(
-            f"{source.server} does not use {source.folder.parent}, which belongs to another user: name another folder"
+            f"{source.server} does not use {folder.parent}, which belongs to another user: name another folder"
             " (in Spark with the option stateDir)"
         )
     if (address := _find_running(folder)) is not None:
@@ -193,7 +191,8 @@ def _hold_start_lock(path: Path, source: EmbeddedSource) -> Generator[None]:
 
 def _start_server(source: EmbeddedSource, folder: Path) -> None:
     """Start the server process, and return when it serves; raise the reason if it fails."""
-    request = {"source": source.settings, "data_dir": str(source.folder / "data")}
+    request = {"source": source.settings, "data_dir": str(folder / "data")}
+    write_private(folder / "log", b"")
     with (folder / "log").open("wb") as log_file:
         process = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", "penstock.server.embedded", str(folder)],
@@ -205,7 +204,7 @@ def _start_server(source: EmbeddedSource, folder: Path) -> None:
     _started[:] = [one for one in _started if one.poll() is None]
     _started.append(process)
     assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
-    with process.stdin as pipe:
+    with suppress(BrokenPipeError), process.stdin as pipe:  # it says below why it has ended
         pipe.write(json.dumps(request).encode())
     with process.stdout as answers:
         is_ready, _, _ = select.select([answers], [], [], _START_S)

@@ -73,13 +73,19 @@ class FlightClient:
         return (Position.from_json(answer["position"]), answer["statement"]) if answer else None
 
     def find_batch_end(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:
-        """Return where a batch from `start` should end; `start` itself if nothing came within `wait_ms`.
+        """Return where a batch from `start` should end; `start` itself if nothing came within `wait_ms`."""
+        return self.plan_batch(start, max_bytes, wait_ms, **limit)[0]
+
+    def plan_batch(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> tuple[Position, bool]:
+        """Return where a batch from `start` should end, and whether it may have rows of the tables that are counted; it
+        ends at `start` if nothing came within `wait_ms`.
 
         It also tells the server that everything before `start` is done. `limit` may have `max_rows` with `tables` or a
         `filter` of what is counted, and `rows_per_update`.
         """
         answer = self._call_action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
-        return Position.from_json(json.loads(answer[0])["end"])
+        plan = json.loads(answer[0])
+        return Position.from_json(plan["end"]), plan["has_rows"]
 
     def ack(self, end: Position) -> None:
         """Tell the server that everything before `end` is done."""

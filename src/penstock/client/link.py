@@ -31,6 +31,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+_LONG_ACTIONS = {"resolve", "subscribe"}  # they may look for a position in the log
 _BACKOFF = Backoff(0.1, 2.0)
 # Errors of a server after which another one is asked, where there is another one.
 _ELSEWHERE = (ServerUnavailableError, NotRunningError, CoordinationError, FencedError, UnknownDestinationError)
@@ -69,20 +70,23 @@ class ServerLink:
     def call_action(self, name: str, request: Mapping[str, Any], *, waits_for_start: bool = True) -> list[bytes]:
         """Call a Flight action on the server that runs the destination, and return the bodies of its results."""
         action = fl.Action(name, json.dumps(request).encode())
-        answers = self._call_with_retry(
-            lambda channel: list(channel.client.do_action(action, channel.options)), waits_for_start=waits_for_start
-        )
+
+        def call(channel: ServerChannel) -> list[fl.Result]:
+            options = channel.long_options if name in _LONG_ACTIONS else channel.short_options
+            return list(channel.client.do_action(action, options))
+
+        answers = self._call_with_retry(call, waits_for_start=waits_for_start)
         return [answer.body.to_pybytes() for answer in answers]
 
     def get_info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
         """Return what Flight says of a range of the log: its schema, and the parts in which it can be read."""
         descriptor = fl.FlightDescriptor.for_command(json.dumps(request).encode())
-        return self._call_with_retry(lambda channel: channel.client.get_flight_info(descriptor, channel.options))
+        return self._call_with_retry(lambda channel: channel.client.get_flight_info(descriptor, channel.long_options))
 
     def list_flights(self, destination: str = "") -> list[fl.FlightInfo]:
         """Return what Flight says of each stream that can be read, of one destination or of all."""
         return self._call_with_retry(
-            lambda channel: list(channel.client.list_flights(destination.encode(), channel.options))
+            lambda channel: list(channel.client.list_flights(destination.encode(), channel.short_options))
         )
 
     def open_stream(self, ticket: bytes, *, waits_for_start: bool = True) -> ServerStream:

@@ -191,6 +191,12 @@ class InstanceSettings(Section):
         ge=0,
         description="warn when the source will purge log that is still needed within this many hours; 0: never",
     )
+    schema_from: Literal["start", "earliest"] = Field(
+        default="start",
+        description="where a new schema history begins. start: where capture starts; earliest: at the beginning of the"
+        " source's log, whose DDL is read once, so that readers can also read ranges before the start. Logs with"
+        " binlog_row_metadata=FULL name their columns themselves and need neither",
+    )
     epoch: int = Field(
         default=0,
         ge=0,

@@ -46,6 +46,7 @@ class BatchPlan:
     end: Position
     cuts: list[Position] = field(default_factory=list[Position])
     is_limited: bool = False  # it ends there because of the limit
+    has_rows: bool = True  # False when it is known to have no rows of the tables that the limit counts
 
     def parts(self, start: Position) -> list[tuple[Position, Position]]:
         """Return the parts of the batch that begins at `start`, in their order."""
@@ -80,12 +81,13 @@ def plan_batch(
     start: Position, blocks: Iterable[Block], limit: BatchLimit, end: Position, part_bytes: int = PART_BYTES
 ) -> BatchPlan:
     """Return the plan of a batch that begins at `start`, of the blocks that follow; at most up to `end`."""
-    plan = BatchPlan(end)
+    plan = BatchPlan(end, has_rows=limit.is_counted is None)
     best: Position | None = None
     size, rows, since_cut, is_xa = 0, 0, 0, False
     last_rows: Position | None = None  # where the last rows event of the block before ends
     before = start.boundary  # the last position between two transactions
     for block in blocks:
+        plan.has_rows = plan.has_rows or _has_counted_rows(block, limit)
         sizes = np.diff(block.cells.bounds).astype(np.int64)
         reach = size + np.cumsum(sizes)
         fits = reach <= limit.max_bytes
@@ -118,12 +120,25 @@ def plan_batch(
     return plan
 
 
+def _has_counted_rows(block: Block, limit: BatchLimit) -> bool:
+    """Return whether a block has rows of a table that the limit counts."""
+    ids = _counted_ids(block, limit)
+    are_rows = block.column("entry") == _ROWS
+    return bool(are_rows.any()) if ids is None else bool(np.isin(block.column("table_id")[are_rows], ids).any())
+
+
+def _counted_ids(block: Block, limit: BatchLimit) -> list[int] | None:
+    """Return the table ids in a block that the limit counts; None for all."""
+    if limit.is_counted is None:
+        return None
+    return [number for number, body in block.tables.items() if limit.is_counted(table_name(body))]
+
+
 def _rows_by_event(block: Block, limit: BatchLimit) -> NDArray[np.int64]:
     """Return how many rows of a batch each event makes."""
     rows = np.zeros(len(block), np.int64)
     events = np.flatnonzero(block.column("entry") == _ROWS)
-    if limit.is_counted is not None:
-        ids = [number for number, body in block.tables.items() if limit.is_counted(table_name(body))]
+    if (ids := _counted_ids(block, limit)) is not None:
         events = events[np.isin(block.column("table_id")[events], ids)]
     counts = count_by_event(block, events)
     if limit.rows_per_update != 1:

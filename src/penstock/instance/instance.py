@@ -168,10 +168,10 @@ class Instance:
 
     def find_batch_end(self, start: Position, max_bytes: int, timeout_s: float) -> Position:
         """Return where a batch from `start` should end; `start` itself when nothing was captured in time."""
-        return self.plan_batch(start, BatchLimit(max_bytes), timeout_s)
+        return self.plan_batch(start, BatchLimit(max_bytes), timeout_s).end
 
-    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float) -> Position:
-        """Return where a batch from `start` should end, by bytes and rows; `start` itself when nothing was captured in
+    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float) -> BatchPlan:
+        """Return the plan of a batch from `start`, by bytes and rows; it ends at `start` when nothing was captured in
         time.
 
         What the store does not have any more is measured in the source's own log.
@@ -186,7 +186,7 @@ class Instance:
         if start >= target:
             target = store.find_batch_end(start, limit.max_bytes, timeout_s)
             if target <= start:
-                return start
+                return BatchPlan(start, has_rows=False)
             blocks = store.read(start, target)
 
         def read_log() -> Iterable[Block]:
@@ -197,7 +197,7 @@ class Instance:
         except BlocksFreedError:
             plan = plan_batch(start, read_log(), limit, target)
         self._plans.remember(requested, plan)
-        return plan.end
+        return plan
 
     def split_range(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
         """Split a range of the log at transaction boundaries into parts that can be read in parallel, and

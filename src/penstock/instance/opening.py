@@ -12,7 +12,7 @@ from penstock.capture.gap import describe_gap
 from penstock.capture.log_identity import LogIdentity, LogMatch
 from penstock.capture.position_resolver import check_start
 from penstock.capture.resume import LostPosition, ResumeFacts, plan_purged_start
-from penstock.capture.schema_import import has_history, import_with_retry, open_tables, record_skipped_statements
+from penstock.capture.schema_import import has_history, import_with_retry, open_tables_since, record_skipped_statements
 from penstock.capture.schema_tracker import SchemaTracker
 from penstock.capture.source_log import SourceLog
 from penstock.capture.state import StateTracker
@@ -63,7 +63,8 @@ def open_components(
         endpoint = lambda: source_log.source.endpoint  # noqa: E731
         clients = Clients(store, meta_stores.meta, source=endpoint, check_cursor=finder.check_cursor)
         clients.start()
-        tables = open_tables(settings, source_log.source, store.latest)
+        known_from = finder.oldest if settings.schema_from == "earliest" else store.latest
+        tables = open_tables_since(settings, source_log.source, known_from, store.latest)
         opened.append(tables.close)
         finder.prepare_schemas(tables, store.latest)
         block_filter = BlockFilter(settings.filter)
@@ -147,6 +148,11 @@ class _StartFinder:
         start = self._skip_distant_cursors(start)
         self._is_in_log = self._gather_facts(start).is_same_log
         self.start = self._align(start) if self._is_in_log else start
+
+    @property
+    def oldest(self) -> Position:
+        """The position where the source's log begins."""
+        return self.log.resolver.with_current_epoch(self._inventory.oldest)
 
     def _gather_facts(self, position: Position) -> ResumeFacts:
         """Return what decides whether capture can resume at a position."""

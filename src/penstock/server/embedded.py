@@ -64,6 +64,7 @@ def _start(request: dict[str, Any]) -> tuple[Server, str]:
             "destination": DESTINATION,
             "source": request["source"],
             "data_dir": request["data_dir"],
+            "schema_from": "earliest",  # a query may begin anywhere in the log
             "meta": MetaSettings(kind="memory"),  # positions are in the checkpoints of queries
         }
     )

@@ -44,5 +44,6 @@ class ChangeBatchReader(spark.DataSourceReader):
 
 def read_part(options: ReadOptions, layout: ChangeLayout, part: LogPart) -> Iterator[pa.RecordBatch]:
     """Yield the changes of one part on an executor, in the order of the log."""
-    yield from ChangeLog(options).read_rows(part.ticket, layout)
+    if isinstance(part, LogPart):  # else Spark's own partition for a read that has none: the range is empty
+        yield from ChangeLog(options).read_rows(part.ticket, layout)
     freeze_loaded_objects()

@@ -72,7 +72,10 @@ class ChangeLog:
     def resolve(self, text: str) -> Position:
         """Return the position that the text of an option means now; it may also be an offset as JSON."""
         if text.startswith("{"):
-            return self.position_of(json.loads(text))
+            offset = json.loads(text)
+            position = Position.from_json(offset)
+            self._check_log(offset, position)  # it may come from a query for other tables
+            return position
         return self.client.resolve_position(text)
 
     def source_end(self) -> Position:
@@ -81,7 +84,13 @@ class ChangeLog:
 
     def end_after(self, start: Position, wait_ms: int) -> Position:
         """Return where a batch from `start` should end; `start` itself when nothing came in time."""
-        return self.client.find_batch_end(start, self._options.max_bytes, wait_ms, **self._options.limit)
+        return self.plan_batch(start, wait_ms)[0]
+
+    def plan_batch(self, start: Position, wait_ms: int) -> tuple[Position, bool]:
+        """Return where a batch from `start` should end, and whether it may have rows for the query; it ends at `start`
+        when nothing came in time."""
+        end, has_rows = self.client.plan_batch(start, self._options.max_bytes, wait_ms, **self._options.limit)
+        return end, has_rows or self._options.includes_ddl
 
     def end_before(self, start: Position, last: Position) -> Position:
         """Return where a batch from `start` should end, not after `last`, which the source's log has reached.
@@ -135,13 +144,16 @@ class ChangeLog:
         marks = {"log": self._identity_of(position)}
         if self._options.tables:
             marks["tables"] = ",".join(sorted(map(str, self._options.tables)))
+        else:
+            marks["filter"] = self._options.filter
         return position.to_json() | {key: value for key, value in marks.items() if value}
 
     def position_of(self, offset: Offset) -> Position:
         """Return the position of an offset; raise an error when it is one of another table or server."""
         position, key = Position.from_json(offset), json.dumps(offset)
         if key not in self._checked:
-            self._check(offset, position)
+            self._check_content(offset)
+            self._check_log(offset, position)
             if len(self._checked) > 1000:
                 self._checked.clear()
             self._checked.add(key)
@@ -159,14 +171,21 @@ class ChangeLog:
             self._reported = time.monotonic(), known
         return known
 
-    def _check(self, offset: Offset, position: Position) -> None:
+    def _check_content(self, offset: Offset) -> None:
+        """Raise an error when an offset was made for other tables, or for another filter."""
+        made_for, asked_for = str(offset.get("filter") or ""), self._options.filter
         tables = {str(table) for table in self._options.tables}
-        before = {*str(offset["tables"]).split(",")} if offset.get("tables") else set[str]()
-        if tables and before and not tables & before:
+        tables_before = set(filter(None, str(offset.get("tables") or "").split(",")))
+        is_unmarked = not made_for and not tables_before
+        is_same = made_for == asked_for and (bool(asked_for) or bool(tables & tables_before))
+        if not is_unmarked and not is_same:
             raise ConfigurationError(
-                f"this checkpoint was made for {', '.join(sorted(before))}, not for {', '.join(sorted(tables))}:"
-                " a query for another table needs a checkpoint of its own"
+                f"this checkpoint was made for {made_for or ', '.join(sorted(tables_before))}, not for"
+                f" {asked_for or ', '.join(sorted(tables))}: a query for another table needs a checkpoint of its own"
             )
+
+    def _check_log(self, offset: Offset, position: Position) -> None:
+        """Raise an error when an offset was made with the log of another server."""
         known = offset.get("log")
         if known and (found := self._identity_of(position)) and found != known:
             raise PositionLostError(

@@ -46,7 +46,7 @@ OPTIONS = (
     ),
     Option(
         "stateDir",
-        "~/.local/state/penstock",
+        "~/.local/state/penstock/embedded",
         "with `host` or `path`: folder in which the table definitions of the log are kept from one query to the next",
     ),
     Option("token", "", "what the server lets you in with; Spark redacts it"),
@@ -161,10 +161,8 @@ class ReadOptions:
 
     @property
     def limit(self) -> dict[str, Any]:
-        """The limit of a batch beside its bytes, as a server takes it."""
-        if self.max_rows is None:
-            return {}
-        rows: dict[str, Any] = {"max_rows": self.max_rows, "rows_per_update": 1 if self.filter else 2}
+        """The limit of a batch beside its bytes, and the tables that it counts, as a server takes them."""
+        rows = {} if self.max_rows is None else {"max_rows": self.max_rows, "rows_per_update": 1 if self.filter else 2}
         return rows | ({"filter": self.filter} if self.filter else {"tables": [str(table) for table in self.tables]})
 
     def struct_names(self) -> dict[TableName, str]:
@@ -193,6 +191,13 @@ def options_table() -> str:
     """Return the options as the Markdown table that the documentation has."""
     lines = [f"| `{one.name}` | {one.default} | {one.modes} | {one.meaning} |" for one in OPTIONS]
     return "\n".join(["| option | default | for | meaning |", "|---|---|---|---|", *lines]) + "\n"
+
+
+def check_mode(options: Mapping[str, str], mode: str) -> None:
+    """Raise ConfigurationError for an option that means nothing for a batch read, or for a stream."""
+    for option in OPTIONS:
+        if mode not in option.modes and any(key.lower() == option.name.lower() for key in options):
+            raise ConfigurationError(f"the option {option.name} is for a {option.modes}, not for a {mode}")
 
 
 def _check_known(given: Mapping[str, str]) -> None:

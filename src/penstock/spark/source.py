@@ -10,7 +10,7 @@ from penstock.client import FlightClient
 from penstock.spark.batch_reader import ChangeBatchReader
 from penstock.spark.layout import ChangeLayout, layout_of
 from penstock.spark.low_latency import LowLatencyReader
-from penstock.spark.options import OPTIONS, ReadOptions
+from penstock.spark.options import OPTIONS, ReadOptions, check_mode
 from penstock.spark.stream_reader import stream_reader
 from penstock.spark.types import spark_schema
 
@@ -59,6 +59,7 @@ class PenstockDataSource(spark.DataSource):
 
     def reader(self, schema: StructType) -> ChangeBatchReader:  # noqa: ARG002 - Spark's name
         """Return Spark's reader of a range of the log, for an ordinary DataFrame."""
+        check_mode(self.options, "batch")
         return ChangeBatchReader(self._read, self._layout())
 
     def streamReader(self, schema: StructType) -> spark.DataSourceStreamReader:  # noqa: N802, ARG002
@@ -67,10 +68,12 @@ class PenstockDataSource(spark.DataSource):
             raise PySparkNotImplementedError(
                 errorClass="NOT_IMPLEMENTED", messageParameters={"feature": "streamReader with lowLatency"}
             )
+        check_mode(self.options, "stream")
         return stream_reader(self._read, self._layout())
 
     def simpleStreamReader(self, schema: StructType) -> LowLatencyReader:  # noqa: N802, ARG002
         """Return Spark's reader of small batches in the driver; Spark asks for it when there is no `streamReader`."""
+        check_mode(self.options, "stream")
         return LowLatencyReader(self._read, self._layout())
 
     def _layout(self) -> ChangeLayout:

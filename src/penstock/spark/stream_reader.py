@@ -7,6 +7,7 @@ The reader that plans lives in one driver-side process; what reads travels to th
 in itself or in its partition.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from penstock.spark.change_log import ChangeLog, Offset
 from penstock.spark.layout import ChangeLayout
 from penstock.spark.options import ReadOptions
 
+_PAUSE_S = 0.02  # between two looks at what others write
 _HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
 
 
@@ -31,6 +33,7 @@ class BatchPlanner:
         self._last: Position | None = None  # of Trigger.AvailableNow: no batch goes past it
         self._first: Position | None = None  # where the first batch begins and ends
         self._initial: Offset | None = None
+        self._scanned: tuple[Position, Position] | None = None  # a range without rows for this query
 
     def initial(self) -> Offset:
         """Return the offset at which a new query begins."""
@@ -50,11 +53,29 @@ class BatchPlanner:
         if position == self._first or (self._last is not None and position >= self._last):
             self._first = None
             return start
-        if self._last is None:
-            end = self.log.end_after(position, self._options.poll_ms)
-        else:
-            end = self.log.end_before(position, self._last)
+        end = self._find_end(position) if self._last is None else self.log.end_before(position, self._last)
         return start if end == position else self.log.offset_of(end)
+
+    def _find_end(self, start: Position) -> Position:
+        """Return where a batch from `start` ends; `start` itself when nothing came for the tables of the query.
+
+        What others write makes no batch, until it is so much that a batch without rows brings the checkpoint forward.
+        """
+        deadline = time.monotonic() + self._options.poll_ms / 1000
+        begin = self._scanned[1] if self._scanned is not None and self._scanned[0] == start else start
+        while True:
+            wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
+            end, has_rows = self.log.plan_batch(begin, wait_ms)
+            if end == begin:
+                return start
+            is_far = end.file != start.file or end.offset - start.offset > self._options.max_bytes
+            if has_rows or is_far:
+                self._scanned = None
+                return end
+            begin, self._scanned = end, (start, end)
+            if time.monotonic() > deadline:
+                return start
+            time.sleep(_PAUSE_S)
 
     def stop_at_present_end(self) -> None:
         """Let no batch go past the end that the source's log has now, captured or not."""

@@ -1,5 +1,9 @@
 """The first call to a server that does not listen yet: it is waited for, within the bound that the caller gave."""
 
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.client import ServerConnection
+from penstock.client import ServerConnection, channel
 from penstock.errors import ServerUnavailableError, SourceConnectionError
 from penstock.server import Server
-from penstock.testing import free_port
+from penstock.testing import free_port, poll_until
 from tests.unit.server.admin_support import served, settings_with, shop_folder
 
 LONG_S = 60.0
@@ -50,3 +54,27 @@ def test_a_server_that_cannot_be_reached_is_no_trouble_of_the_source(tmp_path: P
             there.status()
     assert told.value.transient
     assert not isinstance(told.value, SourceConnectionError)
+
+
+def test_a_server_that_is_frozen_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped still has its connections, and answers nothing."""
+    monkeypatch.setattr(channel, "CALL_TIMEOUT_S", 1.0)
+    folder, port = shop_folder(tmp_path / "logs"), free_port()
+    config = tmp_path / "server.yml"
+    source = {"destination": "shop", "source": {"path": str(folder)}}
+    ports = {"flight": {"port": port}, "canal": {"port": None}, "admin": {"port": None}}
+    config.write_text(json.dumps({**ports, "instances": [source]}), "utf-8")
+    script = "from penstock.cli import main; main()"
+    with subprocess.Popen([sys.executable, "-c", script, "serve", str(config)], stdout=subprocess.DEVNULL) as server:
+        try:
+            with penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=LONG_S) as there:
+                assert there.status()["state"]
+            with penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=0) as there:
+                assert there.status()["state"]
+                server.send_signal(signal.SIGSTOP)
+                stat = Path(f"/proc/{server.pid}/stat")
+                assert poll_until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", LONG_S)
+                with pytest.raises(ServerUnavailableError, match="does not answer"):
+                    there.status()
+        finally:
+            server.kill()

@@ -71,7 +71,8 @@ def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
     start = resolve_position(arguments.get("start"), instance)
     instance.ack(start)
     limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate)
-    yield _json({"end": instance.plan_batch(start, limit, wait_ms / 1000).to_json()})
+    plan = instance.plan_batch(start, limit, wait_ms / 1000)
+    yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows})
 
 
 def _resolve_start(instance: Instance, arguments: Arguments) -> Results:
