@@ -285,8 +285,8 @@ def test_the_largest_float_is_written_as_servers_take_it(server: DatabaseServer,
 
 
 CLIENTS = {
-    "mariadb": lambda server: [*server.installation.tool("mariadb"), "--no-defaults"],
-    "mariadb11": lambda server: [*server.installation.tool("mariadb"), "--no-defaults"],
+    "mariadb": lambda server: [*server.installation.tool_command("mariadb"), "--no-defaults"],
+    "mariadb11": lambda server: [*server.installation.tool_command("mariadb"), "--no-defaults"],
     "mysql9": lambda server: [*server.tool("mysql"), "--no-defaults"],
 }
 

@@ -254,8 +254,8 @@ def _plain_get(connector: Any, size: int, timeout_ms: int) -> tuple[int, tuple[b
     from penstock.canal import messages
 
     names = {"destination": "default", "client_id": "1001"}
-    connector._send(packet.PacketType.GET, messages.Get(fetch_size=size, timeout=timeout_ms, unit=2, **names))
-    found = messages.Messages.FromString(connector._receive(30).body)
+    connector._send_packet(packet.PacketType.GET, messages.Get(fetch_size=size, timeout=timeout_ms, unit=2, **names))
+    found = messages.Messages.FromString(connector._receive_packet(30).body)
     return found.batch_id, tuple(found.messages)
 
 

@@ -1,5 +1,6 @@
 """An instance says what it does and why, begins where it is told to, and can be paused."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,12 +51,22 @@ def insert(server: DatabaseServer, table: str, *ids: int) -> None:
         execute(server, f"INSERT INTO {table} VALUES ({number}, 'v')")
 
 
+def fill_store(instance: Instance, server: DatabaseServer, table: str) -> None:
+    """Write until capture waits: one block may hold all rows of a moment, and an empty store takes any block."""
+    numbers = itertools.count()
+
+    def is_blocked_after_a_row() -> bool:
+        execute(server, f"INSERT INTO {table} VALUES ({next(numbers)}, REPEAT('x', 10000))")
+        return instance.state is InstanceState.BLOCKED
+
+    assert poll(is_blocked_after_a_row, 60), instance.status()
+
+
 def test_a_full_store_blocks_and_says_for_whom(server: DatabaseServer, table: str) -> None:
     with running(server, store={"memory": 1 << 16}) as instance:
         for client in (1, 2):
             instance.clients.subscribe(client, "", Start.latest())
-        execute(server, *(f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))" for number in range(30)))
-        assert poll(lambda: instance.state is InstanceState.BLOCKED)
+        fill_store(instance, server, table)
         assert instance.states.current.reason == "the store is full until 1, 2 acks"
         instance.clients.rollback(1)
 
@@ -80,8 +91,7 @@ def test_a_full_store_blocks_and_says_for_whom(server: DatabaseServer, table: st
 def test_a_blocked_one_stops_at_once(server: DatabaseServer, table: str) -> None:
     with running(server, store={"memory": 1 << 16}) as instance:
         instance.clients.subscribe(1, "", Start.latest())
-        execute(server, *(f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 10000))" for number in range(30)))
-        assert poll(lambda: instance.state is InstanceState.BLOCKED)
+        fill_store(instance, server, table)
         began = time.monotonic()
     assert time.monotonic() - began < 5
 

@@ -64,6 +64,8 @@ def test_another_server_goes_on(
         if trouble == "stop":
             time.sleep(2)
             old.send(signal.SIGCONT)
+        others = [prober for prober in probers if prober.server is not old]
+        assert poll_until(lambda: any(prober.served for prober in others), 60)
         time.sleep(3)
         work.finish()
     work.check()
