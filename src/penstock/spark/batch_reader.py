@@ -42,7 +42,7 @@ class ChangeBatchReader(spark.DataSourceReader):
         return read_part(self._options, self._layout, partition)
 
 
-def read_part(options: ReadOptions, layout: ChangeLayout, part: LogPart) -> Iterator[pa.RecordBatch]:
+def read_part(options: ReadOptions, layout: ChangeLayout, part: spark.InputPartition) -> Iterator[pa.RecordBatch]:
     """Yield the changes of one part on an executor, in the order of the log."""
     if isinstance(part, LogPart):  # else Spark's own partition for a read that has none: the range is empty
         yield from ChangeLog(options).read_rows(part.ticket, layout)
