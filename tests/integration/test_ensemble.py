@@ -117,7 +117,7 @@ def test_a_leader_hangs_for_longer_than_a_session(
     served_s, read_s = longest_gap_s(probers, stopped), work.longest_pause_s(since=stopped)
     with capsys.disabled():
         print(f"\nhung leader: {changes} changes, none served for {served_s:.2f} s, none read for {read_s:.2f} s")
-    assert served_s < SESSION_S + 3
+    assert served_s < 2 * SESSION_S  # a session, an election, and what a busy machine adds
 
 
 def test_without_a_quorum_nobody_serves(

@@ -7,6 +7,7 @@ The fields of a packet are declared in schema.py; that of the console's port has
 A frame that is longer than the limit is refused before a byte of it is read.
 """
 
+import select
 import socket
 import struct
 import time
@@ -213,11 +214,10 @@ class FrameSocket:
 
     @property
     def is_closed_by_peer(self) -> bool:
-        """Tell whether the peer has closed the connection, as far as that is visible without reading."""
-        self._socket.settimeout(0)
+        """Whether the peer has closed the connection, or its half of it, also when requests of it are still unread."""
+        poller = select.poll()
         try:
-            return not self._socket.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:
+            poller.register(self._socket, select.POLLRDHUP)
+            return bool(poller.poll(0))
+        except (OSError, ValueError):  # it is closed on our side
             return True

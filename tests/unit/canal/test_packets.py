@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.canal import messages, packet, protobuf
 from penstock.canal.packet import FrameSocket, PacketType, ProtobufFields, iter_fields
 from penstock.errors import ProtocolError
+from penstock.testing import poll_until
 
 NUMBERS = st.integers(-(1 << 63), (1 << 63) - 1)
 LIMIT = 1000
@@ -163,3 +164,11 @@ def test_many_parts_arrive_as_one() -> None:
         frames._socket.shutdown(socket.SHUT_WR)
         reader.join(30)
     assert bytes(found) == b"".join(parts)
+
+
+def test_a_peer_that_has_gone_is_noticed_behind_its_unread_requests() -> None:
+    with connected() as (peer, frames):
+        peer.sendall(b"requests that nobody reads")
+        assert not frames.is_closed_by_peer
+        peer.shutdown(socket.SHUT_WR)
+        assert poll_until(lambda: frames.is_closed_by_peer, 10)
