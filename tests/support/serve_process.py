@@ -70,6 +70,18 @@ class ServeProcess:
             raise AssertionError(f"still alive {seconds} s after {number.name}:\n{self.output}") from None
         return code, time.monotonic() - began
 
+    def freeze(self) -> None:
+        """Stop the process where it is: it still has its connections, and answers nothing."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        assert poll(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+
+    def thaw(self) -> None:
+        """Let a frozen process run again."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
     def kill(self) -> None:
         if self.process is not None:
             self.process.kill()

@@ -72,9 +72,15 @@ class ChangeStream:
 
     def _open_stream(self, *, waits_for_start: bool = True) -> ServerStream:
         """Open the stream at the server."""
-        stream = self._link.open_stream(json.dumps(self._request).encode(), waits_for_start=waits_for_start)
+        ticket, has_end = json.dumps(self._request).encode(), self._is_fixed_range
+        stream = self._link.open_stream(ticket, waits_for_start=waits_for_start, has_end=has_end)
         self._stream, self.schema = stream, stream.schema
         return stream
+
+    @property
+    def _is_fixed_range(self) -> bool:
+        """Whether both ends are positions, which the server need not look for."""
+        return isinstance(self._request.get("end"), dict) and isinstance(self._request.get("start"), dict)
 
     def _read_chunk(self) -> Any:
         """Return the next chunk, reconnecting if the stream breaks. A break is over only when a chunk has come, since a

@@ -9,6 +9,7 @@ import pyarrow.flight as fl
 
 from penstock import errors
 from penstock.client.address import ServerAddress
+from penstock.client.read_watch import ReadWatch
 from penstock.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -35,6 +36,7 @@ class ServerChannel:
         # Of calls with one answer: a server that is frozen, or a network that drops everything, must not hold us up.
         self.short_options = address.call_options(CALL_TIMEOUT_S)
         self.long_options = address.call_options(LONG_CALL_TIMEOUT_S)
+        self.read_watch = ReadWatch()
 
     def call(self, call: Callable[[], T]) -> T:
         """Make a call to the server once, and raise errors of Flight as errors of Penstock."""
@@ -66,20 +68,31 @@ class ServerChannel:
 
 
 class ServerStream:
-    """What a server sends after a `get`; `on_failure` is called with an error that ends it."""
+    """What a server sends after a `get`; `on_failure` is called with an error that ends it.
 
-    def __init__(self, channel: ServerChannel, reader: Any, on_failure: Callable[[PenstockError], None]) -> None:
-        self._channel, self._reader, self._on_failure = channel, reader, on_failure
+    A server sends a heartbeat when it has nothing else to send, so a stream on which nothing comes for `silence_s` is
+    given up.
+    """
+
+    def __init__(
+        self, channel: ServerChannel, reader: Any, on_failure: Callable[[PenstockError], None], silence_s: float
+    ) -> None:
+        self._channel, self._reader, self._on_failure, self._silence_s = channel, reader, on_failure, silence_s
         # A refusal comes with the first thing that is asked of a stream.
         self.schema: pa.Schema = channel.call(lambda: reader.schema)
 
     def read_chunk(self) -> Any:
         """Return the next chunk; StopIteration ends the stream."""
-        try:
-            return self._channel.call(self._reader.read_chunk)
-        except PenstockError as error:
-            self._on_failure(error)
-            raise
+        with self._channel.read_watch.limit(self._reader.cancel, self._silence_s) as read:
+            try:
+                return self._channel.call(self._reader.read_chunk)
+            except PenstockError as error:
+                if not read.is_given_up:
+                    self._on_failure(error)
+                    raise
+                silence = f"{self._channel.name} does not answer: nothing came for {self._silence_s:g} s"
+                self._on_failure(failure := ServerUnavailableError(silence))
+                raise failure from error
 
     def cancel(self) -> None:
         """End the stream, also from another thread while it waits for a chunk."""

@@ -110,6 +110,8 @@ class FlightClient:
 
         reading = ResumedRead(self._link, ticket)
         while (chunk := reading.next_chunk()) is not None:
+            if not chunk.data.num_rows:
+                continue  # a heartbeat
             block = Block.from_arrow(chunk.data, chunk.app_metadata.to_pybytes())
             if len(block := reading.drop_repeated(block)):
                 yield block

@@ -12,7 +12,8 @@ import pyarrow.flight as fl
 
 from penstock.backoff import Backoff, RetryTimer
 from penstock.client.address import ServerAddress
-from penstock.client.channel import ServerChannel, ServerStream
+from penstock.client.cancellable_call import CancellableCall
+from penstock.client.channel import LONG_CALL_TIMEOUT_S, ServerChannel, ServerStream
 from penstock.client.embedded import EmbeddedSource
 from penstock.client.servers import open_servers
 from penstock.errors import (
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 
 _LONG_ACTIONS = {"resolve", "subscribe"}  # they may look for a position in the log
 _BACKOFF = Backoff(0.1, 2.0)
+SILENCE_S = 30.0
+_LEAST_SILENCE_S = 5.0  # of a server that sends heartbeats every other second
 # Errors of a server after which another one is asked, where there is another one.
 _ELSEWHERE = (ServerUnavailableError, NotRunningError, CoordinationError, FencedError, UnknownDestinationError)
 
@@ -63,6 +66,11 @@ class ServerLink:
         self._parent = os.getppid()
         self._servers = open_servers(address, destination)
 
+    @property
+    def _silence_s(self) -> float:
+        """Return after how long a range on which nothing comes is given up: early enough to read it elsewhere."""
+        return min(SILENCE_S, max(_LEAST_SILENCE_S, self.patience_s / 2)) if self.patience_s else SILENCE_S
+
     def close(self) -> None:
         """Close the connections to all servers."""
         self._servers.close()
@@ -89,13 +97,22 @@ class ServerLink:
             lambda channel: list(channel.client.list_flights(destination.encode(), channel.short_options))
         )
 
-    def open_stream(self, ticket: bytes, *, waits_for_start: bool = True) -> ServerStream:
-        """Open a stream on a server that accepts it; breaks later on are not retried here."""
+    def open_stream(self, ticket: bytes, *, waits_for_start: bool = True, has_end: bool = True) -> ServerStream:
+        """Open a stream on a server that accepts it; breaks later on are not retried here.
+
+        Of a range between two positions (`has_end`) something comes all the time; others may look for their start, or
+        through much of the log, before something comes.
+        """
+        limit_s = self._silence_s if has_end else LONG_CALL_TIMEOUT_S
 
         def open_on(channel: ServerChannel) -> ServerStream:
             """Open the stream on one server."""
-            reader: Any = channel.client.do_get(fl.Ticket(ticket), channel.options)
-            stream = ServerStream(channel, reader, lambda error: self._leave_server(channel, error))
+
+            def open_reader() -> ServerStream:
+                reader: Any = channel.client.do_get(fl.Ticket(ticket), channel.options)
+                return ServerStream(channel, reader, lambda error: self._leave_server(channel, error), limit_s)
+
+            stream = CancellableCall(channel, open_reader, ServerStream.cancel).run(limit_s)
             self._servers.watch_stream(channel, stream)
             return stream
 

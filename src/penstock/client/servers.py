@@ -1,15 +1,14 @@
 """The servers that a client may ask: one, those of a list, or the one that ZooKeeper names."""
 
-import queue
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from penstock.client.address import ServerAddress
+from penstock.client.cancellable_call import CancellableCall
 from penstock.client.channel import ServerChannel, ServerStream
 from penstock.client.embedded import EmbeddedServers, EmbeddedSource
-from penstock.errors import CoordinationError, ServerUnavailableError
+from penstock.errors import CoordinationError
 
 if TYPE_CHECKING:
     from penstock.coordinate import RunningServer
@@ -139,7 +138,7 @@ class ZooKeeperServers:
 
     def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
         """Make a call to a server once, and cancel it when another server takes over."""
-        followed = _CancellableCall(channel, call)
+        followed = CancellableCall(channel, call)
         self._watch(channel, followed)
         return followed.run()
 
@@ -160,43 +159,6 @@ class ZooKeeperServers:
             current, self._current = self._current, None
         if current is not None:
             current[1].client.close()
-
-
-class _CancellableCall(Generic[T]):
-    """A call in a thread of its own that is given up when it is cancelled: Flight has no other way to leave a server
-    that does not answer.
-    """
-
-    def __init__(self, channel: ServerChannel, call: Callable[[], T]) -> None:
-        self._channel, self._call = channel, call
-        self._outcome: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()  # what to do, the first that comes
-
-    def run(self) -> T:
-        """Wait for the result of the call, or for its cancellation."""
-        threading.Thread(target=self._make_call, name="penstock-followed-call", daemon=True).start()
-        return self._outcome.get()()
-
-    def cancel(self) -> None:
-        """Give the call up."""
-        self._outcome.put(self._raise_cancelled)
-
-    def _make_call(self) -> None:
-        """Make the call, and store its result or error."""
-        try:
-            answer = self._channel.call(self._call)
-        except BaseException as error:  # noqa: BLE001 - raised where the call was made
-            self._outcome.put(partial(_raise_error, error))
-        else:
-            self._outcome.put(lambda: answer)
-
-    def _raise_cancelled(self) -> T:
-        """Raise the error of a call that was given up."""
-        raise ServerUnavailableError(f"{self._channel.name} does not run the destination any more")
-
-
-def _raise_error(error: BaseException) -> NoReturn:
-    """Raise an error, as an expression."""
-    raise error
 
 
 def open_servers(address: ServerAddress | EmbeddedSource, destination: str) -> ServerList:

@@ -32,13 +32,13 @@ from penstock.server.flight.errors import translate_errors
 from penstock.server.flight.request import FlightRequest, read_client, read_json, read_text
 from penstock.server.flight.stream import (
     StreamContext,
-    StreamItem,
     StreamSlots,
     open_client_stream,
     open_live_stream,
     open_range_stream,
 )
 from penstock.server.flight.stream_format import choose_format, with_change_fields
+from penstock.server.flight.stream_items import StreamItem
 
 log = logging.getLogger(__name__)
 

@@ -4,17 +4,15 @@
 may be redelivered. `batch` is what a client acks; it comes with the last Arrow batch. An empty batch is a heartbeat.
 """
 
-import json
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from penstock.binlog.events.block import Block
 from penstock.binlog.xa.placement import join_blocks
 from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError, PenstockError
@@ -22,15 +20,19 @@ from penstock.instance import Instance
 from penstock.instance.clients import Clients
 from penstock.instance.filter import parse_client_filter
 from penstock.instance.tail_reader import open_tail
-from penstock.model import Position
+from penstock.server.flight.read_ahead import read_ahead
 from penstock.server.flight.request import FlightRequest, resolve_start
 from penstock.server.flight.stream_format import StreamFormat, choose_format
+from penstock.server.flight.stream_items import (
+    HEARTBEAT_S,
+    ProgressWriter,
+    SentItem,
+    StreamItem,
+    add_position,
+    make_item,
+)
 from penstock.store import BatchSize
 
-StreamItem = tuple[pa.RecordBatch, pa.Buffer]
-
-# An idle stream sends an empty batch this often, so that its reader can be interrupted, or is noticed as gone.
-_HEARTBEAT_S = 1.0
 _POLL_S = 1.0
 _ONE_ENTRY = BatchSize(1)
 # Of a client, by form: what is shown is acked by the batch, so a batch is one Arrow batch. It has one block, whose
@@ -116,18 +118,25 @@ def open_range_stream(request: FlightRequest, context: StreamContext) -> tuple[p
     start, end = request.resolve_range(instance)
     stream_format = choose_format(request, instance, request.table_predicate)
 
-    def items() -> Iterator[StreamItem]:
-        progress, position = _ProgressWriter(stream_format), start
+    def read_items() -> Iterator[SentItem]:
+        progress, position = ProgressWriter(stream_format), start
         # A log that was captured while it was written is in the store as one block for each transaction.
         for block in join_blocks(instance.read(start, end)):
-            if context.is_over():
-                return
             ends = block.boundaries
             after = block.end_of_event(int(ends[-1])) if ends.size else position
             yield from progress.items((block,), position, after)
             position = after
         if request.form == "decoded":
             yield progress.heartbeat(end)
+
+    def items() -> Iterator[StreamItem]:
+        sent = add_position(stream_format.empty_batch, None, start)
+        with closing(read_ahead(read_items(), HEARTBEAT_S)) as ready:
+            for made in ready:
+                if context.is_over():
+                    return
+                sent = made or add_position(stream_format.empty_batch, None, sent.position)
+                yield sent.item
 
     return stream_format.schema, items()
 
@@ -140,46 +149,17 @@ def open_live_stream(request: FlightRequest, context: StreamContext) -> tuple[pa
 
     def items() -> Iterator[StreamItem]:
         with open_tail(instance, start) as tail:
-            progress = _ProgressWriter(stream_format)
-            yield progress.heartbeat(tail.position)
+            progress = ProgressWriter(stream_format)
+            yield progress.heartbeat(tail.position).item
             for batch in tail.batches(context.is_over):
                 if context.is_over():  # since it waited
                     return
                 if batch is not None:
-                    yield from progress.items(batch.blocks, tail.position, batch.ack)
+                    yield from (sent.item for sent in progress.items(batch.blocks, tail.position, batch.ack))
                 if progress.is_heartbeat_due():
-                    yield progress.heartbeat(tail.position)
+                    yield progress.heartbeat(tail.position).item
 
     return stream_format.schema, items()
-
-
-class _ProgressWriter:
-    """Adds to each batch of a stream the position up to which its reader then has everything."""
-
-    def __init__(self, stream_format: StreamFormat) -> None:
-        self._format = stream_format
-        self._last_sent_s = 0.0
-
-    def items(self, blocks: tuple[Block, ...], before: Position, after: Position | None) -> Iterator[StreamItem]:
-        """Yield the Arrow batches of some blocks; with the last one the reader has everything up to `after`."""
-        pending: tuple[pa.RecordBatch, Block | None] | None = None
-        for block in blocks:
-            for batch in self._format.to_batches(block):
-                if pending is not None:
-                    yield _make_item(*pending, {"position": before.to_json()})
-                pending = batch
-        if pending is not None:
-            self._last_sent_s = time.monotonic()
-            yield _make_item(*pending, {"position": (after or before).to_json()})
-
-    def is_heartbeat_due(self) -> bool:
-        """Return whether nothing was sent for so long that a heartbeat is due."""
-        return time.monotonic() - self._last_sent_s >= _HEARTBEAT_S
-
-    def heartbeat(self, position: Position) -> StreamItem:
-        """Return an empty batch that says up to which position the reader has everything."""
-        self._last_sent_s = time.monotonic()
-        return _make_item(self._format.empty_batch, None, {"position": position.to_json()})
 
 
 def open_client_stream(
@@ -220,8 +200,8 @@ def open_client_stream(
             sent = list(_make_batch_items(stream_format, *got)) if got is not None else []
             if got is not None and not sent:
                 hidden.add(got[0])
-            if not sent and time.monotonic() - last_sent_s >= _HEARTBEAT_S:
-                sent = [_make_item(stream_format.empty_batch, None, {})]
+            if not sent and time.monotonic() - last_sent_s >= HEARTBEAT_S:
+                sent = [make_item(stream_format.empty_batch, None, {})]
             if sent:
                 last_sent_s = time.monotonic()
                 yield from sent
@@ -235,7 +215,7 @@ def _make_batch_items(stream_format: StreamFormat, batch_id: int, batch: Any) ->
     batches = stream_format.to_joined_batches(batch.blocks)
     position = batch.ack.to_json() if batch.ack is not None else None
     for number, batch_and_block in enumerate(batches, 1):
-        yield _make_item(*batch_and_block, {"batch": batch_id, "position": position} if number == len(batches) else {})
+        yield make_item(*batch_and_block, {"batch": batch_id, "position": position} if number == len(batches) else {})
 
 
 def _ack_hidden_batches(clients: Clients, client: int, hidden: set[int]) -> None:
@@ -245,9 +225,3 @@ def _ack_hidden_batches(clients: Clients, client: int, hidden: set[int]) -> None
             clients.ack(client, ids[0])
             hidden.discard(ids[0])
         hidden.intersection_update(clients.outstanding(client))
-
-
-def _make_item(batch: pa.RecordBatch, block: Block | None, metadata: dict[str, Any]) -> StreamItem:
-    """Return an Arrow batch with its metadata: JSON, and for raw events what decodes them."""
-    raw = block.encode_description(**metadata) if block is not None else json.dumps(metadata).encode()
-    return batch, pa.py_buffer(raw)
