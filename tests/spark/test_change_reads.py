@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,28 @@ def test_a_query_begins_after_a_transaction_or_at_a_time(
         120
     )
     assert [row["id"] for row in got.rows] == [2]
+
+
+def test_a_time_that_is_still_to_come_is_refused(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    """Until a query has a checkpoint: one that resumes does not ask for its start again."""
+    later, words = datetime.now(UTC) + timedelta(hours=1), "is still to come .*Start the query then"
+    future = f"time:{later:%Y-%m-%dT%H:%M:%SZ}"
+    for mode in ({}, {"lowLatency": "true"}):
+        frame = stream(spark, served, table=table, startingPosition=future, **mode)
+        with pytest.raises(Exception, match=words):
+            run(frame, Collected(), tmp_path / f"refused-{len(mode)}").awaitTermination(120)
+    with pytest.raises(Exception, match=words):
+        between(spark, served, table=table, startingPosition=future).collect()
+    got, start = Collected(), str(end_of(mariadb))
+    for number, begin in enumerate((start, future)):
+        execute(mariadb, f"INSERT INTO {table} VALUES ({number}, 'x')")
+        frame = stream(spark, served, table=table, startingPosition=begin)
+        assert run(frame, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
+    assert [row["id"] for row in got.rows] == [0, 1]
+    until_now = between(spark, served, table=table, startingPosition=start, endingPosition=future)
+    assert sorted(row.id for row in until_now.collect()) == [0, 1]
 
 
 def test_low_latency_reads_in_the_driver_and_resumes(

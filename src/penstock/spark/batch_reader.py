@@ -31,7 +31,7 @@ class ChangeBatchReader(spark.DataSourceReader):
     def partitions(self) -> list[LogPart]:
         """Return the parts of the range; `latest` is where the source's log ends now, captured or not."""
         log = ChangeLog(self._options)
-        start = log.resolve(self._options.starting_position or "earliest")
+        start = log.resolve_start(self._options.starting_position or "earliest")
         end = log.resolve(self._options.ending_position or "latest")
         if end < start:
             raise ConfigurationError(f"endingPosition {end} is before startingPosition {start}")

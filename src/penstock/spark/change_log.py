@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from penstock.errors import (
     SourceConnectionError,
 )
 from penstock.model import Position, TableName
+from penstock.model.start_point import Moment, parse_start
 from penstock.spark.options import ReadOptions
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _ALTERED_ADVICE = (
     "Start the query again with its checkpoint: it then has the new type, also for rows from before where that can hold"
     " them. If it stops at a row from before, begin behind the statement: with a new checkpoint, and startingPosition"
 )
+_CLOCK_SKEW_S = 1.0  # what clocks of one site may differ
 _REPORT_S = 1.0  # how often the source is asked where its log ends
 
 
@@ -77,6 +80,19 @@ class ChangeLog:
             self._check_log(offset, position)  # it may come from a query for other tables
             return position
         return self.client.resolve_position(text)
+
+    def resolve_start(self, text: str) -> Position:
+        """Return the position at which a query begins. A time that is still to come has none, and is refused: the end
+        of the log would come with changes from before that time."""
+        now = datetime.now(UTC)
+        point = None if text.startswith("{") else parse_start(text, now)
+        if isinstance(point, Moment) and point.us > (now.timestamp() + _CLOCK_SKEW_S) * 1_000_000:
+            raise ConfigurationError(
+                f"startingPosition {text} is still to come (it is {now:%Y-%m-%d %H:%M:%S} UTC), and the log has no"
+                " position for it yet. Start the query then; or begin with `latest`, and leave out earlier changes by"
+                " their _commit_timestamp"
+            )
+        return self.resolve(text)
 
     def source_end(self) -> Position:
         """Return where the source's log ends now, captured or not."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from penstock.client import EmbeddedSource, ServerAddress
 from penstock.errors import ConfigurationError
 from penstock.model import Position, TableName
-from penstock.model.start_point import Moment, StartWord, is_fixed, parse_start
+from penstock.model.start_point import StartWord, is_fixed, parse_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +154,7 @@ class ReadOptions:
         start = self.starting_position or "latest"
         if start == "earliest" or start.startswith("{"):
             return False
-        now = datetime.now(UTC)
-        point = parse_start(start, now)
-        is_to_come = isinstance(point, Moment) and point.us >= now.timestamp() * 1_000_000
-        return is_to_come or not is_fixed(start)
+        return not is_fixed(start)
 
     @property
     def limit(self) -> dict[str, Any]:

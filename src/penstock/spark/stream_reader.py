@@ -38,7 +38,7 @@ class BatchPlanner:
     def initial(self) -> Offset:
         """Return the offset at which a new query begins."""
         if self._initial is None:  # Spark asks twice
-            position = self.log.resolve(self._options.starting_position or "latest")
+            position = self.log.resolve_start(self._options.starting_position or "latest")
             if self._options.starts_elsewhere_each_time:
                 self._first = position
             self._initial = self.log.offset_of(position)
