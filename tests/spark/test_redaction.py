@@ -1,4 +1,4 @@
-"""The secrets of a query are not in what Spark shows, stores and logs of it; test_cluster.py looks at its web pages."""
+"""The secrets of a query are not in what Spark shows, stores and logs of it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,6 +16,7 @@ from tests.spark.test_change_reads import progress_of
 from tests.spark.test_embedded import state as state  # noqa: PLC0414 - a fixture
 from tests.spark.test_stream_source import Collected, run
 from tests.support.capture import execute, poll, source_of
+from tests.support.spark_pages import last_execution, read_page, spark_pages
 
 SECRET = "hush-hush"
 
@@ -59,7 +60,9 @@ def test_secrets_are_not_shown(
 ) -> None:
     options, table = request.getfixturevalue(secret), f"{database(mariadb)}.item"
     execute(mariadb, f"CREATE TABLE {table} (id INT PRIMARY KEY)", f"INSERT INTO {table} VALUES (1)")
-    texts = dict[str, str]()
+    texts, ui = dict[str, str](), spark.sparkContext.uiWebUrl
+    assert ui is not None
+    before = last_execution(ui)
     with event_log(spark, tmp_path / "events") as file:
         frame = spark.read.format("penstock").options(**options, table=table).load()
         assert frame.count() == 1
@@ -76,12 +79,19 @@ def test_secrets_are_not_shown(
             assert poll(lambda: len(seen.rows) == 1 and query.lastProgress is not None, 60), query.exception()
             texts["progress"] = json.dumps(progress_of(query)[-1])
             texts["stream"] = query._jsq.explainInternal(True)
+            pages = spark_pages(ui, after_execution=before)
+            pages["statistics"] = read_page(f"{ui}/StreamingQuery/statistics/?id={query.runId}")
         finally:
             query.stop()
     texts |= {path.name: path.read_text() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()}
     texts["events"] = file.read_text()
     assert all("penstock" in texts[name].lower() for name in ("extended", "plan", "stream", "events"))
     assert [name for name, text in texts.items() if SECRET in text] == []
+    # The pages show the queries: the plans of both reads, and the stream that runs.
+    queries = [page for path, page in pages.items() if path.startswith("SQL/execution")]
+    assert sum("penstock" in page for page in queries) >= 2
+    assert str(query.runId) in pages["StreamingQuery/"]
+    assert [name for name, page in pages.items() if SECRET in page] == []
 
 
 def explain_mode(spark: SparkSession, name: str) -> Any:
