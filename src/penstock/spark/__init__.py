@@ -9,15 +9,15 @@ if find_spec("pyspark") is None:
     raise MissingExtraError.for_extra("spark", "reading changes with Spark")
 
 if TYPE_CHECKING:
-    from penstock.spark.sessions import session
+    from penstock.spark.sessions import applied_settings, session
 
-__all__ = ["session"]
+__all__ = ["applied_settings", "session"]
 
 
 def __getattr__(name: str) -> Any:
     """Load the session's module when it is asked for: Spark's workers do without it."""
-    if name != "session":
+    if name not in __all__:
         raise AttributeError(f"module 'penstock.spark' has no attribute {name!r}")
-    from penstock.spark.sessions import session  # noqa: PLC0415
+    from penstock.spark import sessions  # noqa: PLC0415
 
-    return session
+    return getattr(sessions, name)

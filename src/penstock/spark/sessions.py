@@ -4,7 +4,6 @@ Unix sockets between the JVM and Python save about 40 ms a batch; the plain chec
 processes that Hadoop starts for each file, 60 ms and more. The second needs a checkpoint on a local disk.
 """
 
-import logging
 import os
 import re
 import shutil
@@ -12,7 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigurationError
 
-log = logging.getLogger(__name__)
-
 OLDEST_JAVA = 17
 _JVM_EXIT_S = 15
+_CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 # Safe everywhere: only how the processes of one machine speak to each other, and texts on the terminal.
 _ANYWHERE = {
     "spark.sql.session.timeZone": "UTC",
@@ -38,7 +36,7 @@ _ONE_MACHINE = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.sql.streaming.checkpointFileManagerClass": (
+    _CHECKPOINT_MANAGER: (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -54,17 +52,41 @@ def session(name: str = "penstock", settings: Mapping[str, str] | None = None, *
     >>> spark = penstock.spark.session("orders", master="spark://cdc1:7077")
 
     Without a master it is the one of `spark-submit`, else this machine. `settings`, and those of `spark-submit`, win
-    over ours; which of ours were applied is logged.
+    over ours. One line on standard error says which of ours the session runs with; `applied_settings` returns them.
     """
     submitted = _submitted_settings()
     master = master or (settings or {}).get("spark.master") or submitted.get("spark.master") or "local[*]"
     fast = {key: value for key, value in fast_settings(master).items() if key not in submitted}
-    log.info(
-        "Spark session settings applied spark_master=%s %s",
-        master,
-        " ".join(f"{key}={value}" for key, value in fast.items()),
-    )
-    return _start(name, master, {**fast, **(settings or {})}, None)
+    spark = _start(name, master, {**fast, **(settings or {})}, None)
+    print(_describe_settings(spark, fast.keys() - (settings or {}).keys()), file=sys.stderr, flush=True)
+    return spark
+
+
+def applied_settings(spark: SparkSession) -> dict[str, str]:
+    """Return which of the fast settings a session runs with, whoever has set them.
+
+    >>> penstock.spark.applied_settings(spark)["spark.python.unix.domain.socket.enabled"]
+    'true'
+    """
+    context = spark.sparkContext.getConf()
+    # Spark's own settings count as they were when its JVM was set up, whatever a later session asks for.
+    found = {
+        key: spark.conf.get(key, None) if key.startswith("spark.sql.") else context.get(key)
+        for key in {**_ANYWHERE, **_ONE_MACHINE}
+    }
+    return {key: value for key, value in fast_settings(spark.sparkContext.master or "").items() if found[key] == value}
+
+
+def _describe_settings(spark: SparkSession, wanted: Collection[str]) -> str:
+    """Return the line that tells users which of our settings a session runs with, and which came too late."""
+    applied, master = applied_settings(spark), spark.sparkContext.master or ""
+    line = f"penstock: fast settings of this Spark session ({master}): "
+    line += ", ".join(f"{key}={value}" for key, value in applied.items()) or "none"
+    if late := [key for key in fast_settings(master) if key in wanted and key not in applied]:
+        line += f"; not applied, since there was a Spark session already: {', '.join(late)}"
+    if _CHECKPOINT_MANAGER in applied:
+        line += "; checkpoints must be on a local disk"
+    return line
 
 
 def fast_settings(master: str) -> dict[str, str]:
