@@ -4,6 +4,8 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from penstock.local_process import LocalProcess
 from penstock.testing import DatabaseServer, poll_until
 from tests.spark.test_stream_source import Collected, run
 from tests.support.capture import execute, poll
+from tests.support.stalling_proxy import StallingProxy
 
 
 @pytest.fixture
@@ -128,6 +131,66 @@ def test_rows_from_before_the_first_query_are_read_where_the_log_does_not_name_c
     reader = spark.read.format("penstock").options(stateDir=str(state), filter=table.replace(".", "\\."))
     files = reader.load(str(logs)).orderBy("_seq").select("after").collect()
     assert [row.after for row in files] == ['{"id":1,"v":"x"}', '{"id":2,"n":7,"v":"y"}']
+
+
+def processes_of(state: Path) -> list[int]:
+    """The capture processes of a state folder, also those that do not serve yet."""
+    found = list[int]()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = file.read_bytes().split(b"\0")
+            if b"penstock.server.embedded" in words and any(word.startswith(str(state).encode()) for word in words):
+                found.append(int(file.parent.name))
+    return found
+
+
+@pytest.mark.usefixtures("nameless")
+def test_a_capture_that_is_killed_while_it_reads_the_past_for_its_ddl_begins_again(
+    spark: SparkSession,
+    source: dict[str, str],
+    state: Path,
+    mariadb: DatabaseServer,
+    database: Callable[[DatabaseServer], str],
+    tmp_path: Path,
+) -> None:
+    """On a machine that has lost its state a query resumes from its checkpoint; its first capture dies half-way."""
+    table, got = f"{database(mariadb)}.item", Collected()
+    execute(
+        mariadb,
+        f"CREATE TABLE {table} (id INT PRIMARY KEY, v MEDIUMTEXT) DEFAULT CHARSET utf8mb4",
+        f"INSERT INTO {table} VALUES (1, 'x')",
+        *(f"INSERT INTO {table} VALUES ({number}, REPEAT('x', 500000))" for number in range(10, 20)),
+    )
+    start = {"table": table, "startingPosition": "earliest"}
+    query = run(follow(spark, source, **start), got, tmp_path / "checkpoint", drain=True)
+    assert query.awaitTermination(120)
+    assert len(got.rows) == 11
+    execute(
+        mariadb,
+        f"INSERT INTO {table} VALUES (2, 'before')",
+        f"ALTER TABLE {table} ADD COLUMN n INT AFTER id",
+        f"INSERT INTO {table} VALUES (3, 7, 'behind')",
+    )
+    lost = tmp_path / "lost"  # what the machine has lost
+    state.rename(lost)
+    (old,) = servers(lost)
+    os.kill(old.pid, signal.SIGTERM)
+    assert poll(lambda: not old.is_alive, 30)
+    with StallingProxy(mariadb.port, stall_after_bytes=2 << 20) as proxy, ThreadPoolExecutor(1) as pool:
+        options = source | {"port": str(proxy.port)}
+        again = Collected()
+        resumed = pool.submit(lambda: run(follow(spark, options, **start), again, tmp_path / "checkpoint", drain=True))
+        assert proxy.has_stalled.wait(60)
+        assert list(state.rglob("unfinished"))
+        (reading,) = processes_of(state)
+        os.kill(reading, signal.SIGKILL)
+        proxy.resume()
+        assert resumed.result(120).awaitTermination(120)
+        assert not list(state.rglob("unfinished"))
+        rows = [(row["id"], row["n"], row["v"]) for row in again.rows]
+        assert rows == [(2, None, "before"), (3, 7, "behind")]
+        for server in servers(state):
+            os.kill(server.pid, signal.SIGTERM)
 
 
 def test_a_folder_of_log_files_is_read_without_any_server(
