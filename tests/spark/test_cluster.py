@@ -1,7 +1,9 @@
 """A driver, a master and two workers, as people run them: the mirror that a stream keeps is right whatever is lost."""
 
 import json
-import urllib.request
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,14 +15,42 @@ from penstock.testing import DatabaseServer
 from tests.support.capture import end_of, poll, source_of
 from tests.support.ledger import ACCOUNTS, BALANCE, Ledger
 from tests.support.mirror_job import WAIT_S, MirrorJob, is_alive, kill_process
-from tests.support.spark_cluster import SparkCluster, ask_json, spark_cluster
+from tests.support.spark_cluster import SparkCluster, spark_cluster
+from tests.support.spark_pages import spark_pages
+from tests.support.spark_session import MASTER_VARIABLE
 
 TOKEN = "hush-hush"
+# What a program expects of the source anywhere, here on the cluster: batch and stream, the three shapes, a restart from
+# the checkpoint, and a query that captures the database by itself (whose secret is TOKEN, too).
+CONTRACT = (
+    "test_contract.py::test_a_stream_is_typed_and_resumes_from_its_checkpoint[partitions]",
+    "test_contract.py::test_a_range_is_a_dataframe_of_changes_of_all_tables",
+    "test_change_reads.py::test_a_range_of_the_log_is_a_dataframe_in_parts",
+    "test_stream_source.py::test_several_tables_are_structs_in_one_order",
+    "test_redaction.py::test_secrets_are_not_shown[password_options]",
+)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A cluster that the tests of this module share; each leaves both workers running."""
+    with spark_cluster(tmp_path_factory.mktemp("spark") / "cluster") as shared:
+        yield shared
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("mariadb", marks=pytest.mark.mariadb),
+        pytest.param("mysql80", marks=[pytest.mark.mysql80, pytest.mark.campaign]),
+    ]
+)
+def source(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
-def served(mariadb: DatabaseServer) -> Iterator[Server]:
-    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(mariadb)))
+def served(source: DatabaseServer) -> Iterator[Server]:
+    settings = ServerSettings.with_flight_only(InstanceSettings(source=source_of(source)))
     flight = settings.flight.model_validate({"port": 0, "tokens": {"lake": TOKEN}})
     server = Server(settings.model_copy(update={"flight": flight}))
     server.start()
@@ -30,31 +60,60 @@ def served(mariadb: DatabaseServer) -> Iterator[Server]:
 
 @pytest.mark.timeout(900)
 def test_a_mirror_is_right_whatever_is_lost_of_a_cluster(
-    mariadb: DatabaseServer, database: Callable[[DatabaseServer], str], served: Server, tmp_path: Path
+    source: DatabaseServer,
+    database: Callable[[DatabaseServer], str],
+    served: Server,
+    cluster: SparkCluster,
+    tmp_path: Path,
 ) -> None:
     """The sum of all accounts is right after every batch, and the mirror is equal to the source at the end.
 
     One program on one cluster, since each start takes many seconds; each step below is one loss.
     """
-    table = f"{database(mariadb)}.account"
-    start, ledger = end_of(mariadb), Ledger(mariadb, table)
+    table = f"{database(source)}.account"
+    start, ledger = end_of(source), Ledger(source, table)
     options = {"server": served.address, "token": TOKEN, "table": table, "startingPosition": str(start)}
-    with spark_cluster(tmp_path / "cluster") as cluster:
-        job = MirrorJob(tmp_path / "job", cluster, options)
-        try:
-            ledger.create(has_note=True)
-            with ledger:
-                ledger.add_wide(40)  # so that the first batch has several parts
-                speculate(job)
-                lose_executor(job, ledger)
-                lose_worker(job, ledger, cluster)
-                lose_driver(job, cluster)
-            finish(job, ledger)
-        finally:
-            job.kill()
+    job = MirrorJob(tmp_path / "job", cluster, options)
+    try:
+        ledger.create(has_note=True)
+        with ledger:
+            ledger.add_wide(40)  # so that the first batch has several parts
+            speculate(job)
+            lose_executor(job, ledger)
+            lose_worker(job, ledger, cluster)
+            lose_driver(job, cluster)
+        finish(job, ledger)
+    finally:
+        job.kill()
     assert {batch["sum"] for batch in job.batches} == {ACCOUNTS * BALANCE}
-    seen = [path for path in tmp_path.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
-    assert [path.name for path in seen] == ["options.json"]  # not in the log of an event, a driver or an executor
+    # Not in the log of an event, a driver or an executor.
+    assert files_with_token(tmp_path, cluster.folder) == ["options.json"]
+
+
+def files_with_token(*folders: Path) -> list[str]:
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if TOKEN.encode() in path.read_bytes()]
+
+
+@pytest.mark.mariadb
+@pytest.mark.timeout(400)
+def test_the_contract_holds_on_a_cluster(cluster: SparkCluster, tmp_path: Path) -> None:
+    """The tests of a local session, in a process whose session is on the cluster."""
+    here = Path(__file__).parent
+    options = ["-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'contract'}"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *(f"{here}/{name}" for name in CONTRACT), *options],
+        env={**os.environ, MASTER_VARIABLE: cluster.master.url, "SPARK_LOCAL_IP": cluster.master.host},
+        cwd=here.parents[1],
+        capture_output=True,
+        text=True,
+        timeout=380,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-8000:] + ended.stderr[-2000:]
+    assert f"{len(CONTRACT)} passed" in ended.stdout
+    assert poll(lambda: "penstock tests" in [one["name"] for one in cluster.master.state()["completedapps"]])
+    assert files_with_token(cluster.folder) == []
 
 
 def speculate(job: MirrorJob) -> None:
@@ -126,24 +185,3 @@ def finish(job: MirrorJob, ledger: Ledger) -> None:
     assert [name for name, page in pages.items() if TOKEN in page] == []
     (job.folder / "finish").touch()
     assert poll(job.driver.has_exited, WAIT_S)
-
-
-def spark_pages(ui: str) -> dict[str, str]:
-    """Return what Spark's own pages and its REST interface show of a program."""
-    (application,) = ask_json(f"{ui}/api/v1/applications", 60)
-    rest = f"api/v1/applications/{application['id']}"
-    queries = ask_json(f"{ui}/{rest}/sql?details=true&planDescription=true&length=1000", 60)
-    paths = [f"{rest}/sql?details=true&planDescription=true&length=1000", f"{rest}/jobs"]
-    paths += [
-        "environment/",
-        "SQL/",
-        "StreamingQuery/",
-        "jobs/",
-        *(f"SQL/execution/?id={one['id']}" for one in queries),
-    ]
-    return {path: read_page(f"{ui}/{path}") for path in paths} | {"environment": read_page(f"{ui}/{rest}/environment")}
-
-
-def read_page(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - ours, on loopback
-        return answer.read().decode()

@@ -83,7 +83,9 @@ def test_secrets_are_not_shown(
             pages["statistics"] = read_page(f"{ui}/StreamingQuery/statistics/?id={query.runId}")
         finally:
             query.stop()
-    texts |= {path.name: path.read_text() for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()}
+    texts |= {
+        path.name: path.read_text(errors="replace") for path in (tmp_path / "checkpoint").rglob("*") if path.is_file()
+    }
     texts["events"] = file.read_text()
     assert all("penstock" in texts[name].lower() for name in ("extended", "plan", "stream", "events"))
     assert [name for name, text in texts.items() if SECRET in text] == []

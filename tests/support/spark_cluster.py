@@ -99,6 +99,7 @@ class SparkCluster:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.master = SparkMaster(folder / "master")
         self.workers = [SparkWorker(folder / f"worker-{number}", self.master, f"127.0.0.{number}") for number in (1, 2)]
 

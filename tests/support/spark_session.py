@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import penstock.spark
 from penstock.spark.sessions import local_session, stop_session
+from tests.services.java import QUICK
 
 MASTER_VARIABLE = "PENSTOCK_TEST_SPARK_MASTER"
 
@@ -27,6 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     if master := os.environ.get(MASTER_VARIABLE):
         cluster = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m"}
+        cluster |= {f"spark.{part}.extraJavaOptions": " ".join(QUICK) for part in ("driver", "executor")}
         session = penstock.spark.session("penstock tests", settings | cluster, master=master)
     else:
         session = local_session("penstock tests", settings, log_file=folder / "spark.log")
