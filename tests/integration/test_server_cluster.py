@@ -12,9 +12,14 @@ import pytest
 from penstock.testing import DatabaseServer, poll_until
 from tests.services.zookeeper import ZooKeeper
 from tests.support.capture import execute
-from tests.support.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
+from tests.support.cluster import ServerProcess, check_one_at_a_time, probing, servers
 from tests.support.cluster_work import OwnReader, Work
 from tests.support.scenario.proxy import Network
+
+pytestmark = [pytest.mark.waits, pytest.mark.timeout(300)]
+SESSION_S = 4.0
+ANSWER_S = 3.0  # after which a client leaves a server that does not answer
+SETTLED_S = 1.5  # for which nobody else may serve: longer than a lease is renewed after, or a server takes over after
 
 
 @pytest.fixture
@@ -39,7 +44,6 @@ def running(several: list[ServerProcess], reader: OwnReader) -> ServerProcess:
     return next(one for one in several if one.address == reader.address)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("trouble", ["kill", "stop", "cut", "leave"])
 def test_another_server_goes_on(
     trouble: str,
@@ -52,8 +56,11 @@ def test_another_server_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ways = [f"127.0.0.1:{one.port}" for one in networks]
-    with servers(tmp_path, mariadb, ways, [destination]) as several, probing(several, destination) as probers:
-        reader = OwnReader(zookeeper.hosts, destination, table)
+    with (
+        servers(tmp_path, mariadb, ways, [destination], session_s=SESSION_S) as several,
+        probing(several, destination) as probers,
+    ):
+        reader = OwnReader(zookeeper.hosts, destination, table, timeout_s=ANSWER_S)
         work = Work(mariadb, table, reader)
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
@@ -62,12 +69,15 @@ def test_another_server_goes_on(
         _trouble(trouble, old, networks[several.index(old)])
         assert poll_until(lambda: work.reads_after(moment + 0.3) and reader.address != old.address, 60)
         if trouble == "stop":
-            time.sleep(2)
+            time.sleep(0.5)
             old.send(signal.SIGCONT)
         others = [prober for prober in probers if prober.server is not old]
         assert poll_until(lambda: any(prober.served for prober in others), 60)
-        time.sleep(3)
+        time.sleep(SETTLED_S)
         work.finish()
+        assert old.has_ended == (trouble in {"kill", "leave"}), (
+            "one that has lost its session waits for the next election"
+        )
     work.check()
     took = work.longest_pause_s(since=moment - 0.5)
     assert check_one_at_a_time(probers) >= 1
@@ -88,16 +98,15 @@ def _trouble(kind: str, server: ServerProcess, network: Network) -> None:
             network.is_silent, network.trouble = True, lambda _: 1
 
 
-@pytest.mark.timeout(300)
 def test_zookeeper_restarts(
     tmp_path: Path, mariadb: DatabaseServer, private_server: Callable[..., Any], table: str, destination: str
 ) -> None:
     zookeeper: ZooKeeper = private_server("zookeeper")
     with (
-        servers(tmp_path, mariadb, [zookeeper.hosts] * 3, [destination]) as several,
+        servers(tmp_path, mariadb, [zookeeper.hosts] * 3, [destination], session_s=SESSION_S) as several,
         probing(several, destination) as probers,
     ):
-        reader = OwnReader(zookeeper.hosts, destination, table)
+        reader = OwnReader(zookeeper.hosts, destination, table, timeout_s=ANSWER_S)
         work = Work(mariadb, table, reader)
         work.start()
         assert poll_until(lambda: len(work.read) > 100, 30), work.problem
@@ -106,7 +115,7 @@ def test_zookeeper_restarts(
         zookeeper.start()
         moment = time.monotonic()
         assert poll_until(lambda: work.reads_after(moment), 60), work.problem
-        time.sleep(2)
+        time.sleep(SETTLED_S)
         work.finish()
     work.check()
     check_one_at_a_time(probers)

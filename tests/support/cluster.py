@@ -141,6 +141,9 @@ class Prober:
                     self._closing.wait(0.005)
             connector.disconnect()
 
+    def has_served_since(self, moment: float) -> bool:
+        return bool(self.served) and self.served[-1][0] > moment
+
     def close(self) -> None:
         self._closing.set()
 

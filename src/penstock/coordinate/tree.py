@@ -10,6 +10,9 @@ from typing import Any, Protocol, TypeVar
 from penstock.errors import CoordinationError, FencedError, MissingExtraError
 
 _TIMEOUT_S = 10.0
+# Also how soon kazoo leaves a ZooKeeper that hangs: it gives a connection two thirds of this to answer, and each of n
+# hosts an n-th of it to take a new one.
+_SESSION_S = 6.0
 _LOOK_AGAIN_S = 0.1
 _RECONNECTS = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 T = TypeVar("T")
@@ -56,7 +59,7 @@ class ZooKeeperTree:
 
     logger: logging.Logger | None = None  # where kazoo logs; by default in its own
 
-    def __init__(self, hosts: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+    def __init__(self, hosts: str, *, timeout_s: float = _TIMEOUT_S, session_s: float | None = None) -> None:
         try:
             from kazoo import exceptions  # noqa: PLC0415 - an extra
             from kazoo.client import KazooClient  # noqa: PLC0415
@@ -66,7 +69,8 @@ class ZooKeeperTree:
         self._errors: Any = exceptions
         self._timeouts: Any = KazooTimeoutError
         self._hosts, self._timeout_s = hosts, timeout_s
-        self._client: Any = KazooClient(hosts, timeout=timeout_s, connection_retry=_RECONNECTS, logger=self.logger)
+        session_s = session_s or min(timeout_s, _SESSION_S)
+        self._client: Any = KazooClient(hosts, timeout=session_s, connection_retry=_RECONNECTS, logger=self.logger)
         self._is_closed = False
         self._before_start()
         with self._answered():

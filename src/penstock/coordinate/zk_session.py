@@ -88,7 +88,7 @@ class ZkSession(ZooKeeperTree):
         self.timeout_s = session_s  # as negotiated with ZooKeeper
         self._clock = clock
         self._closing = threading.Event()
-        super().__init__(hosts, timeout_s=session_s)
+        super().__init__(hosts, timeout_s=session_s, session_s=session_s)
         self.session_id = (self._client.client_id or (0,))[0]
         sent = clock()
         try:

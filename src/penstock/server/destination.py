@@ -9,7 +9,7 @@ from penstock.capture.state import InstanceState
 from penstock.config import InstanceSettings
 from penstock.coordinate import Election, Fence, LockFile
 from penstock.coordinate.callbacks import OnRunning, OnStopped
-from penstock.errors import NotRunningError
+from penstock.errors import FencedError, NotRunningError, PenstockError
 from penstock.instance import Instance
 from penstock.instance.opening import check_startable
 from penstock.server.expected import make_starting_error
@@ -52,6 +52,11 @@ class Destination(ABC):
     def instance(self) -> Instance | None:
         """Return the instance that runs here, or ran last; None before the first start."""
         return self._instance
+
+    @property
+    def failure(self) -> PenstockError | None:
+        """Return the error because of which the instance has stopped for good; None when it has not."""
+        return None if self._instance is None else self._instance.failure
 
     @property
     def halt_reason(self) -> str | None:
@@ -243,6 +248,13 @@ class ElectedDestination(Destination):
         self.problem = ""  # why it could not run here when it was elected last
 
     @property
+    def failure(self) -> PenstockError | None:
+        """The error of the instance, unless it was fenced: then the term has ended, and this server stays a
+        candidate for the next one."""
+        failure = super().failure
+        return None if isinstance(failure, FencedError) else failure
+
+    @property
     def is_served(self) -> bool:
         """Whether clients can read the destination here, or another server runs it."""
         return super().is_served or self.election.owner not in {None, self.election.address}
@@ -284,13 +296,15 @@ class ElectedDestination(Destination):
 
     def release_if_failed(self) -> None:
         """Give the destination up if its instance has failed: it may work on another server."""
-        instance = self._instance
-        if instance is not None and instance.failure is not None and self.election.is_held():
-            self.problem = str(instance.failure)
-            self.election.fail(instance.failure)
+        failure = self.failure
+        if failure is not None and self.election.is_held():
+            self.problem = str(failure)
+            self.election.fail(failure)
 
     def _on_elected(self, fence: Fence) -> None:
         """Start the instance with the fence of the election that was won."""
+        with self._lock:
+            self._instance = None  # that of an earlier term may have failed, which says nothing about this one
         try:
             self._open_instance(self._settings, fence)
         except BaseException as error:

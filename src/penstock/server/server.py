@@ -179,12 +179,12 @@ class Server:
     def _failures(self) -> dict[str, PenstockError]:
         """Return the errors of the destinations that have failed for good, by name: they stopped running, or cannot
         start."""
-        instances, refused = self.instances, self.monitor.start_errors
+        destinations, refused = self.all_destinations, self.monitor.start_errors
         failures: dict[str, PenstockError] = {}
         for name in (instance.destination for instance in self.settings.all_instances):
-            instance, error = instances.get(name), refused.get(name)
-            if instance is not None and instance.failure is not None:
-                failures[name] = instance.failure
+            destination, error = destinations.get(name), refused.get(name)
+            if destination is not None and destination.failure is not None:
+                failures[name] = destination.failure
             elif isinstance(error, PenstockError) and not error.transient:
                 failures[name] = error
         return failures
