@@ -7,6 +7,7 @@ import errno
 import fcntl
 import logging
 import os
+import shutil
 import stat
 import threading
 import time
@@ -153,6 +154,26 @@ class FileLock:
 
 _held_locks: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
 os.register_at_fork(after_in_child=lambda: [lock.release() for lock in list(_held_locks)])
+
+
+def remove_abandoned_folders(parent: Path, prefix: str, lock_name: str) -> None:
+    """Remove folders of this user that processes have left which were killed: the lock in them is free.
+
+    A folder without a lock file, or with one that was made within the last minute, may belong to a process that is
+    about to take the lock, and stays.
+    """
+    for path in parent.glob(f"{prefix}*/{lock_name}"):
+        lock = FileLock(path)
+        try:
+            about = path.stat()
+            if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _QUIET_S:
+                continue
+            lock.acquire()
+            shutil.rmtree(path.parent, ignore_errors=True)
+        except OSError:
+            continue  # its process lives, or another one has removed it
+        finally:
+            lock.release()
 
 
 def _lock_file(file: int, kind: int) -> None:

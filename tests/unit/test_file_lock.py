@@ -2,13 +2,14 @@
 
 import errno
 import fcntl
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from penstock.disk import FileLock
+from penstock.disk import FileLock, remove_abandoned_folders
 from penstock.errors import MetaError, StoreError
 from penstock.meta import FileMetaBackend
 from penstock.store import FileStorage
@@ -59,3 +60,19 @@ def test_a_file_system_without_locks_is_not_taken_for_a_running_server(
         FileStorage(tmp_path)
     with pytest.raises(MetaError, match="cannot be written: No locks available"):
         FileMetaBackend("shop", tmp_path).load()
+
+
+def test_folders_of_killed_processes_are_removed_and_no_others(tmp_path: Path) -> None:
+    names = ("new", "old", "held", "unlocked")
+    folders = {name: tmp_path / f"penstock-schema-{name}" for name in names} | {"other": tmp_path / "other"}
+    for name, folder in folders.items():
+        folder.mkdir()
+        (folder / "00000001.history").touch()
+        if name != "unlocked":
+            (folder / "schema.lock").touch()
+            os.utime(folder / "schema.lock", None if name == "new" else (0, 0))
+    lock = FileLock(folders["held"] / "schema.lock")
+    lock.acquire()
+    remove_abandoned_folders(tmp_path, "penstock-schema-", "schema.lock")
+    lock.release()
+    assert {name for name, folder in folders.items() if folder.exists()} == {"new", "held", "unlocked", "other"}

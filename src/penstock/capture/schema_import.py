@@ -19,7 +19,7 @@ from pathlib import Path
 
 from penstock.capture.schema_tracker import SchemaTracker
 from penstock.config import DirectorySettings, InstanceSettings, SourceSettings
-from penstock.disk import make_private_folder, sync_folder
+from penstock.disk import make_private_folder, remove_abandoned_folders, sync_folder
 from penstock.errors import PenstockError
 from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
@@ -28,7 +28,7 @@ from penstock.schema.ddl import DdlError, StatementKind, parse_statement
 from penstock.schema.ddl.named import find_changed_tables, find_named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDatabase
 from penstock.schema.dialect import ServerProfile, SqlDialect
-from penstock.schema.history import SchemaHistory
+from penstock.schema.history import LOCK_FILE, SchemaHistory
 from penstock.schema.incomplete import is_incomplete, mark_incomplete
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.schema.log_statements import SchemaStatements
@@ -38,6 +38,7 @@ from penstock.source.folder_source import FolderSource
 
 log = logging.getLogger(__name__)
 
+_TEMPORARY = "penstock-schema-"  # begins the name of the folder of a history that ends with its process
 _UNFINISHED = "unfinished"  # a file beside a history whose first statements are still being read
 _PAUSE_S = 0.2
 _ATTEMPTS = 2  # at least
@@ -63,13 +64,15 @@ class ImportedSchemas:
 def open_tables(
     settings: InstanceSettings, source: SourceSettings | DirectorySettings, start: Position
 ) -> SchemaTracker:
-    """Open the schema history of the instance's folder, or create it; without a folder it lives in memory. The log will
-    be followed from `start`, or from a later position if the history says so."""
+    """Open the schema history of the instance's folder, or create it; without a folder it is in a temporary one, which
+    a process that is killed leaves for the next one to remove. The log will be followed from `start`, or from a later
+    position if the history says so."""
     hint = _FOLDER_HINT if isinstance(source, DirectorySettings) else ""
     if (folder_of_history := _history_folder(settings)) is not None:
         history, later = _open_history(folder_of_history, settings, source, start)
         return SchemaTracker(history, later, hint=hint, destination=settings.destination)
-    folder = tempfile.TemporaryDirectory(prefix="penstock-schema-")
+    remove_abandoned_folders(Path(tempfile.gettempdir()), _TEMPORARY, LOCK_FILE)
+    folder = tempfile.TemporaryDirectory(prefix=_TEMPORARY)
     try:
         history, later = _open_history(Path(folder.name), settings, source, start)
     except BaseException:

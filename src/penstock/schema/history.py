@@ -32,7 +32,7 @@ from penstock.schema.history_file import (
 log = logging.getLogger(__name__)
 
 SNAPSHOT_EVERY = 1000
-_LOCK = "schema.lock"
+LOCK_FILE = "schema.lock"
 
 
 class SchemaHistory:
@@ -285,7 +285,7 @@ def _steps(content: HistoryContent) -> tuple[list[Position], list[Catalogue]]:
 
 
 def _claim(folder: Path) -> FileLock:
-    lock = FileLock(folder / _LOCK)
+    lock = FileLock(folder / LOCK_FILE)
     try:
         lock.acquire()
     except BlockingIOError:
