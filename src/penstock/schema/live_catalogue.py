@@ -14,9 +14,10 @@ from typing import Any
 
 from penstock.errors import SchemaError
 from penstock.model import TableName
-from penstock.schema.catalogue import Catalogue, Database
+from penstock.schema.catalogue import Catalogue
 from penstock.schema.collation import charset_of_collation
 from penstock.schema.creating import HIDDEN
+from penstock.schema.database import Database
 from penstock.schema.ddl import StatementKind, parse_statement
 from penstock.schema.ddl.column import read_definition
 from penstock.schema.ddl.create import CreateTable
@@ -51,14 +52,14 @@ def read_server(cursor: Any) -> ServerProfile:
         "SHOW GLOBAL VARIABLES WHERE variable_name IN ('version', 'lower_case_table_names', 'old_mode',"
         " 'character_set_collations')"
     )
-    found: dict[str, str] = dict(cursor.fetchall())
-    server = ServerProfile.from_version_text(found["version"], int(found["lower_case_table_names"]))
+    variables: dict[str, str] = dict(cursor.fetchall())
+    server = ServerProfile.from_version_text(variables["version"], int(variables["lower_case_table_names"]))
     if not server.is_mariadb or server.version < 100600:
         return server
-    pairs = [pair.split("=") for pair in found.get("character_set_collations", "").split(",") if pair]
+    pairs = [pair.split("=") for pair in variables.get("character_set_collations", "").split(",") if pair]
     return replace(
         server,
-        utf8_is_utf8mb3="UTF8_IS_UTF8MB3" in found["old_mode"],
+        utf8_is_utf8mb3="UTF8_IS_UTF8MB3" in variables["old_mode"],
         default_collations=tuple((charset, collation) for charset, collation in pairs),
     )
 
@@ -67,8 +68,8 @@ def read_catalogue(cursor: Any, databases: Sequence[str] = ()) -> Catalogue:
     """Return the catalogue of all databases that the user sees, or of these. The cursor returns rows as tuples."""
     server = read_server(cursor)
     reading = _CatalogueReader(cursor, SqlDialect(server), databases)
-    found = reading.read_databases()
-    return Catalogue(server, SharedMap[Database].from_items((_key(each.name, server), each) for each in found))
+    all_databases = reading.read_databases()
+    return Catalogue(server, SharedMap[Database].from_items((_key(each.name, server), each) for each in all_databases))
 
 
 @dataclass(slots=True)
@@ -201,11 +202,11 @@ class _CatalogueReader:
         )
 
     def _type(self, declared: str) -> DataType:
-        found = self._types.get(declared)
-        if found is None:
+        parsed = self._types.get(declared)
+        if parsed is None:
             reader = TokenReader(declared, self._dialect)
-            found = self._types[declared] = read_definition(reader, "").type
-        return found
+            parsed = self._types[declared] = read_definition(reader, "").type
+        return parsed
 
 
 def _indexes(facts: _Facts, has_hashes: bool) -> Iterator[IndexDefinition]:

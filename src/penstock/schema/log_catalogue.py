@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from penstock.binlog.events.table_map import parse_table_map
 from penstock.errors import SchemaError
 from penstock.model import TableName
-from penstock.schema.catalogue import AppliedStatement, Catalogue, Database
+from penstock.schema.catalogue import AppliedStatement, Catalogue
 from penstock.schema.change import SchemaChange
 from penstock.schema.complete import complete_table_map
+from penstock.schema.database import Database
 from penstock.schema.ddl import DdlError, StatementKind, parse_statement
 from penstock.schema.ddl.create import CreateTable
 from penstock.schema.ddl.named import find_changed_tables, find_named_tables
@@ -100,10 +101,10 @@ class LogCatalogue:
             return self._with_database_of(kind, change, dialect)
         text = change.text, kind, dialect, change.database
         names = {name.schema for name in (*find_changed_tables(*text), *find_named_tables(*text))}
-        found = self
+        catalogue = self
         for name in names:
-            found = found._with_assumed(name)
-        return found
+            catalogue = catalogue._with_assumed(name)
+        return catalogue
 
     def _with_database_of(self, kind: StatementKind, change: SchemaChange, dialect: SqlDialect) -> "LogCatalogue":
         try:

@@ -18,7 +18,8 @@ from typing import Any, cast
 
 from penstock.errors import SchemaError
 from penstock.model import TableName
-from penstock.schema.catalogue import Catalogue, Database
+from penstock.schema.catalogue import Catalogue
+from penstock.schema.database import Database
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.dialect import ServerProfile
@@ -168,6 +169,7 @@ class _PlainDecoder:
         self._types: dict[tuple[Any, ...], DataType] = {}
 
     def database(self, row: _Row) -> tuple[str, Database]:
+        """Return a database and its key from plain data."""
         name, collation, rows, views, unknown = _filled(row, ((), (), ()), 5)
         tables = (self.table(each, name) for each in rows)
         by_name = SharedMap[TableDefinition].from_items((self._key(table.name.table), table) for table in tables)
@@ -175,6 +177,7 @@ class _PlainDecoder:
         return self._key(name), Database(name, collation, by_name, frozenset(views), marks)
 
     def table(self, row: _Row, database: str) -> TableDefinition:
+        """Return the definition of a table from plain data."""
         name, collation, fields, indexes, flags, engine, row_format, periods = _filled(row, (0, "innodb", "", ()), 8)
         return TableDefinition(
             TableName(database, name),
@@ -222,8 +225,8 @@ class _PlainDecoder:
 
 def _index(row: _Row) -> IndexDefinition:
     name, parts, flags, kind = _filled(row, (0, KeyKind.PLAIN.value), 4)
-    several = [parts] if isinstance(parts, str) else cast("list[str | list[Any]]", parts)
-    made = tuple(IndexPart(each) if isinstance(each, str) else IndexPart(*each) for each in several)
+    part_list = [parts] if isinstance(parts, str) else cast("list[str | list[Any]]", parts)
+    made = tuple(IndexPart(each) if isinstance(each, str) else IndexPart(*each) for each in part_list)
     return IndexDefinition(name, KeyKind(kind), made, bool(flags & _IndexFlag.IMPLIED), bool(flags & _IndexFlag.HASH))
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import SchemaError
 from penstock.model import TableName
-from penstock.schema.catalogue import Catalogue, Database
+from penstock.schema.catalogue import Catalogue
+from penstock.schema.database import Database
 from penstock.schema.ddl.data_type import DataType
 from penstock.schema.ddl.key import KeyKind
 from penstock.schema.dialect import ServerProfile, SqlSession
