@@ -20,8 +20,8 @@ class BenchmarkTimeoutError(Exception):
 
 
 def names() -> list[str]:
-    found = pkgutil.iter_modules([str(Path(__file__).parent)])
-    return sorted(module.name for module in found if not module.name.startswith("_"))
+    modules = pkgutil.iter_modules([str(Path(__file__).parent)])
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
 def main(arguments: list[str]) -> int:

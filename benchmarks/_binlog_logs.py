@@ -55,15 +55,15 @@ def say(line: str) -> None:
 
 def logs_of(server: str, shapes: Sequence[Shape] = SHAPES) -> list[Log]:
     """The logs of these shapes that this server wrote, made now if they are not there."""
-    found: list[Log] = []
+    logs: list[Log] = []
     for shape in shapes:
         if server in shape.servers:
             size = "-tiny" if is_tiny() else ""
             target = cache_folder() / f"bench-binlog-{_EDITION}-{server}-{shape.name}{size}"
             build_once(target, lambda folder, shape=shape: _make(folder, server, shape), say)
             version = json.loads((target / "about.json").read_text(encoding="utf-8"))["version"]
-            found.append(Log(shape, server, version, target / "binlog.000001"))
-    return found
+            logs.append(Log(shape, server, version, target / "binlog.000001"))
+    return logs
 
 
 def tool_of(server: str) -> list[str]:

@@ -83,11 +83,11 @@ class Penstock:
             cwd=_ROOT,
         )
 
-    def decode(self, what: str, log: Log) -> Time:
+    def decode(self, decoder: str, log: Log) -> Time:
         """`what` is `columns` or `changes`."""
         if self._process.stdin is None or self._process.stdout is None:
             raise RuntimeError("the decoding process has no pipes")
-        self._process.stdin.write(f"{what} {log.path}\n")
+        self._process.stdin.write(f"{decoder} {log.path}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:

@@ -1,6 +1,6 @@
 """The tables whose changes the logs of `benchmarks/binlog.py` hold, and the statements that make them.
 
-Invariant: all values follow from the row's number, so a log made anew holds the same rows.
+Invariant: all values follow from the row's number, so a log that is made again holds the same rows.
 """
 
 from collections.abc import Iterator
@@ -55,27 +55,27 @@ class Shape:
 
     def statements(self, rows: int) -> Iterator[tuple[int, str]]:
         """Statements, each with how many rows it writes."""
-        for what, count in (("insert", rows), ("update", min(self.updated, rows))):
+        for operation, count in (("insert", rows), ("update", min(self.updated, rows))):
             size = self.step if self.step > 1 else 5000
             for first in range(1, count + 1, size):
                 last = min(first + size - 1, count)
                 where = f"BETWEEN {first} AND {last}"
                 if self.step == 1:
-                    text = f"CALL {self.name}_{what}({first}, {last})"
-                elif what == "insert":
+                    text = f"CALL {self.name}_{operation}({first}, {last})"
+                elif operation == "insert":
                     text = f"INSERT INTO {self.name} SELECT {self.values} FROM numbers WHERE n {where}"
                 else:
                     text = f"UPDATE {self.name} SET {self.change} WHERE id {where}"
                 yield last - first + 1, text
 
-    def _procedure(self, what: str) -> str:
-        one = {
+    def _procedure(self, operation: str) -> str:
+        statement = {
             "insert": f"INSERT INTO {self.name} SELECT * FROM {self.name}_staged WHERE id = n",
             "update": f"UPDATE {self.name} SET {self.change} WHERE id = n",
-        }[what]
+        }[operation]
         return (
-            f"CREATE PROCEDURE {self.name}_{what}(n INT, last INT)"
-            f" BEGIN WHILE n <= last DO {one}; SET n = n + 1; END WHILE; END"
+            f"CREATE PROCEDURE {self.name}_{operation}(n INT, last INT)"
+            f" BEGIN WHILE n <= last DO {statement}; SET n = n + 1; END WHILE; END"
         )
 
 

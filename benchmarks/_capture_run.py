@@ -34,7 +34,7 @@ def main() -> None:
     began = time.perf_counter()
     instance.start()
     clients = instance.clients
-    clients.subscribe(_CLIENT, "", Start.first())
+    clients.subscribe(_CLIENT, "", Start.stored())
     while instance.store.acked < end:
         got = clients.get(_CLIENT, _SIZE, _PATIENCE_S)
         if got is not None:

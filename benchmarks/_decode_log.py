@@ -45,16 +45,16 @@ def changes(block: Block) -> Iterator[int]:
 DECODERS = {"columns": columns, "changes": changes}
 
 
-def decode_everything(path: Path, what: str, blocks: int | None = None) -> int:
+def decode_everything(path: Path, decoder: str, blocks: int | None = None) -> int:
     """Gives how many row images there were."""
-    return sum(sum(DECODERS[what](block)) for block in islice(LogFile(path), blocks))
+    return sum(sum(DECODERS[decoder](block)) for block in islice(LogFile(path), blocks))
 
 
-def _answer(what: str, path: Path) -> dict[str, int | float | str]:
+def _answer(decoder: str, path: Path) -> dict[str, int | float | str]:
     try:
-        decode_everything(path, what, 2)  # what a kernel loads on its first call is not part of the time
+        decode_everything(path, decoder, 2)  # what a kernel loads on its first call is not part of the time
         began, before = time.perf_counter(), time.process_time()
-        rows = decode_everything(path, what)
+        rows = decode_everything(path, decoder)
         return {"rows": rows, "seconds": time.perf_counter() - began, "cpu": time.process_time() - before}
     except (BinlogError, SchemaError) as error:
         return {"error": str(error)}
@@ -63,8 +63,8 @@ def _answer(what: str, path: Path) -> dict[str, int | float | str]:
 def main() -> None:
     keep_freed_memory()  # as the `penstock` command does
     for line in sys.stdin:
-        what, path = line.rstrip("\n").split(" ", 1)
-        print(json.dumps(_answer(what, Path(path))), flush=True)
+        decoder, path = line.rstrip("\n").split(" ", 1)
+        print(json.dumps(_answer(decoder, Path(path))), flush=True)
 
 
 if __name__ == "__main__":

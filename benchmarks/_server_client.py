@@ -25,14 +25,14 @@ def consume(connector: CanalConnector, rows: int, size: int) -> dict[str, Any]:
 
 def latencies(connector: CanalConnector, rows: int) -> dict[str, Any]:
     """The second column of each row says when it was written, in microseconds."""
-    found = list[float]()
-    while len(found) < rows:
+    micros = list[float]()
+    while len(micros) < rows:
         message = connector.get_without_ack(1000, timeout_s=1)
         now = time.time() * 1e6
         for _, change in message.row_changes():
-            found += [now - int(row.afterColumns[1].value) for row in change.rowDatas]
+            micros += [now - int(row.afterColumns[1].value) for row in change.rowDatas]
         connector.ack(message.id)
-    return {"micros": found}
+    return {"micros": micros}
 
 
 def main() -> None:

@@ -19,13 +19,13 @@ def failover(source: DatabaseServer, folder: Path) -> float:
     folder.mkdir()
     zookeeper: Any = SERVICES["zookeeper"].server(folder / "zookeeper").start()  # type: ignore[attr-defined]
     try:
-        with servers(folder, source, [zookeeper.hosts] * 2, ["killed"], session_s=_SESSION_S) as several:
-            return _killed(source, several, zookeeper.hosts)
+        with servers(folder, source, [zookeeper.hosts] * 2, ["killed"], session_s=_SESSION_S) as processes:
+            return _killed(source, processes, zookeeper.hosts)
     finally:
         zookeeper.kill()
 
 
-def _killed(source: DatabaseServer, several: list[Any], hosts: str) -> float:
+def _killed(source: DatabaseServer, processes: list[Any], hosts: str) -> float:
     cluster, over, seen = CanalCluster.from_zookeeper(hosts, "killed"), threading.Event(), list[float]()
 
     def write() -> None:
@@ -48,7 +48,7 @@ def _killed(source: DatabaseServer, several: list[Any], hosts: str) -> float:
         thread.start()
     try:
         poll_until(lambda: len(seen) > 50, 30)
-        next(one for one in several if one.address == cluster.address).kill()
+        next(process for process in processes if process.address == cluster.address).kill()
         count = len(seen)
         poll_until(lambda: len(seen) > count + 50, 60)
     finally:

@@ -26,16 +26,20 @@ def consume(stream: Any, asked: dict[str, Any]) -> dict[str, Any]:
 
 def latencies(stream: Any, asked: dict[str, Any]) -> dict[str, Any]:
     """The second column of each row says when it was written, in microseconds; of raw events one is a row."""
-    found, waits = list[float](), asked["rows"]
-    while len(found) < waits:
+    micros, waits = list[float](), asked["rows"]
+    while len(micros) < waits:
         chunk = stream.read_chunk()
         now = time.time() * 1e6
         if asked["form"] == "decoded":
             kind, at = chunk.data.column("_change_type").to_pylist(), chunk.data.column("at").to_pylist()
-            found += [now - written for what, written in zip(kind, at, strict=True) if what != "update_preimage"]
+            micros += [
+                now - written for change_kind, written in zip(kind, at, strict=True) if change_kind != "update_preimage"
+            ]
         else:
-            found += [now - int.from_bytes(event[-12:-4], "little") for event in chunk.data.column("event").to_pylist()]
-    return {"micros": found}
+            micros += [
+                now - int.from_bytes(event[-12:-4], "little") for event in chunk.data.column("event").to_pylist()
+            ]
+    return {"micros": micros}
 
 
 def main() -> None:
@@ -47,8 +51,8 @@ def main() -> None:
     print("{}", flush=True)
     sys.stdin.readline()
     begun = time.perf_counter()
-    found = do(client.do_get(fl.Ticket(json.dumps(ticket))), asked)
-    print(json.dumps(found | {"seconds": time.perf_counter() - begun}), flush=True)
+    result = do(client.do_get(fl.Ticket(json.dumps(ticket))), asked)
+    print(json.dumps(result | {"seconds": time.perf_counter() - begun}), flush=True)
 
 
 if __name__ == "__main__":

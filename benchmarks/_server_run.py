@@ -131,23 +131,23 @@ def java(server: Running, client: int) -> Iterator[Any]:  # noqa: ARG001 - it al
         driver.ask("single", "127.0.0.1", server.canal, "shop", "-", "-")
         driver.ask("connect")
         driver.ask("subscribe", "shop\\..*")
-        yield lambda what, rows, _: driver.ask(what, rows, *([SIZE] if what == "consume" else []))
+        yield lambda task, rows, _: driver.ask(task, rows, *([SIZE] if task == "consume" else []))
 
 
 @contextmanager
-def _driven(module: str, about: dict[str, Any]) -> Iterator[Any]:
+def _driven(module: str, connection: dict[str, Any]) -> Iterator[Any]:
     with Driver([sys.executable, "-m", f"benchmarks.{module}"]) as driver:
 
-        def run(what: str, rows: int, end: str) -> Any:
-            driver.ask(json.dumps(about | {"what": what, "rows": rows, "end": end, "size": SIZE}))
+        def run(task: str, rows: int, end: str) -> Any:
+            driver.ask(json.dumps(connection | {"what": task, "rows": rows, "end": end, "size": SIZE}))
             return driver.ask("")
 
         yield run
 
 
 def python(server: Running, client: int) -> Any:
-    about = {"port": server.canal, "destination": "shop", "client": client, "filter": "shop\\..*"}
-    return _driven("_server_client", about)
+    connection = {"port": server.canal, "destination": "shop", "client": client, "filter": "shop\\..*"}
+    return _driven("_server_client", connection)
 
 
 def arrow(server: Running, client: int) -> Any:  # noqa: ARG001 - it has no number

@@ -36,9 +36,9 @@ def _cpu_by_process(root: int) -> dict[int, float]:
                 continue
             children.setdefault(int(fields[1]), []).append(int(folder.name))
             times[int(folder.name)] = (int(fields[11]) + int(fields[12])) / _TICKS
-    found, waiting = dict[int, float](), [root]
+    seconds, waiting = dict[int, float](), [root]
     while waiting:
         process = waiting.pop()
-        found[process] = times.get(process, 0.0)
+        seconds[process] = times.get(process, 0.0)
         waiting += children.get(process, [])
-    return found
+    return seconds

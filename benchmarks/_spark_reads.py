@@ -39,10 +39,10 @@ class ReadCost:
         return (self.spark_s + self.server_s) * 1e6 / self.rows
 
 
-def options_of(server: Running, log: WrittenLog, what: dict[str, str]) -> dict[str, str]:
+def options_of(server: Running, log: WrittenLog, tables: dict[str, str]) -> dict[str, str]:
     """Return the options of a read of the whole log."""
     where = {"server": f"127.0.0.1:{server.flight}", "destination": "shop"}
-    return {**where, **what, "startingPosition": log.start, "endingPosition": log.end}
+    return {**where, **tables, "startingPosition": log.start, "endingPosition": log.end}
 
 
 def cut(server: Running, log: WrittenLog, parts: int) -> tuple[int, WrittenLog]:
@@ -84,9 +84,9 @@ class SparkReads:
         frame = self._spark.read.format("ceiling").options(path=str(path), parts=str(parts), rows=str(rows))
         return self._measure(rows, None, lambda: frame.load().write.format("noop").mode("overwrite").save())
 
-    def batch(self, server: Running, log: WrittenLog, what: dict[str, str]) -> ReadCost:
+    def batch(self, server: Running, log: WrittenLog, tables: dict[str, str]) -> ReadCost:
         """Read a range with `spark.read`."""
-        frame = self._spark.read.format("penstock").options(**options_of(server, log, what))
+        frame = self._spark.read.format("penstock").options(**options_of(server, log, tables))
         return self._measure(log.rows, server, lambda: frame.load().write.format("noop").mode("overwrite").save())
 
     def stream(self, server: Running, log: WrittenLog, checkpoint: Path) -> ReadCost:

@@ -108,8 +108,8 @@ class StreamRun:
         self._written += rows
         self._wait(lambda: arrivals.rows >= rows)
         batches = arrivals.after(measured_from)
-        found = quantiles([one for batch in batches for one in batch], n=100)
-        return Latency(found[49], found[98], len(batches), *shares)
+        percentiles = quantiles([latency for batch in batches for latency in batch], n=100)
+        return Latency(percentiles[49], percentiles[98], len(batches), *shares)
 
     def idle(self) -> tuple[float, float]:
         """Return the CPU of a stream to which nothing comes, in percent of a core: all of Spark, and the server."""

@@ -31,11 +31,11 @@ class Result:
 
     @property
     def figures(self) -> dict[str, Any]:
-        about = {"server": self.log.version, "log": self.log.shape.name, "size_mb": round(self.log.size / 1e6)}
+        facts = {"server": self.log.version, "log": self.log.shape.name, "size_mb": round(self.log.size / 1e6)}
         speeds = {"mysqlbinlog": self.tool, "penstock": self.columns, "penstock_changes": self.changes}
         ratios = dict(zip(("ratio", "ratio_of_cpu"), map(_short, self.columns.ratios(self.tool)), strict=True))
-        more = {"ratio_with_change_columns": _short(self.changes.ratios(self.tool)[0])}
-        return about | {name: _rounded(speed) for name, speed in speeds.items()} | ratios | more
+        with_changes = {"ratio_with_change_columns": _short(self.changes.ratios(self.tool)[0])}
+        return facts | {name: _rounded(speed) for name, speed in speeds.items()} | ratios | with_changes
 
 
 def measure(log: Log, tool: list[str], penstock: Penstock) -> Result:

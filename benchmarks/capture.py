@@ -82,8 +82,8 @@ def main() -> None:
     figures: dict[str, Any] = {}
     rows: list[list[str]] = []
     for name, shape in (("ratio_raw", ORDERS), ("ratio_raw_single_row", TINY)):
-        found = [compare(log, rows) for kind in (MARIADB, MYSQL) for log in logs_of(kind, [shape])]
-        figures[name] = round(min(found), 2)
+        ratios = [compare(log, rows) for kind in (MARIADB, MYSQL) for log in logs_of(kind, [shape])]
+        figures[name] = round(min(ratios), 2)
     (huge,) = logs_of(MARIADB, [HUGE])
     say(f"{huge.shape.label}, a store of {_HUGE_STORE >> 20} MiB")
     with served(huge) as (server, files):

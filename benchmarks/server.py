@@ -74,8 +74,8 @@ def latency(source: DatabaseServer, kind: Any) -> tuple[float, ...]:
         whole = client("latency", COMMITS, "")["micros"]
         writer.join()
     after = [max(0.0, micros + first - last) for micros, first, last in zip(whole, asked, done, strict=True)]
-    found = [quantiles(several, n=100) for several in (after, whole)]
-    return tuple(several[at] / 1000 for several in found for at in (49, 98))
+    percentiles = [quantiles(latencies, n=100) for latencies in (after, whole)]
+    return tuple(latencies[at] / 1000 for latencies in percentiles for at in (49, 98))
 
 
 def main() -> None:
@@ -92,18 +92,18 @@ def main() -> None:
             figures["capture_rows_per_s"] = round(alone)
             for name, kind in CLIENTS.items():
                 say(f"{name}: {ROWS:,} row changes")
-                found = throughput(source, start, end, kind)
-                figures[f"{name}_rows_per_s"] = round(found["rows_per_s"])
-                figures[f"{name}_from_start_rows_per_s"] = round(found["from_start_rows_per_s"])
-                speeds = [f"{found[key]:,.0f}" for key in ("rows_per_s", "from_start_rows_per_s")]
-                line = [name, *speeds, f"{found['cpu_s']:.2f}", f"{found['whole_cpu_s']:.2f}"]
+                measured = throughput(source, start, end, kind)
+                figures[f"{name}_rows_per_s"] = round(measured["rows_per_s"])
+                figures[f"{name}_from_start_rows_per_s"] = round(measured["from_start_rows_per_s"])
+                speeds = [f"{measured[key]:,.0f}" for key in ("rows_per_s", "from_start_rows_per_s")]
+                line = [name, *speeds, f"{measured['cpu_s']:.2f}", f"{measured['whole_cpu_s']:.2f}"]
                 p50, p99, *whole = latency(source, kind)
-                table.append([*line, f"{found['peak_mib']:.0f}", *(f"{one:.2f}" for one in (p50, p99, *whole))])
+                table.append([*line, f"{measured['peak_mib']:.0f}", *(f"{value:.2f}" for value in (p50, p99, *whole))])
                 before = "" if kind is python else f"{name}_"
                 figures[f"{before}latency_p50_ms"], figures[f"{before}latency_p99_ms"] = round(p50, 2), round(p99, 2)
                 if kind is java:
-                    figures["server_cpu_s_per_million"] = round(found["cpu_s"] * 1e6 / ROWS, 2)
-                figures["server_peak_mib"] = max(round(found["peak_mib"]), figures.get("server_peak_mib", 0))
+                    figures["server_cpu_s_per_million"] = round(measured["cpu_s"] * 1e6 / ROWS, 2)
+                figures["server_peak_mib"] = max(round(measured["peak_mib"]), figures.get("server_peak_mib", 0))
             say("a server is killed")
             figures["failover_kill_s"] = round(failover(source, folder / "servers"), 2)
         finally:

@@ -90,12 +90,12 @@ class Benchmark:
             for name, read in ways.items():
                 say(f"round {turn} of {ROUNDS}: {name}")
                 costs[name].append(read(turn))
-        self._report_throughput(log, parts, {name: several[1:] for name, several in costs.items()})
+        self._report_throughput(log, parts, {name: reads[1:] for name, reads in costs.items()})
         self._report_parts(folder, log)
 
     def _report_throughput(self, log: WrittenLog, parts: int, costs: dict[str, list[ReadCost]]) -> None:
-        best = {name: max(several, key=lambda cost: cost.rows_per_s) for name, several in costs.items()}
-        cpu = {name: min(cost.cpu_us_per_row for cost in several) for name, several in costs.items()}
+        best = {name: max(reads, key=lambda cost: cost.rows_per_s) for name, reads in costs.items()}
+        cpu = {name: min(cost.cpu_us_per_row for cost in reads) for name, reads in costs.items()}
         lines = list[list[str]]()
         for name, cost in best.items():
             ratio, cpu_ratio = cost.rows_per_s / best["ceiling"].rows_per_s, cpu["ceiling"] / cpu[name]
@@ -116,9 +116,9 @@ class Benchmark:
         lines, costs = list[list[str]](), dict[int, float]()
         for wanted in PARTS:
             parts, part = cut(server, log, wanted)
-            several = [self.reads.batch(server, part, TABLE) for _ in range(ROUNDS)]
-            costs[wanted] = min(cost.cpu_us_per_row for cost in several)
-            seconds = min(cost.seconds for cost in several)
+            reads = [self.reads.batch(server, part, TABLE) for _ in range(ROUNDS)]
+            costs[wanted] = min(cost.cpu_us_per_row for cost in reads)
+            seconds = min(cost.seconds for cost in reads)
             lines.append([f"{parts}", f"{part.rows:,}", f"{seconds:.2f}", f"{costs[wanted]:.2f}"])
         print_table(
             "growth with the parts of a range, from the folder", ["parts", "rows", "s", "CPU µs per row"], lines
@@ -133,10 +133,10 @@ class Benchmark:
             log = write_tables(self._source, count, TABLE_ROWS)
             server = self.serve({"source": connection_of(self._source), "start": log.start}, log.end)
             names = [f"shop{count}.t{number}" for number in range(count)]
-            for shape, what in {"filter": rf"shop{count}\..*", "tables": ",".join(names)}.items():
-                several = [self.reads.batch(server, log, {shape: what}) for _ in range(ROUNDS + 1)]
-                costs[shape, count] = min(cost.cpu_us_per_row for cost in several)
-                seconds = min(cost.seconds for cost in several)
+            for shape, selection in {"filter": rf"shop{count}\..*", "tables": ",".join(names)}.items():
+                reads = [self.reads.batch(server, log, {shape: selection}) for _ in range(ROUNDS + 1)]
+                costs[shape, count] = min(cost.cpu_us_per_row for cost in reads)
+                seconds = min(cost.seconds for cost in reads)
                 lines.append([f"`{shape}` of {count}", f"{log.rows:,}", f"{seconds:.2f}", f"{costs[shape, count]:.2f}"])
         for shape in ("filter", "tables"):
             ratio = costs[shape, TABLES[1]] / costs[shape, TABLES[0]]
@@ -156,13 +156,15 @@ class Benchmark:
         for name, options in {"low_latency_": {"lowLatency": "true"}, "": dict[str, str]()}.items():
             say(f"a stream of 1,000 rows a second{' with lowLatency' if name else ''}")
             with streams.stream(**options) as arrivals:
-                found = streams.latency(arrivals)
+                measured = streams.latency(arrivals)
                 idle, server_idle = streams.idle()
-            self.figures[f"{name}latency_p50_ms" if not name else "low_latency_p50_ms"] = round(found.p50_ms, 1)
-            self.figures[f"{name}latency_p99_ms" if not name else "low_latency_p99_ms"] = round(found.p99_ms, 1)
+            self.figures[f"{name}latency_p50_ms" if not name else "low_latency_p50_ms"] = round(measured.p50_ms, 1)
+            self.figures[f"{name}latency_p99_ms" if not name else "low_latency_p99_ms"] = round(measured.p99_ms, 1)
             self.figures[f"{name}idle_cpu_percent"] = round(idle, 2)
-            times = [f"{found.p50_ms:.0f}", f"{found.p99_ms:.0f}", f"{found.batches}"]
-            shares = [f"{share:.1f}" for share in (found.cpu_percent, found.server_cpu_percent, idle, server_idle)]
+            times = [f"{measured.p50_ms:.0f}", f"{measured.p99_ms:.0f}", f"{measured.batches}"]
+            shares = [
+                f"{share:.1f}" for share in (measured.cpu_percent, measured.server_cpu_percent, idle, server_idle)
+            ]
             lines.append(["lowLatency" if name else "default", *times, *shares])
         heads = ["stream", "p50 ms", "p99 ms", "batches", "CPU %", "server CPU %", "idle CPU %", "idle server CPU %"]
         print_table(f"1,000 rows a second, then none; load {os.getloadavg()[0]:.1f}", heads, lines)

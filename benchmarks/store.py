@@ -181,7 +181,7 @@ def fast_client(log: Log, folder: Path, *, with_stopped: bool) -> float:
 
 
 def transactions_of(blocks: list[Block]) -> list[Block]:
-    """Each a block of its own; one that goes on in the next block, two of them."""
+    """Return one block for each transaction, and two for one that continues in the next block."""
     return [
         block.slice(first, stop) for block in blocks for first, stop in pairwise([0, *(block.boundaries + 1).tolist()])
     ]

@@ -30,7 +30,7 @@ _COLUMNS = (
     " stamp TIMESTAMP, kind ENUM('a','b','c'), note TEXT, big BIGINT"
 )
 _STEP = 7919  # a prime: rows that follow each other are of different tables
-_MOST_S = 900.0  # that a client may take
+_MAX_S = 900.0  # that a client may take
 _STATEMENTS = 500  # that go to the source at once
 
 
@@ -69,7 +69,7 @@ def fetch() -> None:
 def _bounded(command: list[str]) -> Iterator[Driver]:
     """A client that is ended when it takes too long; who waits for its answer then gets an error."""
     with Driver(command) as driver:
-        timer = threading.Timer(_MOST_S, os.kill, (driver.pid, signal.SIGKILL))
+        timer = threading.Timer(_MAX_S, os.kill, (driver.pid, signal.SIGKILL))
         timer.start()
         try:
             yield driver
@@ -112,7 +112,7 @@ def throughput(source: DatabaseServer, start: str, rows: int, kind: Any) -> dict
 
 def main(tables: tuple[int, ...] = TABLES, rows: int = ROWS) -> None:
     fetch()
-    lines, found = list[list[str]](), dict[tuple[str, int], dict[str, float]]()
+    lines, results = list[list[str]](), dict[tuple[str, int], dict[str, float]]()
     with scratch() as folder:
         options = {"binlog_row_metadata": "FULL", "innodb_file_per_table": "OFF"}
         source: Any = SERVICES["mariadb"].server(folder / "source", options=options).start()  # type: ignore[attr-defined]
@@ -121,27 +121,27 @@ def main(tables: tuple[int, ...] = TABLES, rows: int = ROWS) -> None:
                 say(f"writing {rows:,} transactions into {count:,} tables")
                 start = prepare(source, count, rows)
                 for name, kind in CLIENTS.items():
-                    one = found[name, count] = throughput(source, start, rows, kind)
-                    ratio = one["rows_per_s"] / found[name, tables[0]]["rows_per_s"]
-                    line = [f"{name}, {count:,} tables", f"{one['rows_per_s']:,.0f}", f"{ratio:.2f}"]
-                    lines.append([*line, f"{one['cpu_s_per_million']:.1f}", f"{one['peak_mib']:.0f}"])
+                    result = results[name, count] = throughput(source, start, rows, kind)
+                    ratio = result["rows_per_s"] / results[name, tables[0]]["rows_per_s"]
+                    line = [f"{name}, {count:,} tables", f"{result['rows_per_s']:,.0f}", f"{ratio:.2f}"]
+                    lines.append([*line, f"{result['cpu_s_per_million']:.1f}", f"{result['peak_mib']:.0f}"])
         finally:
             source.kill()
     heads = ["client", "rows/s", "of one table", "CPU s per million", "peak MiB"]
     print_table(f"{rows:,} transactions of one row over many tables", heads, lines)
-    print_figures("tables", _figures(found, tables))
+    print_figures("tables", _figures(results, tables))
 
 
-def _figures(found: dict[tuple[str, int], dict[str, float]], tables: tuple[int, ...]) -> dict[str, float]:
-    def ratio(client: str, what: str, count: int) -> float:
-        return round(found[client, count][what] / found[client, tables[0]][what], 2)
+def _figures(results: dict[tuple[str, int], dict[str, float]], tables: tuple[int, ...]) -> dict[str, float]:
+    def ratio(client: str, figure: str, count: int) -> float:
+        return round(results[client, count][figure] / results[client, tables[0]][figure], 2)
 
     figures = {f"ratio_{count}_tables": ratio("java_client", "rows_per_s", count) for count in tables[1:]}
     figures |= {f"flight_ratio_{count}_tables": ratio("flight_json", "rows_per_s", count) for count in tables[1:]}
     figures |= {f"cpu_ratio_{count}_tables": ratio("java_client", "cpu_s_per_million", count) for count in tables[1:]}
     for count in tables:
-        figures[f"rows_per_s_{count}_tables"] = round(found["java_client", count]["rows_per_s"])
-        figures[f"flight_rows_per_s_{count}_tables"] = round(found["flight_json", count]["rows_per_s"])
+        figures[f"rows_per_s_{count}_tables"] = round(results["java_client", count]["rows_per_s"])
+        figures[f"flight_rows_per_s_{count}_tables"] = round(results["flight_json", count]["rows_per_s"])
     return figures
 
 

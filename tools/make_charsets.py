@@ -13,7 +13,7 @@ Where they differ:
 - Bytes from 0x80 on in ascii: a question mark; in MySQL 9 the end of the text.
 - eucjpms: MySQL takes the single bytes 0x80–0x8D, 0x90–0xA0 and 0xFF for characters, though for none of Unicode's. Only
   what all servers take is in the table.
-- A wrong sequence ends the text in MySQL; MariaDB goes on with a question mark for each byte.
+- A wrong sequence ends the text in MySQL; MariaDB continues with a question mark for each byte.
 
 A character that the servers know and Unicode does not (a question mark in utf8mb4) is U+FFFD in the table. Tables hold
 the differences between neighbours, which pack better.

@@ -30,9 +30,10 @@ TAIL = """
 - **Partial JSON updates** are applied to the before image. Where that does not carry the document
   (`binlog_row_image=MINIMAL`), neither the old nor the new one is in the log, only what was changed. A typed reader
   (`read_binlog`, Spark, Flight with one table) stops there with an error, because the value would be missing from it
-  silently. It goes on with other columns, or with `partial_json="operations"` (Spark: the option `partialJson`): then
-  the column is null, listed in `_absent` and `_changed`, and `_partial` has the operations, a list of `column`, `op`
-  (`replace`, `insert`, `array_insert`, `remove`), `path` and `value` (JSON text), in the order in which they apply.
+  silently. Reading continues with other columns, or with `partial_json="operations"` (Spark: the option
+  `partialJson`): then the column is null, listed in `_absent` and `_changed`, and `_partial` has the operations, a
+  list of `column`, `op` (`replace`, `insert`, `array_insert`, `remove`), `path` and `value` (JSON text), in the order
+  in which they apply.
   Rows as JSON over Flight and all formats of `penstock binlog` have the operations anyway; canal's clients get the
   expression that canal gives them, `JSON_REPLACE(j, '$.a', 4)`. Index sync reads documents back and needs none of it.
 - **Hidden columns** in which MariaDB keeps the hashes of unique keys over a BLOB or TEXT (`DB_ROW_HASH_1` …) are in

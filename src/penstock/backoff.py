@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_MOST_DOUBLINGS = 60  # far beyond any limit, and still a float
+_MAX_DOUBLINGS = 60  # far beyond any limit, and still a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Backoff:
         """Return how long to wait after so many failures in a row; nothing before the first."""
         if failures <= 0:
             return 0.0
-        delay_s = min(self.longest_s, self.first_s * self.factor ** min(failures - 1, _MOST_DOUBLINGS))
+        delay_s = min(self.longest_s, self.first_s * self.factor ** min(failures - 1, _MAX_DOUBLINGS))
         return delay_s * (1 - self.spread + 2 * self.spread * self.random())
 
 

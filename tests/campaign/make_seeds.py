@@ -1,4 +1,4 @@
-"""`python -m tests.campaign.make_seeds [servers…]`: write the short logs of real servers in `seeds/` anew.
+"""`python -m tests.campaign.make_seeds [servers…]`: write the short logs of real servers in `seeds/` again.
 
 All column types of each server, few rows, many kinds of events: the smaller a log, the more of its bytes matter.
 """

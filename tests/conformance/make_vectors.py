@@ -1,4 +1,4 @@
-"""Make `vectors.json` anew: the bytes that real servers log for the values of `forms`, beside the texts written there.
+"""Make `vectors.json` again: the bytes that real servers log for the values of `forms`, beside the texts written there.
 
     python -m tests.conformance.make_vectors
 

@@ -1,6 +1,6 @@
 """Bytes of values as real servers log them → the texts that are written down for them, without a server.
 
-`make_vectors` makes them anew.
+`make_vectors` makes them again.
 """
 
 import json

@@ -44,7 +44,7 @@ class Shop:
     queries: list[Any] = field(default_factory=list[Any])
 
     def follow(self) -> list[Any]:
-        """Start, or go on with, one stream per index."""
+        """Start, or resume, one stream per index."""
         self.queries = [
             IndexSync(self.plan, self.builders[name], index, server=self.address, name=name).start(
                 self.spark, self.folder / f"checkpoint-{name}", self.start

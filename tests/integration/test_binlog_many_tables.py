@@ -7,7 +7,7 @@ import pytest
 from tests.support.campaign import short_and_long
 from tests.unit.render.many_tables import first_column, used_mb, write_tables
 
-MOST_MB = {1_500: 400, 10_000: 600}
+MAX_MB = {1_500: 400, 10_000: 600}
 
 
 @pytest.fixture(scope="module", params=short_and_long(1_500, 10_000))
@@ -22,7 +22,7 @@ def log(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def test_thousands_of_tables(log: tuple[Path, int], tmp_path: Path, kind: str) -> None:
     path, tables = log
     folder = tmp_path / "out"
-    assert used_mb(path, folder, kind) < MOST_MB[tables]
+    assert used_mb(path, folder, kind) < MAX_MB[tables]
     assert len(list(folder.iterdir())) == tables
     for number in (0, 77, tables // 2, tables - 1):
         assert first_column(folder / f"shop.t{number}.{kind}") == [number, tables + number]

@@ -1,4 +1,4 @@
-"""canal's Java client in a cluster: it finds the running server by ZooKeeper or by a list, goes on with the next when
+"""canal's Java client in a cluster: it finds the running server by ZooKeeper or by a list, continues with the next when
 that one dies, and of two with one id one reads."""
 
 import secrets

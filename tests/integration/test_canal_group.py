@@ -131,7 +131,7 @@ def test_a_transaction_larger_than_a_batch_is_not_torn(sources: dict[str, Databa
 
 
 def test_a_member_that_is_started_anew(sources: dict[str, DatabaseServer], tmp_path: Path) -> None:
-    """What was outstanding comes again, of the other member too."""
+    """What was outstanding is redelivered, of the other member too."""
     with serving(sources, tmp_path) as server, connector_of(server) as connector:
         connector.subscribe("d\\.t")
         insert(sources, range(10))
@@ -175,7 +175,7 @@ def test_others_are_told_what_a_group_is(sources: dict[str, DatabaseServer], tmp
 
 
 def test_a_group_of_a_conf_folder(sources: dict[str, DatabaseServer], tmp_path: Path) -> None:
-    """A member whose settings change goes on with the new ones."""
+    """A member whose settings change continues with the new ones."""
     path, conf = tmp_path / "conf" / "server.yml", about(sources, tmp_path / "data")
     path.parent.mkdir()
     path.write_text(yaml.safe_dump(conf), encoding="utf-8")

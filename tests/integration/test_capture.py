@@ -225,7 +225,7 @@ def test_a_position_that_is_not_there_is_named(server: DatabaseServer, start: st
 
 
 def test_a_position_ahead_of_the_log_is_refused(server: DatabaseServer, instance: Instance) -> None:
-    """As after a RESET: to go on from there would skip what is written until then."""
+    """As after a RESET: to resume from there would skip what is written until then."""
     ahead = Position("binlog.900000", 4)
     with pytest.raises(PositionLostError, match="ahead of the log"):
         instance.find_batch_end(ahead, 1 << 20, 0)

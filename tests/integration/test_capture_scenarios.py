@@ -282,7 +282,7 @@ def test_the_log_is_compressed(
 def test_the_instance_stops_and_goes_on_at_its_cursor(
     server: DatabaseServer, captured: Begin, tmp_path: Path, store: str
 ) -> None:
-    """What was acked does not come again, and nothing is left out."""
+    """What was acked is not redelivered, and nothing is left out."""
     with captured(server, store={"kind": store}, data_dir=tmp_path / "data") as run:
         for _ in range(4):
             run.workload.write(80)

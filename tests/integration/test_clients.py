@@ -151,7 +151,7 @@ def start_in(server: DatabaseServer, instance: Instance, where: str) -> Start:
             execute(server, "DO SLEEP(1.1)")
             return Start.at_time(now)
         case _:
-            return Start.first()
+            return Start.stored()
 
 
 def last_gtid(server: DatabaseServer) -> str:
@@ -242,7 +242,9 @@ def test_an_epoch_raised_by_hand_goes_on_by_gtids(
             again = taken(instance, 39, client=client)
             assert seen == list(range(seen[-1] + 1))
             assert again == list(range(again[0], 40))
-            assert seen[-1] - 3 < again[0] <= seen[-1] + 1, "all of the last transaction, and nothing more, comes again"
+            assert seen[-1] - 3 < again[0] <= seen[-1] + 1, (
+                "all of the last transaction, and nothing more, is redelivered"
+            )
         assert instance.store.latest.epoch == 1
         assert poll(
             lambda: (
@@ -295,7 +297,7 @@ def test_what_was_purged_stops_only_those_who_need_it(
     with running(server, **settings) as instance:
         assert taken(instance, 89, client=2) == list(range(70, 90))
         for _ in range(2):
-            with pytest.raises(PositionLostError, match=r"client 1 cannot go on: .*penstock position set"):
+            with pytest.raises(PositionLostError, match=r"client 1 cannot resume: .*penstock position set"):
                 instance.clients.get(1, BatchSize(3), 1)
 
 

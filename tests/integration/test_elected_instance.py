@@ -1,4 +1,4 @@
-"""Two servers that elect which of them runs an instance: it goes on at the cursor, and the older one writes nothing."""
+"""Two servers that elect which of them runs an instance: it resumes at the cursor, and the older one writes nothing."""
 
 import secrets
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class Server:
 
     def get(self) -> tuple[int, list[int]]:
         assert self.instance is not None
-        self.instance.clients.subscribe(CLIENT, "shop.product", Start.first())
+        self.instance.clients.subscribe(CLIENT, "shop.product", Start.stored())
         got = self.instance.clients.get(CLIENT, BatchSize(3), 30)
         assert got is not None
         return got[0], [number for block in got[1].blocks for number in ids_in(block)]

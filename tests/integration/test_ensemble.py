@@ -108,7 +108,7 @@ def test_a_leader_hangs_for_longer_than_a_session(
     destination: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The others elect another; the old one still believes that it leads when it goes on."""
+    """The others elect another; the old one still believes that it leads when it continues."""
     with (
         servers(tmp_path, mariadb, [ensemble.hosts] * 2, [destination]) as several,
         probing(several, destination) as probers,

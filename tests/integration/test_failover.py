@@ -1,4 +1,4 @@
-"""A source dies, moves, or begins its log anew: capture goes on, in a later epoch, without a gap."""
+"""A source dies, moves, or resets its log: capture resumes, in a later epoch, without a gap."""
 
 import contextlib
 import logging
@@ -167,7 +167,7 @@ def test_a_log_that_began_anew_is_not_taken_for_the_old_one(
         fill(server, range(5, 30))
         assert poll(lambda: instance.state is InstanceState.FAILED)
         assert isinstance(instance.failure, PositionLostError)
-        assert "began anew" in str(instance.failure)
+        assert "was reset" in str(instance.failure)
     with following(server, on_purged="latest") as instance, caplog.at_level(logging.ERROR):
         fill(server, range(30, 35))
         assert poll(lambda: instance.state is InstanceState.FOLLOWING)
@@ -361,7 +361,7 @@ def test_the_place_moves_also_when_nothing_is_wanted(
 def test_a_log_that_begins_anew_under_a_live_reader(
     private_server: Callable[..., Any], kind: str, rotates: bool
 ) -> None:
-    """The server goes on sending from the file it has deleted, and then from the next of the new ones."""
+    """The server continues to send from the file it has deleted, and then from the next of the new ones."""
     server: DatabaseServer = private_server(kind)
     execute(server, "CREATE DATABASE replicated")
     table(server)
@@ -379,7 +379,7 @@ def test_a_log_that_begins_anew_under_a_live_reader(
         else:
             watchdog.check_end()
         assert poll(lambda: instance.state is InstanceState.FAILED)
-        assert "began anew" in str(instance.failure)
+        assert "was reset" in str(instance.failure)
         assert instance.store.latest.epoch == 0
 
 

@@ -276,7 +276,7 @@ def test_a_column_that_is_not_there_is_named(mariadb: DatabaseServer, schema: st
         there.changes(f"{schema}.t", columns=["nope"])
 
 
-# -- who goes on
+# -- who resumes
 
 
 def test_a_stream_goes_on_after_the_server_was_restarted(mariadb: DatabaseServer, schema: str, tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_a_reader_that_stops_reading_holds_up_nobody(
 def test_a_part_of_a_transaction_that_comes_again_is_left_out(
     private_server: Callable[..., DatabaseServer],
 ) -> None:
-    """A reader that gave way inside of a transaction gets the beginning of it a second time."""
+    """A reader that was evicted inside of a transaction gets the beginning of it a second time."""
     source = private_server("mariadb")
     execute(source, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY, v LONGTEXT)")
     with serving(source, store={"memory": 4 << 20}) as running, connection(running) as there:

@@ -70,7 +70,7 @@ def test_it_captures_what_the_server_gives(server: DatabaseServer, tmp_path: Pat
         copied(server, folder),
         working(server) as workload,
     ):
-        live.clients.subscribe(1, "", Start.first())  # what it has stays
+        live.clients.subscribe(1, "", Start.stored())  # what it has stays
         assert poll(lambda: (folder / first.file).exists() and (folder / first.file).stat().st_size > 400)
         for _ in range(2):
             with running(folder_instance(folder, **how)) as instance:
@@ -173,7 +173,7 @@ def test_rows_and_tables_of_a_folder(server: DatabaseServer, tmp_path: Path) -> 
 
 
 def test_from_a_server_to_its_files_and_back(server: DatabaseServer, tmp_path: Path) -> None:
-    """It is the same log: positions and epoch go on."""
+    """It is the same log: positions and epoch continue."""
     folder, data = tmp_path / "copy", tmp_path / "data"
     folder.mkdir()
     reading = Reading()

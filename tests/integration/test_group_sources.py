@@ -75,7 +75,7 @@ def taken(group: Group, count: int) -> list[tuple[str, int]]:
 
 @pytest.mark.mariadb
 def test_two_servers_are_one_log(servers: dict[str, DatabaseServer], tmp_path: Any) -> None:
-    """East has the even seconds and west the odd ones; a restart goes on where the client was, in both."""
+    """East has the even seconds and west the odd ones; after a restart the client resumes where it was, in both."""
     second = 1_800_000_000
     with running(Group("all", members(servers, data_dir=tmp_path))) as group:
         assert group.state is InstanceState.FOLLOWING

@@ -75,7 +75,7 @@ def test_a_copy_that_is_not_complete_is_waited_for(
     whole = victim.read_bytes()
     victim.write_bytes(whole[: ends_of_transactions(victim)[4][where]])
     with running(folder_instance(folder, start="earliest")) as instance:
-        instance.clients.subscribe(1, "", Start.first())
+        instance.clients.subscribe(1, "", Start.stored())
         first = instance.store.first
         assert poll(lambda: "is not all there" in instance.states.current.reason), instance.states.current
         assert instance.store.latest.file == victim.name
@@ -122,7 +122,7 @@ def test_a_last_file_that_is_away_for_a_moment_comes_once(private_server: Server
     folder = tmp_path / "copy"
     last = copy(server, folder)[-1]
     with running(folder_instance(folder, start="earliest", on_purged="latest")) as instance:
-        instance.clients.subscribe(1, "", Start.first())
+        instance.clients.subscribe(1, "", Start.stored())
         end = end_of(server)
         assert poll(lambda: instance.store.latest >= end)
         last.rename(tmp_path / "away")

@@ -74,7 +74,7 @@ def printed(*arguments: object, answer: str = "") -> str:
 
 
 def cursor_in(folder: Path, client: int = 1001) -> Cursor | None:
-    records = FileMetaBackend("shop", folder).look()
+    records = FileMetaBackend("shop", folder).read_records()
     return next((record.cursor for record in records if record.client_id == client), None)
 
 
@@ -191,7 +191,7 @@ def test_a_place_can_be_set_before_a_client_comes(
         (
             "binlog.000001:5",
             PositionLostError,
-            r"is no place between two transactions .* before it is binlog\.000001:4",
+            r"is no transaction boundary .* before it is binlog\.000001:4",
         ),
         ("somewhere", ConfigurationError, "is not a position in a log"),
     ],

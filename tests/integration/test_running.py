@@ -71,7 +71,7 @@ def test_a_server_that_is_killed(zookeeper: ZooKeeper, canal: Any) -> None:
 
 
 def test_a_server_that_is_stopped_for_longer_than_its_session(zookeeper: ZooKeeper) -> None:
-    """It goes on as if nothing had happened, and must not."""
+    """It continues as if nothing had happened, and must not."""
     with ElectionProcesses(zookeeper.hosts) as election:
         first, second = pair(election)
         stopped = boot_clock()
@@ -205,7 +205,7 @@ def test_a_start_that_fails_is_left_to_others(zookeeper: ZooKeeper) -> None:
 
 def test_destinations_are_spread(zookeeper: ZooKeeper, canal: Any) -> None:
     """Over three servers; over two when one is killed; over three when it is back."""
-    balance = {"settle_s": 1.0, "look_s": 0.2}
+    balance = {"settle_s": 1.0, "poll_s": 0.2}
 
     with ElectionProcesses(zookeeper.hosts, session_s=4.0, destinations=6) as election:
 

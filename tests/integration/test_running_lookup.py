@@ -345,7 +345,7 @@ class ZooKeeperNodes:
 
     def _make(self, path: str, value: bytes) -> None:
         session = self._sessions.require()
-        node = session.look(path)
+        node = session.get_node(path)
         if node is not None:
-            session.remove(path, node.version)
-        assert session.make(path, value)
+            session.delete(path, node.version)
+        assert session.create_ephemeral(path, value)

@@ -73,17 +73,21 @@ def test_a_session_that_zookeeper_has_ended(zookeeper: ZooKeeper, new_session: N
     old = session.wait(30)
     session.listen(heard)
     path = f"/test/{secrets.token_hex(4)}"
-    assert old.make(path, b"")
+    assert old.create_ephemeral(path, b"")
     expire(zookeeper, session)
     assert poll_until(lambda: heard.told == ["lost", "back"], 30)
     assert not old.lease.is_held()
-    for ask in (lambda: old.look(path), lambda: old.make(path, b""), lambda: claim(old, f"{path}-epoch")):
+    for ask in (
+        lambda: old.get_node(path),
+        lambda: old.create_ephemeral(path, b""),
+        lambda: claim(old, f"{path}-epoch"),
+    ):
         with pytest.raises(CoordinationError, match="has ended"):
             ask()
     new = session.require()
     assert new.session_id != old.session_id
     assert session.past == {old.session_id}
-    assert new.look(path) is None
+    assert new.get_node(path) is None
 
 
 def test_a_zookeeper_that_is_not_there(new_session: NewSession) -> None:
@@ -96,17 +100,17 @@ def test_a_zookeeper_that_is_not_there(new_session: NewSession) -> None:
 def test_nodes(new_session: NewSession) -> None:
     link = new_session().wait(30)
     path, woken = f"/test/{secrets.token_hex(4)}", threading.Event()
-    assert link.look(path, woken.set) is None
-    assert link.make(path, b"1")
+    assert link.get_node(path, woken.set) is None
+    assert link.create_ephemeral(path, b"1")
     assert woken.wait(10)
-    assert not link.make(path, b"2")
-    node = link.look(path)
+    assert not link.create_ephemeral(path, b"2")
+    node = link.get_node(path)
     assert node is not None
     assert (node.value, node.owner) == (b"1", link.session_id)
-    assert not link.remove(path, node.version + 1)
-    assert link.remove(path, node.version)
-    assert not link.remove(path, node.version)
-    assert link.names(f"{path}/none") == []
+    assert not link.delete(path, node.version + 1)
+    assert link.delete(path, node.version)
+    assert not link.delete(path, node.version)
+    assert link.child_names(f"{path}/none") == []
 
 
 def test_where_clients_find_servers(new_session: NewSession, canal: Any, destination: str) -> None:

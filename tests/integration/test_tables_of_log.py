@@ -162,7 +162,7 @@ def test_what_is_not_known_stops_alone(
     with pytest.raises(SchemaError, match=rf"of table id \d+: there is no table {name}\.bad in the log's DDL"):
         rows_of(blocks, TableName(name, "bad"))
     assert f"there is no table {name}.bad" in caplog.text
-    over = [Block.from_description(block.encode_description(), block.data, block.cells) for block in blocks]
+    over = [Block.from_description(block.encode_description(), block.data, block.index) for block in blocks]
     with pytest.raises(SchemaError, match=rf"{name}\.worse"):
         rows_of(over, TableName(name, "worse"))
     execute(nameless, f"DROP TABLE {name}.worse", f"CREATE TABLE {name}.worse (z INT)")

@@ -25,17 +25,17 @@ def main(names: Sequence[str]) -> int:
 
 
 def _fetch(service: Service, cache: Path) -> bool:
-    found = service.find(cache)
-    if found is not None:
-        print(f"{service.name:<14} already here   {_size_of(found, cache)}", flush=True)
+    installation = service.find(cache)
+    if installation is not None:
+        print(f"{service.name:<14} already here   {_size_of(installation, cache)}", flush=True)
         return True
     started = time.monotonic()
     try:
-        found = service.fetch(cache, lambda line: print(f"  {service.name}: {line}", flush=True))
+        installation = service.fetch(cache, lambda line: print(f"  {service.name}: {line}", flush=True))
     except PenstockError as error:
         print(f"{service.name:<14} failed: {error}", file=sys.stderr, flush=True)
         return False
-    print(f"{service.name:<14} {time.monotonic() - started:8.1f} s     {_size_of(found, cache)}", flush=True)
+    print(f"{service.name:<14} {time.monotonic() - started:8.1f} s     {_size_of(installation, cache)}", flush=True)
     return True
 
 

@@ -29,7 +29,7 @@ class _Client(Service):
     @property
     @abstractmethod
     def made_of(self) -> bytes:
-        """When that changes, it is made anew."""
+        """When that changes, it is made again."""
 
     @property
     def _folder(self) -> str:

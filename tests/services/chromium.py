@@ -20,8 +20,8 @@ class Chromium(Service):
     name = "chromium"
 
     def find(self, cache: Path) -> Path | None:  # noqa: ARG002 - not in the cache
-        found = find_program(*_NAMES)
-        return Path(found) if found else None
+        program = find_program(*_NAMES)
+        return Path(program) if program else None
 
     def fetch(self, cache: Path, report: Report) -> Path:  # noqa: ARG002 - not in the cache
         return Path(require_program(_NAMES, _PACKAGES, report))

@@ -27,10 +27,10 @@ class Service(ABC):
 
     def require(self) -> Path:
         """Where it is, or an error with the command that fetches it."""
-        found = self.find(cache_folder())
-        if found is None:
+        installation = self.find(cache_folder())
+        if installation is None:
             raise ServerStartError(f"{self.name} is not in {cache_folder()}: run `make services ONLY={self.name}`")
-        return found
+        return installation
 
 
 class ServerService(Service):

@@ -19,14 +19,14 @@ def find_program(*names: str) -> str | None:
 
 def require_program(names: Sequence[str], packages: Sequence[str], report: Report) -> str:
     """The path of a program; Debian's `packages` are installed for it when it is missing."""
-    found = find_program(*names)
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+    program = find_program(*names)
+    if program is None and os.geteuid() == 0 and shutil.which("apt-get"):
         report(f"installing {' '.join(packages)}")
         _install(packages)
-        found = find_program(*names)
-    if found is None:
+        program = find_program(*names)
+    if program is None:
         raise missing(names[0], packages)
-    return found
+    return program
 
 
 def missing(name: str, packages: Sequence[str]) -> ServerStartError:

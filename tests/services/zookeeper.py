@@ -67,10 +67,10 @@ class ZooKeeper(JavaServer):
             with socket.create_connection((self.host, self.port), timeout=0.3) as connection:
                 connection.sendall(b"srvr")
                 with connection.makefile("rb") as answer:
-                    found = re.search(rb"Mode: (\w+)", answer.read())
+                    match = re.search(rb"Mode: (\w+)", answer.read())
         except OSError:
             return None
-        return found[1].decode() if found else None
+        return match[1].decode() if match else None
 
     def is_ready(self) -> bool:
         return self.mode is not None

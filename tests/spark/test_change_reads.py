@@ -76,7 +76,7 @@ def test_available_now_reads_to_the_end_of_the_source_not_of_the_capture(
     execute(mariadb, *(f"INSERT INTO {table} VALUES ({i}, 'x')" for i in range(20)))
     got = Collected()
     query = run(stream(spark, served, table=table, startingPosition=str(start)), got, tmp_path, drain=True)
-    time.sleep(2)  # it waits for the capture, which does not go on yet
+    time.sleep(2)  # it waits for the capture, which is not resumed yet
     assert query.isActive
     assert got.rows == []
     instance.resume()

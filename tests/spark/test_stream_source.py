@@ -22,7 +22,8 @@ from tests.support.capture import execute, poll, source_of
 
 
 class Collected:
-    """A foreachBatch target that keeps what it got: a batch that comes again, after a stop in between, counts once."""
+    """A foreachBatch target that keeps what it got: a batch that is redelivered, after a stop in between, counts
+    once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -331,7 +332,8 @@ def test_no_server_is_explained(spark: SparkSession) -> None:
 def test_the_first_batch_of_a_query_that_begins_now_is_empty(
     spark: SparkSession, served: Server, mariadb: DatabaseServer, shop: str, tmp_path: Path
 ) -> None:
-    """Spark asks anew where a query begins until its first batch is done: what came since then must not be left out."""
+    """Spark asks again where a query begins until its first batch is done: what came since then must not be left
+    out."""
     seen = Collected()
     frame = stream(spark, served, table=f"{shop}.owner")
 

@@ -21,12 +21,12 @@ def ids_in(batch: Batch) -> list[int]:
 
 def _ids(block: Block) -> list[int]:
     events = np.flatnonzero(block.column("entry") == Entry.ROWS)
-    found: list[int] = []
+    ids: list[int] = []
     for number in block.tables:
         own = events[block.column("table_id")[events] == number]
         for rows in decode_rows(block, own, block.schema_of(number), ["id"]):
-            found += rows.columns["id"].to_pylist()
-    return found
+            ids += rows.columns["id"].to_pylist()
+    return ids
 
 
 def main(settings: InstanceSettings, table: str) -> None:

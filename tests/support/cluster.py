@@ -77,14 +77,14 @@ def server_settings(
     source: DatabaseServer, zookeeper: str, port: int, destinations: list[str], *, session_s: float = SESSION_S
 ) -> dict[str, Any]:
     """Cursors are in ZooKeeper, events in memory."""
-    about = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
+    connection = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
     return {
         "flight": {"port": free_port()},
         "canal": {"port": port},
         "admin": {"port": None},
         "zookeeper": zookeeper,
         "running": {"session_s": session_s},
-        "instances": [{"destination": name, "source": about} for name in destinations],
+        "instances": [{"destination": name, "source": connection} for name in destinations],
     }
 
 
@@ -98,23 +98,23 @@ def servers(
     session_s: float = SESSION_S,
 ) -> Iterator[list[ServerProcess]]:
     """One for each way to ZooKeeper."""
-    found = list[ServerProcess]()
+    processes = list[ServerProcess]()
     try:
         for number, zookeeper in enumerate(zookeepers):
             own = folder / str(number)
             own.mkdir()
             port = free_port()
             settings = server_settings(source, zookeeper, port, destinations, session_s=session_s)
-            found.append(ServerProcess(own, port, settings))
-            found[-1].launch()
-        for one in found:
-            one.wait_until_serving()
-        yield found
+            processes.append(ServerProcess(own, port, settings))
+            processes[-1].launch()
+        for process in processes:
+            process.wait_until_serving()
+        yield processes
     finally:
-        for one in found:
+        for process in processes:
             with suppress(ProcessLookupError):
-                one.send(signal.SIGCONT)
-            one.kill()
+                process.send(signal.SIGCONT)
+            process.kill()
 
 
 @dataclass
@@ -149,30 +149,30 @@ class Prober:
 
 
 @contextmanager
-def probing(several: list[ServerProcess], destination: str) -> Iterator[list[Prober]]:
-    probers = [Prober(one, destination, 2000 + number) for number, one in enumerate(several)]
-    threads = [threading.Thread(target=one.run, daemon=True) for one in probers]
+def probing(processes: list[ServerProcess], destination: str) -> Iterator[list[Prober]]:
+    probers = [Prober(process, destination, 2000 + number) for number, process in enumerate(processes)]
+    threads = [threading.Thread(target=prober.run, daemon=True) for prober in probers]
     for thread in threads:
         thread.start()
     try:
         yield probers
     finally:
-        for one in probers:
-            one.close()
+        for prober in probers:
+            prober.close()
         for thread in threads:
             thread.join(10)
 
 
 def check_one_at_a_time(probers: list[Prober]) -> int:
     """No server served after another had begun to; says how often it changed."""
-    times = sorted((begin, end, number) for number, one in enumerate(probers) for begin, end in one.served)
+    times = sorted((begin, end, number) for number, prober in enumerate(probers) for begin, end in prober.served)
     changes, last_end = 0, 0.0
     for (_, end, before), (begin, _, now) in pairwise(times):
         last_end = max(last_end, end)
         if now != before:
             changes += 1
             assert begin >= last_end - 0.01, f"server {now} served at {begin:.3f}, server {before} until {last_end:.3f}"
-            later = [one for one in probers[before].served if one[0] > begin]
-            earlier = [one for one in probers[now].served if one[0] < begin]
+            later = [span for span in probers[before].served if span[0] > begin]
+            earlier = [span for span in probers[now].served if span[0] < begin]
             assert not (later and earlier and later[0][0] < begin + 0.5), "two servers took turns"
     return changes

@@ -46,7 +46,7 @@ class OwnReader:
 
 
 class JavaReader:
-    """canal's. It tries three times, then its program begins anew: that is how programs with it are written."""
+    """canal's. It tries three times, then its program starts again: that is how programs with it are written."""
 
     def __init__(self, driver: Driver, kind: str, where: str, destination: str, table: str) -> None:
         self._driver, self._filter = driver, table.replace(".", "\\.")
@@ -88,7 +88,7 @@ class Work:
         self._closing, self._is_all_written = threading.Event(), threading.Event()
         self.written = 0
         self.read: list[tuple[float, int]] = []
-        self._threads = [threading.Thread(target=one, daemon=True) for one in (self._write, self._read)]
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._write, self._read)]
         self.problem: Exception | None = None
 
     def start(self) -> None:
@@ -136,9 +136,9 @@ class Work:
     def repeated(self) -> list[tuple[float, int]]:
         """Rows that came more than once, and when they came first."""
         seen = dict[int, float]()
-        found = dict[int, float]()
+        times = dict[int, float]()
         for when, number in self.read:
             if number in seen:
-                found[number] = seen[number]
+                times[number] = seen[number]
             seen.setdefault(number, when)
-        return [(when, number) for number, when in found.items()]
+        return [(when, number) for number, when in times.items()]

@@ -69,8 +69,8 @@ class RandomDdl:
         return make(self.chance.choice(tables))
 
     def _tables(self) -> list[TableDefinition]:
-        found = [self.followed.sent.find(name) for name in self.followed.sent.table_names()]
-        return [table for table in found if table]
+        definitions = [self.followed.sent.find(name) for name in self.followed.sent.table_names()]
+        return [table for table in definitions if table]
 
     def _happens(self, share: float) -> bool:
         return self.chance.random() < share
@@ -93,7 +93,7 @@ class RandomDdl:
         return _name(self._one_of("t1", "t2", "t3", "T1", "t 4", "t5", "t6", "t7", "t8"))
 
     def _options(self) -> str:
-        found = [
+        options = [
             self._one_of(
                 "", "", f" CHARSET={self.chance.choice(_CHARSETS)}", f" COLLATE {self.chance.choice(_COLLATIONS)}"
             ),
@@ -101,8 +101,8 @@ class RandomDdl:
             self._one_of("", "", " COMMENT 'x, y' ROW_FORMAT=DYNAMIC"),
         ]
         if self._is_mariadb and self._happens(0.1):
-            found.append(" WITH SYSTEM VERSIONING")
-        return "".join(found)
+            options.append(" WITH SYSTEM VERSIONING")
+        return "".join(options)
 
     def _definition(self) -> str:
         if self._happens(0.5):

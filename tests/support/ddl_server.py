@@ -92,11 +92,11 @@ class FollowedServer:
 
     def compare(self) -> None:
         server = self.shapes()
-        for how, catalogue in (("sent", self.sent), ("logged", self.logged)):
+        for text_kind, catalogue in (("sent", self.sent), ("logged", self.logged)):
             ours = {name: shape_of(catalogue, name) for name in catalogue.table_names()}
-            _same(sorted(ours), sorted(server), how)
+            _same(sorted(ours), sorted(server), text_kind)
             for name, shape in server.items():
-                assert_same(ours[name], shape, f"{name} by the text {how}")
+                assert_same(ours[name], shape, f"{name} by the text {text_kind}")
         databases = self._databases()
         assert {name: _full(self.sent.database(name).collation) for name in databases} == databases  # type: ignore[union-attr]
 
@@ -110,8 +110,8 @@ class FollowedServer:
             assert mine is not None
             assert theirs is not None
             mine = _as_shown(mine, theirs)
-            for one, other in zip(mine.fields, theirs.fields, strict=False):
-                _same(one, other, f"{name} live")
+            for our_field, server_field in zip(mine.fields, theirs.fields, strict=False):
+                _same(our_field, server_field, f"{name} live")
             _same(mine.indexes, theirs.indexes, f"{name} live")
             _same(mine, theirs, f"{name} live")
         for name in self._databases():
@@ -127,12 +127,12 @@ class FollowedServer:
         for name in self.sent.table_names():
             with suppress(MySQLError):
                 self.cursor.execute(f"INSERT INTO {quoted(name)} () VALUES ()")
-        maps = {found.name: found for found in self._table_maps(before)}
-        for name, found in maps.items():
-            ours = _as_logged(self.sent.schema_of(name), found)
-            for mine, theirs in zip(ours.columns, found.columns, strict=False):
+        maps = {logged.name: logged for logged in self._table_maps(before)}
+        for name, logged in maps.items():
+            ours = _as_logged(self.sent.schema_of(name), logged)
+            for mine, theirs in zip(ours.columns, logged.columns, strict=False):
                 _same(mine, theirs, f"{name} by the rows")
-            _same(ours, found, f"{name} by the rows")
+            _same(ours, logged, f"{name} by the rows")
         return len(maps)
 
     def _table_maps(self, place: tuple[str, int]) -> Iterator[TableSchema]:
@@ -147,12 +147,12 @@ class FollowedServer:
             "SELECT table_schema, table_name, table_collation FROM information_schema.tables"
             f" WHERE table_schema LIKE '{self.start}%' AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED', 'SEQUENCE')"
         )
-        found = {TableName(schema, table): collation for schema, table, collation in self.cursor.fetchall()}
+        collations = {TableName(schema, table): collation for schema, table, collation in self.cursor.fetchall()}
         columns, indexes, keys = self._columns(), self._indexes(), self._keys()
         vector = WireType.VARCHAR if self.sent.server.is_mariadb else WireType.VECTOR
         return {
             name: _shape(name, collation, columns[name], indexes.get(name, {}), keys.get(name, ()), vector)
-            for name, collation in found.items()
+            for name, collation in collations.items()
         }
 
     def _columns(self) -> dict[TableName, list[tuple[Any, ...]]]:
@@ -187,8 +187,8 @@ class FollowedServer:
         )
         indexes: dict[TableName, Indexes] = {}
         for schema, table, index, column, prefix in self.cursor.fetchall():
-            several = indexes.setdefault(TableName(schema, table), {})
-            several[index] = (*several.get(index, ()), (column or "", int(prefix or 0)))
+            columns_by_index = indexes.setdefault(TableName(schema, table), {})
+            columns_by_index[index] = (*columns_by_index.get(index, ()), (column or "", int(prefix or 0)))
         return indexes
 
     def _databases(self) -> dict[str, str]:
@@ -282,15 +282,15 @@ def shape_of(catalogue: Catalogue, name: TableName) -> Shape:
     )
 
 
-def assert_same(ours: Shape, server: Shape, what: str) -> None:
+def assert_same(ours: Shape, server: Shape, context: str) -> None:
     """With a message that shows the first difference only: tables are long."""
-    _same([each.name for each in ours.schema.columns], [each.name for each in server.schema.columns], what)
+    _same([each.name for each in ours.schema.columns], [each.name for each in server.schema.columns], context)
     for mine, theirs in zip(ours.schema.columns, server.schema.columns, strict=True):
-        _same(mine, replace(theirs, labels=mine.labels) if _are_broken(mine) else theirs, what)
-    _same((ours.schema.key, ours.schema.key_prefixes), (server.schema.key, server.schema.key_prefixes), what)
-    _same(ours.collations, server.collations, what)
-    _same(ours.indexes, server.indexes, what)
-    _same(ours.types, server.types, what)
+        _same(mine, replace(theirs, labels=mine.labels) if _are_broken(mine) else theirs, context)
+    _same((ours.schema.key, ours.schema.key_prefixes), (server.schema.key, server.schema.key_prefixes), context)
+    _same(ours.collations, server.collations, context)
+    _same(ours.indexes, server.indexes, context)
+    _same(ours.types, server.types, context)
 
 
 def _are_broken(column: Column) -> bool:
@@ -329,8 +329,8 @@ def _is_hidden(ours: Column, live: ColumnDefinition) -> bool:
     return _are_broken(ours) or any(isinstance(label, bytes) and b"?" in label for label in live.type.labels)
 
 
-def _same(ours: object, server: object, what: str) -> None:
-    assert ours == server, f"{what}\n  ours   {ours}\n  server {server}"
+def _same(ours: object, server: object, context: str) -> None:
+    assert ours == server, f"{context}\n  ours   {ours}\n  server {server}"
 
 
 def _as_logged(ours: TableSchema, logged: TableSchema) -> TableSchema:

@@ -29,8 +29,8 @@ _SAY_S = 0.05
 _lock = threading.Lock()
 
 
-def say(kind: str, **about: Any) -> None:
-    line = json.dumps({"kind": kind, "at": boot_clock(), **about})
+def say(kind: str, **fields: Any) -> None:
+    line = json.dumps({"kind": kind, "at": boot_clock(), **fields})
     with _lock:
         print(line, flush=True)
 
@@ -95,9 +95,11 @@ def main(settings: dict[str, Any]) -> None:
     runnings: dict[str, Election] = {}
     served: dict[str, Served] = {}
     for name in settings["destinations"]:
-        served[name] = one = Served(name, tree, fails=bool(settings.get("fails")))
-        how = ElectionSettings(**settings.get("running", {}))
-        runnings[name] = Election(session, name, settings["address"], one.on_running, one.on_stopped, settings=how)
+        served[name] = callbacks = Served(name, tree, fails=bool(settings.get("fails")))
+        election_settings = ElectionSettings(**settings.get("running", {}))
+        runnings[name] = Election(
+            session, name, settings["address"], callbacks.on_running, callbacks.on_stopped, settings=election_settings
+        )
         balance.add(runnings[name])
     threading.Thread(target=watch, args=(list(runnings.values()),), daemon=True).start()
     session.start()

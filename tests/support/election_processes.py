@@ -61,8 +61,8 @@ class Process:
         self._log.unlink(missing_ok=True)
 
     def lines(self, kind: str, destination: str | None = None) -> list[dict[str, Any]]:
-        found = [line for line in list(self.said) if line["kind"] == kind]
-        return [line for line in found if destination in {None, line.get("destination")}]
+        of_kind = [line for line in list(self.said) if line["kind"] == kind]
+        return [line for line in of_kind if destination in {None, line.get("destination")}]
 
     def runs(self, destination: str) -> bool:
         last = [line["kind"] for line in list(self.said) if line.get("destination") == destination]
@@ -87,9 +87,9 @@ class ElectionProcesses:
 
     def add(self, *, hosts: str | None = None, **settings: Any) -> Process:
         """With its own way to ZooKeeper, if one is named."""
-        about = {"hosts": hosts or self._hosts, "direct": self._hosts, "session_s": self._session_s}
-        about |= {"address": f"10.0.0.{len(self.processes) + 1}:11111", "destinations": self.destinations}
-        process = Process(about | settings)
+        defaults = {"hosts": hosts or self._hosts, "direct": self._hosts, "session_s": self._session_s}
+        defaults |= {"address": f"10.0.0.{len(self.processes) + 1}:11111", "destinations": self.destinations}
+        process = Process(defaults | settings)
         self.processes.append(process)
         until(lambda: bool(process.lines("ready")), self)
         return process
@@ -125,9 +125,11 @@ def check_alone(processes: list[Process], destination: str) -> None:
                 spans[number, since] = max(end, spans.get((number, since), end))
     in_order = sorted((since, end, number) for (number, since), end in spans.items())
     assert in_order, "nobody ever held it"
-    for (_, end, one), (since, _, other) in pairwise(in_order):
-        assert one == other or end < since, f"{processes[one].address} and {processes[other].address} at {since}"
-    started = sorted((line["at"], line["epoch"]) for one in processes for line in one.lines("running", destination))
+    for (_, end, member), (since, _, other) in pairwise(in_order):
+        assert member == other or end < since, f"{processes[member].address} and {processes[other].address} at {since}"
+    started = sorted(
+        (line["at"], line["epoch"]) for member in processes for line in member.lines("running", destination)
+    )
     epochs = [epoch for _, epoch in started]
     assert epochs == sorted(set(epochs)), epochs
     # What was asked after a write of a later epoch had been answered must have been refused.

@@ -33,8 +33,8 @@ def random_text(chance: random.Random) -> str:
 
 
 def random_value(chance: random.Random, depth: int = 0) -> Any:
-    how = chance.randrange(9 if depth < 5 else 6)
-    match how:
+    choice = chance.randrange(9 if depth < 5 else 6)
+    match choice:
         case 0:
             return chance.choice((None, True, False))
         case 1 | 2:
@@ -51,12 +51,12 @@ def random_value(chance: random.Random, depth: int = 0) -> Any:
 
 
 def random_double(chance: random.Random) -> float:
-    how = chance.randrange(4)
-    if how == 0:
+    choice = chance.randrange(4)
+    if choice == 0:
         return round(chance.uniform(-1e6, 1e6), chance.randrange(6))
-    if how == 1:
+    if choice == 1:
         return chance.choice((1, -1)) * chance.randrange(10**6) * 10.0 ** chance.randrange(-25, 25)
-    if how == 2:
+    if choice == 2:
         return 2.0 ** chance.randrange(-1074, 1024)
     bits = chance.getrandbits(64)
     return struct.unpack("<d", struct.pack("<Q", bits if bits >> 52 & 2047 != 2047 else 1))[0]

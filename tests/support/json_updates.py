@@ -114,9 +114,9 @@ def random_update(chance: random.Random, texts: Sequence[bytes | None]) -> tuple
             sets.append("c = JSON_SET(a, '$.c', 1)" if text is None else "c = NULL")
         elif text is not None and chance.random() < 0.6:
             if len(text) < 400 or chance.random() < 0.02:
-                expression, more = "%s", [json.dumps(start_document(chance))]
+                expression, arguments = "%s", [json.dumps(start_document(chance))]
             else:
-                expression, more = _change(chance, json.loads(text))
+                expression, arguments = _change(chance, json.loads(text))
             sets.append(f"{column} = {expression.format(column)}")
-            parameters += more
+            parameters += arguments
     return ", ".join(["n = %s", *sets]), parameters

@@ -94,8 +94,8 @@ class MirrorJob:
     @property
     def accounts(self) -> dict[int, tuple[int, int]]:
         """The balance and the checksum of the note of each account."""
-        found = json.loads((self.folder / "mirror.json").read_text())
-        return {int(number): (balance, note) for number, (balance, note) in found.items()}
+        content = json.loads((self.folder / "mirror.json").read_text())
+        return {int(number): (balance, note) for number, (balance, note) in content.items()}
 
     def attempts(self, batch: int) -> list[Attempt]:
         """Return the attempts of the tasks of a batch, by the driver that was started last."""
@@ -106,8 +106,8 @@ class MirrorJob:
         """Return what the batch read over the whole range has found."""
         file = self.run / "range.json"
         self.wait(file.exists)
-        found = json.loads(file.read_text())
-        return found | {"balances": {int(number): balance for number, balance in found["balances"].items()}}
+        content = json.loads(file.read_text())
+        return content | {"balances": {int(number): balance for number, balance in content["balances"].items()}}
 
     def wait_until_applied(self, batch: int) -> dict[str, Any]:
         """Return what is recorded of a batch, once the driver that was started last has applied it."""
@@ -115,7 +115,7 @@ class MirrorJob:
         return self._applied(batch)[0]
 
     def _applied(self, batch: int) -> list[dict[str, Any]]:
-        return [one for one in self.batches if (one["run"], one["batch"]) == (self.run.name, batch)]
+        return [applied for applied in self.batches if (applied["run"], applied["batch"]) == (self.run.name, batch)]
 
     def wait(self, condition: Any) -> None:
         """Wait for a condition; a driver that ends before is an error."""
@@ -146,7 +146,7 @@ class MirrorJob:
                 batch = self.wait_until_paused() + 1
                 ledger.add_wide(40)
                 stack.enter_context(self.pause(f"{batch}-[0-9]*"))
-            self.wait(lambda: len({one.jvm for one in self._running(batch)}) >= executors)
+            self.wait(lambda: len({attempt.jvm for attempt in self._running(batch)}) >= executors)
             yield self._running(batch)
 
     def wait_until_paused(self) -> int:
@@ -156,7 +156,7 @@ class MirrorJob:
         return int(file.name.partition("-")[0])
 
     def _running(self, batch: int) -> list[Attempt]:
-        return [one for one in self.attempts(batch) if not one.is_done and is_alive(one.jvm)]
+        return [attempt for attempt in self.attempts(batch) if not attempt.is_done and is_alive(attempt.jvm)]
 
 
 def is_alive(process: int) -> bool:

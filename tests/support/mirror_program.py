@@ -78,17 +78,17 @@ def watched(folder: Path, run: str, number: int) -> Callable[[Iterator[pa.Record
         assert task is not None
         name = f"{number}-{task.partitionId()}-{task.attemptNumber()}"
         record = folder / run / "attempts" / name
-        about = {"jvm": parent_of(os.getppid()), "host": os.environ["SPARK_LOCAL_IP"], "is_done": False}
+        attempt = {"jvm": parent_of(os.getppid()), "host": os.environ["SPARK_LOCAL_IP"], "is_done": False}
         digest = hashlib.sha256()
         for count, batch in enumerate(batches):
             if count == 0:
-                write(record, about)
+                write(record, attempt)
                 wait_while_paused(folder, name)
             notes = pa.array([crc32(note.encode()) for note in batch["note"].to_pylist()], pa.int64())
             short = batch.set_column(2, "note", notes)
             digest.update(json.dumps(short.to_pylist()).encode())
             yield short
-        write(record, about | {"is_done": True, "digest": digest.hexdigest()})
+        write(record, attempt | {"is_done": True, "digest": digest.hexdigest()})
 
     return watch
 

@@ -24,8 +24,8 @@ class ServeProcess:
     def __init__(self, folder: Path, source: DatabaseServer, **instance: Any) -> None:
         self.folder = folder
         self.flight, self.canal, self.admin = free_port(), free_port(), free_port()
-        about = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
-        self.instance: dict[str, Any] = {"source": about, **instance}
+        connection = {"host": source.host, "port": source.port, "user": source.user, "password": source.password}
+        self.instance: dict[str, Any] = {"source": connection, **instance}
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

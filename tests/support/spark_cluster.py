@@ -88,7 +88,9 @@ class SparkWorker(SparkDaemon):
 
     def is_ready(self) -> bool:
         workers = self._master.state().get("workers", ())
-        return any((one["host"], one["port"], one["state"]) == (self.host, self.port, "ALIVE") for one in workers)
+        return any(
+            (worker["host"], worker["port"], worker["state"]) == (self.host, self.port, "ALIVE") for worker in workers
+        )
 
 
 class SparkCluster:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import LONGS, SHORTS, EventColumns
+from penstock.binlog.events.event_columns import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.state import GTID_BYTES
 

@@ -44,12 +44,12 @@ def read(
 
 
 def rows_in(blocks: Iterable[Block], table: TableSchema, columns: list[str] | None = None) -> list[dict[str, Any]]:
-    fields, found = arrow_fields_of_table(table, columns), list[dict[str, Any]]()
+    fields, rows = arrow_fields_of_table(table, columns), list[dict[str, Any]]()
     for block in blocks:
         for batch in decode_changes(replace(block, epoch=EPOCH), table.name, fields):
             batch.validate(full=True)
-            found += batch.to_pylist()
-    return found
+            rows += batch.to_pylist()
+    return rows
 
 
 def tables_of(log: LogWriter) -> dict[str, TableSchema]:

@@ -42,7 +42,7 @@ def ends_with_note(events: Sequence[Event]) -> bool:
 class Filter:
     passes: Callable[[str], bool]
     kinds: set[str]
-    transaction: int = -1  # that goes on
+    transaction: int = -1  # that continues
     shown: bool = False
     held: list[Event] = field(default_factory=list[Event])
 
@@ -58,8 +58,8 @@ class Filter:
             return Kept([event.position for event in events], is_whole=True)
         shown = is_inside and shown
         kept, places = list[Event](), set[int]()
-        for transaction, several in groupby(events, key=lambda event: event.transaction):
-            group = list(several)
+        for transaction, members in groupby(events, key=lambda event: event.transaction):
+            group = list(members)
             stays = [
                 event
                 for event in group
@@ -81,16 +81,16 @@ class Filter:
         return Kept(positions, places & {*positions})
 
     def verdicts(self, events: Sequence[Event]) -> list[str]:
-        found = [self.verdict(event) for event in events]
+        verdicts = [self.verdict(event) for event in events]
         for i, event in enumerate(events):
             behind = list[str]()
-            for one, verdict in zip(events[i + 1 :], found[i + 1 :], strict=True):
-                if event.role != "note" or one.role == "note" or one.transaction != event.transaction:
+            for later, verdict in zip(events[i + 1 :], verdicts[i + 1 :], strict=True):
+                if event.role != "note" or later.role == "note" or later.transaction != event.transaction:
                     break
-                behind += [verdict] if one.role in ROWS or one.role == "map" else []
+                behind += [verdict] if later.role in ROWS or later.role == "map" else []
             if behind and {*behind} == {DROP}:
-                found[i] = DROP
-        return found
+                verdicts[i] = DROP
+        return verdicts
 
     def verdict(self, event: Event) -> str:  # noqa: PLR0911 - one per role
         match event.role:

@@ -12,7 +12,7 @@ _ROWS = {23, 24, 25, 30, 31, 32, 39}
 _NO_TABLE = 0xFFFFFF
 _BETWEEN = {3, 35, 161, 163}  # events that open or close a file, or lie between two transactions
 _LARGEST = (1 << 30) + (1 << 20)
-_MOST_TAGS = 252
+_MAX_TAGS = 252
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,40 +57,40 @@ class State:
 
 def index(data: bytes, at: int, end: int, state: State, capacity: int) -> tuple[int, int, list[Indexed]]:  # noqa: C901, PLR0911 - one answer per reason
     """Why it stopped, where, and what it found."""
-    found: list[Indexed] = []
+    events: list[Indexed] = []
     while True:
         if end - at < 19:
-            return STARVED, at, found
-        if len(found) == capacity:
-            return FULL, at, found
+            return STARVED, at, events
+        if len(events) == capacity:
+            return FULL, at, events
         timestamp, kind, server, size, next_position, flags = struct.unpack_from("<IBIIIH", data, at)
         if size < 19 + state.checksum or size > _LARGEST:
-            return BAD_SIZE, at, found
+            return BAD_SIZE, at, events
         if size > end - at:
-            return STARVED, at, found
+            return STARVED, at, events
         if kind in _FOR_PYTHON or (flags & 0x20 and (next_position == 0 or kind == 163)):
-            return ATTENTION, at, found
+            return ATTENTION, at, events
         body = data[at + 19 : at + size - state.checksum]
         if state.is_verified and state.checksum:
             (crc,) = struct.unpack_from("<I", data, at + size - 4)
             if zlib.crc32(data[at : at + size - 4]) != crc:
-                return BAD_CHECKSUM, at, found
+                return BAD_CHECKSUM, at, events
         position = _unwrapped(next_position, state.position) - size if next_position else state.position
         if position < state.position:
-            return BAD_POSITION, at, found
+            return BAD_POSITION, at, events
         _begin(state, kind, body, position, timestamp, server)
         meaning = _meaning(state, kind, body)
         if meaning is None:
-            return BAD_EVENT, at, found
+            return BAD_EVENT, at, events
         entry, boundary, table = meaning
         why = _tagged(state, body) if kind == 42 else _about_table(state, kind, entry, table, body)
         if why is not None:
-            return why, at, found
+            return why, at, events
         ordinal = state.ordinal if entry == ROWS else 0
         state.ordinal += entry == ROWS
         transaction = position if state.transaction is None else state.transaction
-        about = position, size, kind, entry, boundary, state.checksum, timestamp, server, table, transaction, ordinal
-        found.append(Indexed(at, size, *about, state.commit_us, state.gtid))
+        facts = position, size, kind, entry, boundary, state.checksum, timestamp, server, table, transaction, ordinal
+        events.append(Indexed(at, size, *facts, state.commit_us, state.gtid))
         if boundary:
             state.transaction, state.in_transaction = None, False
         state.position = position + size
@@ -194,7 +194,7 @@ def _tagged(state: State, body: bytes) -> int | None:  # noqa: C901 - a branch p
                 fields[1] = bytes(numbers.take() & 0xFF for _ in range(16))
             elif number == 3:
                 tag = fields[3] = numbers.text()
-                if tag not in state.tags and len(state.tags) == _MOST_TAGS:
+                if tag not in state.tags and len(state.tags) == _MAX_TAGS:
                     return TAGS_FULL
                 if tag not in state.tags:
                     state.tags.append(tag)
@@ -237,9 +237,9 @@ class _Numbers:
 
     def take(self) -> int:
         first = self._bytes(1)
-        more = next((k for k in range(8) if not first[0] >> k & 1), 8)
-        rest = self._bytes(more)
-        self.last = int.from_bytes(rest if more == 8 else first + rest, "little") >> (0 if more == 8 else more + 1)
+        extra = next((k for k in range(8) if not first[0] >> k & 1), 8)
+        rest = self._bytes(extra)
+        self.last = int.from_bytes(rest if extra == 8 else first + rest, "little") >> (0 if extra == 8 else extra + 1)
         return _signed(self.last)
 
     def text(self) -> bytes:

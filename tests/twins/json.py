@@ -122,8 +122,8 @@ def _container(value: Any, width: int) -> bytes | None:
         for key in keys:
             key_entries += (at + len(tail)).to_bytes(width, "little") + len(key).to_bytes(2, "little")
             tail += key
-        for one in values:
-            kind, raw = _encode(one, is_large=width == 4)
+        for element in values:
+            kind, raw = _encode(element, is_large=width == 4)
             value_entries.append(kind)
             if kind in (_INLINED if width == 2 else _INLINED_LARGE):
                 value_entries += raw.ljust(width, b"\xff" if raw[-1] & 0x80 and kind in {5, 7} else b"\0")

@@ -34,7 +34,7 @@ def path_text(legs: list[Leg]) -> str:
 def _quoted(key: str) -> str:
     """Halves of surrogate pairs are printed as they are, not as in a document."""
     escapes = r"\\(?:u(d[89a-f]..)|.)"
-    return re.sub(escapes, lambda found: chr(int(found[1], 16)) if found[1] else found[0], quote(key))
+    return re.sub(escapes, lambda match: chr(int(match[1], 16)) if match[1] else match[0], quote(key))
 
 
 def _length(size: int) -> bytes:
@@ -89,10 +89,10 @@ def _legs(path: bytes) -> list[bytes | tuple[int, bool]]:
     legs: list[bytes | tuple[int, bool]] = []
     at = 0
     while at < len(path):
-        found = _LEG.match(path, at)
-        if found is None:
+        match = _LEG.match(path, at)
+        if match is None:
             raise BrokenJsonError
-        quoted, plain, index, back = found.groups()
+        quoted, plain, index, back = match.groups()
         if quoted is not None:
             legs.append(_ESCAPE.sub(_unescape, quoted))
         elif plain is not None:
@@ -100,12 +100,12 @@ def _legs(path: bytes) -> list[bytes | tuple[int, bool]]:
         else:
             _require(int(index or back or 0) < 1 << 40)
             legs.append((int(index or back or 0), index is None))
-        at = found.end()
+        at = match.end()
     return legs
 
 
-def _unescape(found: re.Match[bytes]) -> bytes:
-    escape = found[1]
+def _unescape(match: re.Match[bytes]) -> bytes:
+    escape = match[1]
     if escape[:1] == b"u":
         _require(len(escape) == 5 and int(escape[1:], 16) < 128)
         return bytes([int(escape[1:], 16)])

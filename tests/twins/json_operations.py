@@ -14,7 +14,7 @@ Operation = tuple[str, str, str | None]
 
 def operations(raw: bytes) -> list[Operation]:
     """Name, path and the JSON text of the value of each diff."""
-    found: list[Operation] = []
+    decoded: list[Operation] = []
     at = 0
     while at < len(raw):
         code = raw[at]
@@ -29,10 +29,10 @@ def operations(raw: bytes) -> list[Operation]:
             raise BrokenJsonError
         name = "array_insert" if code == INSERT and path.endswith(b"]") else ("replace", "insert", "remove")[code]
         try:
-            found.append((name, path.decode(), value))
+            decoded.append((name, path.decode(), value))
         except UnicodeDecodeError:
             raise BrokenJsonError from None
-    return found
+    return decoded
 
 
 def sql(value: Any) -> str:  # noqa: PLR0911 - a branch per type

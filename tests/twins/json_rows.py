@@ -83,18 +83,18 @@ def _rows(event: bytes, kind: int, types: Sequence[int]) -> Iterator[Image]:
                 options, at = _lenenc(event, at)
                 assert options in {0, 1}
                 if options:
-                    marks, at = _bits(event, at, sum(one == JSON for one in types))
+                    marks, at = _bits(event, at, sum(wire_type == JSON for wire_type in types))
                     is_partial = iter(marks)
             nulls, at = _bits(event, at, sum(present))
             is_null, fields = iter(nulls), list[Field]()
-            for one, is_present in zip(types, present, strict=True):
-                is_diff = one == JSON and next(is_partial)
+            for wire_type, is_present in zip(types, present, strict=True):
+                is_diff = wire_type == JSON and next(is_partial)
                 if not is_present or next(is_null):
                     assert not is_diff
                     fields.append(Field(at, -1 if is_present else -2))
                     continue
                 size = 4
-                if one == JSON:
+                if wire_type == JSON:
                     size, at = struct.unpack_from("<I", event, at)[0], at + 4
                 fields.append(Field(at, size, is_diff))
                 at += size

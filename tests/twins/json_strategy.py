@@ -17,7 +17,7 @@ _CHARACTERS = st.one_of(
     st.sampled_from("abc"),
 )
 TEXTS = st.one_of(st.text(_CHARACTERS, max_size=20), st.text(st.sampled_from("abc xyz"), max_size=200))
-_MOST_TIME = timedelta(hours=1023, minutes=59, seconds=59, microseconds=999_999)
+_MAX_TIME = timedelta(hours=1023, minutes=59, seconds=59, microseconds=999_999)
 
 
 def _around(*powers: int) -> st.SearchStrategy[int]:
@@ -54,7 +54,7 @@ SCALARS = st.one_of(
     decimals(),
     st.dates(),
     st.datetimes(),
-    st.timedeltas(-_MOST_TIME, _MOST_TIME),
+    st.timedeltas(-_MAX_TIME, _MAX_TIME),
     st.builds(Opaque, st.sampled_from((0, 1, 13, 15, 16, 242, 249, 252, 253, 254, 255)), st.binary(max_size=200)),
 )
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -69,8 +69,16 @@ def deep_values(draw: st.DrawFn, least: int = 1, most: int = 100) -> Any:
     """Containers inside of each other."""
     value: Any = draw(SCALARS)
     for _ in range(draw(st.integers(least, most))):
-        how = draw(st.integers(0, 3))
-        value = {"k": value} if how == 0 else [value] if how == 1 else [1, value] if how == 2 else {"a": value, "bb": 2}
+        nesting = draw(st.integers(0, 3))
+        value = (
+            {"k": value}
+            if nesting == 0
+            else [value]
+            if nesting == 1
+            else [1, value]
+            if nesting == 2
+            else {"a": value, "bb": 2}
+        )
     return value
 
 

@@ -149,7 +149,7 @@ class LogWriter:
         self.boundaries.append(self.position)
 
     def rotate(self, file: str) -> None:
-        """Goes on in the next file; offsets begin anew, `data` does not."""
+        """Continue in the next file: offsets start again, `data` does not."""
         self.add(ev.ROTATE, ev.rotate(file))
         self.add_made_up(ev.ROTATE, ev.rotate(file))
         self.file, self.position = file, 4

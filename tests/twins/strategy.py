@@ -26,36 +26,36 @@ _CHARSETS = ("utf8mb4", "utf8mb3", "ascii", "binary", "latin1", "gbk", "utf16", 
 @st.composite
 def columns(draw: st.DrawFn, name: str = "c", kind: WireType | None = None) -> Column:
     kind = kind or draw(st.sampled_from((*_PLAIN, *_TIMES, *_TEXTS, *_COMPRESSED, *_OTHERS)))
-    about: dict[str, Any] = {"nullable": draw(st.booleans())}
+    attributes: dict[str, Any] = {"nullable": draw(st.booleans())}
     if kind in INT_BYTES:
-        about["unsigned"] = draw(st.booleans())
+        attributes["unsigned"] = draw(st.booleans())
     elif kind in _TIMES:
-        about["size"] = draw(st.integers(0, 6))
+        attributes["size"] = draw(st.integers(0, 6))
     elif kind is WireType.NEWDECIMAL:
-        about["precision"] = draw(st.one_of(st.integers(1, 65), st.sampled_from((9, 18, 19, 38, 39, 65))))
-        about["scale"] = draw(st.integers(0, min(about["precision"], 38)))
+        attributes["precision"] = draw(st.one_of(st.integers(1, 65), st.sampled_from((9, 18, 19, 38, 39, 65))))
+        attributes["scale"] = draw(st.integers(0, min(attributes["precision"], 38)))
     elif kind in {*_TEXTS, *_COMPRESSED}:
         sizes = {WireType.STRING: (0, 1020), WireType.BLOB: (1, 4), WireType.BLOB_COMPRESSED: (2, 4)}
-        about["size"] = draw(st.integers(*sizes.get(kind, (0 if kind is WireType.VARCHAR else 256, 65535))))
-        about["charset"] = draw(st.sampled_from(_CHARSETS))
+        attributes["size"] = draw(st.integers(*sizes.get(kind, (0 if kind is WireType.VARCHAR else 256, 65535))))
+        attributes["charset"] = draw(st.sampled_from(_CHARSETS))
     elif kind is WireType.BIT:
-        about["size"] = draw(st.integers(1, 64))
+        attributes["size"] = draw(st.integers(1, 64))
     elif kind in {WireType.GEOMETRY, WireType.VECTOR}:
-        about["size"] = 4
+        attributes["size"] = 4
     elif kind in {WireType.ENUM, WireType.SET}:
-        about["labels"] = tuple(draw(_LABELS.filter(bool)))
-        least = (len(about["labels"]) + 7) // 8
-        about["size"] = draw(st.integers(1, 2)) if kind is WireType.ENUM else draw(st.integers(least, 8))
-        about["charset"] = "utf8mb4"
+        attributes["labels"] = tuple(draw(_LABELS.filter(bool)))
+        least = (len(attributes["labels"]) + 7) // 8
+        attributes["size"] = draw(st.integers(1, 2)) if kind is WireType.ENUM else draw(st.integers(least, 8))
+        attributes["charset"] = "utf8mb4"
     elif kind in {WireType.FLOAT, WireType.DOUBLE}:
-        about["size"] = 4 if kind is WireType.FLOAT else 8
-    return Column(name, kind, **about)
+        attributes["size"] = 4 if kind is WireType.FLOAT else 8
+    return Column(name, kind, **attributes)
 
 
 def tables(count: st.SearchStrategy[int], name: str = "orders") -> st.SearchStrategy[TableSchema]:
     def of(size: int) -> st.SearchStrategy[TableSchema]:
         each = st.tuples(*(columns(f"c{i}") for i in range(size)))
-        return each.map(lambda found: TableSchema(TableName("shop", name), found, ("c0",)))
+        return each.map(lambda drawn: TableSchema(TableName("shop", name), drawn, ("c0",)))
 
     return count.flatmap(of)
 
@@ -163,9 +163,9 @@ def presences(draw: st.DrawFn, count: int) -> list[bool]:
     """Usually all columns; sometimes some, but never none."""
     if draw(st.booleans()):
         return [True] * count
-    found = draw(st.lists(st.booleans(), min_size=count, max_size=count))
-    found[draw(st.integers(0, count - 1))] = True
-    return found
+    flags = draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    flags[draw(st.integers(0, count - 1))] = True
+    return flags
 
 
 @st.composite
@@ -207,12 +207,15 @@ def broken(draw: st.DrawFn, raw: bytes, first: int = 0) -> bytes:
     """These bytes cut short, with some bits flipped, or with garbage in the middle; `first` bytes stay whole."""
     data = bytearray(raw)
     for _ in range(draw(st.integers(1, 3))):
-        how, at = draw(st.sampled_from(("cut", "flip", "flip", "flip", "garbage"))), draw(st.integers(first, len(data)))
-        if how == "cut":
+        damage, at = (
+            draw(st.sampled_from(("cut", "flip", "flip", "flip", "garbage"))),
+            draw(st.integers(first, len(data))),
+        )
+        if damage == "cut":
             del data[at:]
-        elif how == "flip" and at < len(data):
+        elif damage == "flip" and at < len(data):
             data[at] ^= 1 << draw(st.integers(0, 7))
-        elif how == "garbage":
+        elif damage == "garbage":
             some = draw(st.binary(min_size=1, max_size=8))
             data[at : at + len(some)] = some
     return bytes(data)

@@ -19,12 +19,12 @@ def decode(charset: str, raw: bytes) -> str:
     if charset in UTF8:
         return raw.decode("utf-8", "replace")
     step = {"ucs2": _ucs2, "utf16": _utf16, "utf16le": _utf16le, "utf32": _utf32}.get(charset)
-    found = ""
+    text = ""
     while raw:
         size, character = step(raw) if step else _by_table(charset, raw)
-        found += character
+        text += character
         raw = raw[size:]
-    return found
+    return text
 
 
 def _ucs2(raw: bytes) -> tuple[int, str]:

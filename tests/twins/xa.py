@@ -27,9 +27,9 @@ def xid_text(name: str) -> str:
     return f"X'{name.encode().hex()}',X'',1"
 
 
-def find_marks(block: Block) -> list[int]:
+def find_events(block: Block) -> list[int]:
     """The events that begin an XA transaction, end its statements, or say what became of one."""
-    found = list[int]()
+    events = list[int]()
     data, starts, sizes = block.raw
     for event in range(len(block)):
         raw = data[starts[event] : starts[event] + sizes[event]].tobytes()
@@ -38,10 +38,10 @@ def find_marks(block: Block) -> list[int]:
         if raw[4] == ev.QUERY:
             text = raw[19 + 13 + int.from_bytes(raw[30:32], "little") + raw[27] + 1 :]
             if text[:3].upper() == b"XA ":
-                found.append(event)
+                events.append(event)
         elif raw[4] == ev.MARIADB_GTID and raw[31] & _PREPARED_XA:
-            found.append(event)
-    return found
+            events.append(event)
+    return events
 
 
 @dataclass(slots=True)
@@ -98,8 +98,8 @@ class XaLog:
         number = bytes(log.data[-_GTID_BYTES + 19 : -_GTID_BYTES + 27])
         del log.data[-_GTID_BYTES:]
         log.position -= _GTID_BYTES
-        about = struct.pack("<IBB", 1, len(name), 0) + name.encode()
-        log.add(ev.MARIADB_GTID, number + struct.pack("<IB", 5, _PREPARED_XA) + about)
+        xid = struct.pack("<IBB", 1, len(name), 0) + name.encode()
+        log.add(ev.MARIADB_GTID, number + struct.pack("<IB", 5, _PREPARED_XA) + xid)
 
     def _rows(self, count: int) -> list[int]:
         """An event for each two rows."""

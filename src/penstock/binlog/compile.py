@@ -13,13 +13,13 @@ _ROOMS = ("binlog", "source", "inspect", "render")
 
 def find_kernels() -> list[Kernel]:
     """Return all kernels of the package, module by module."""
-    found: list[Kernel] = []
+    kernels: list[Kernel] = []
     for room in _ROOMS:
         package = importlib.import_module(f"{penstock.__name__}.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith((".compile", ".intrinsics")):
-                found += _kernels_in(importlib.import_module(module.name))
-    return found
+                kernels += _kernels_in(importlib.import_module(module.name))
+    return kernels
 
 
 def _kernels_in(module: ModuleType) -> list[Kernel]:
@@ -27,7 +27,7 @@ def _kernels_in(module: ModuleType) -> list[Kernel]:
     values: list[Any] = list(vars(module).values())
     for value in [*values]:
         values += value.values() if isinstance(value, dict) else ()  # type: ignore[reportUnknownArgumentType]
-    return [one for one in values if isinstance(one, Kernel) and one.__module__ == module.__name__]
+    return [member for member in values if isinstance(member, Kernel) and member.__module__ == module.__name__]
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from penstock.binlog.copying import copy_bytes
 from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64S_IN, NONE, U8S, kernel
 
-MOST_BYTES = (1 << 31) - 1  # that 32-bit bounds can tell
+MAX_BYTES = (1 << 31) - 1  # that 32-bit bounds can tell
 
 
 @kernel(NONE(BYTES, I32S_IN, I64S_IN, I32S, U8S))
 def gather(data: Any, bounds: Any, rows: Any, out_bounds: Any, out: Any) -> None:
     """Copy data[bounds[row]:bounds[row + 1]] for each row; `out` has room for all. Neighbours are copied at once."""
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     first = end = np.int64(0)  # what is to be copied next
     start = np.int64(0)  # and where it goes
@@ -23,10 +23,10 @@ def gather(data: Any, bounds: Any, rows: Any, out_bounds: Any, out: Any) -> None
         at, stop = np.int64(bounds[rows[i]]), np.int64(bounds[rows[i] + 1])
         if at != end:
             copy_bytes(out, start, data, first, end - first)
-            first, start = at, place
+            first, start = at, written
         end = stop
-        place += stop - at
-        out_bounds[i + 1] = place
+        written += stop - at
+        out_bounds[i + 1] = written
     copy_bytes(out, start, data, first, end - first)
 
 
@@ -35,7 +35,7 @@ def gather_bytes(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Return the bytes of these rows and the bounds of each in them."""
     size = int((bounds[rows + 1].astype(np.int64) - bounds[rows]).sum())
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise OverflowError(f"{size} bytes are more than 32-bit bounds can tell")
     out, out_bounds = np.empty(size, np.uint8), np.empty(rows.size + 1, np.int32)
     gather(data, bounds, rows, out_bounds, out)

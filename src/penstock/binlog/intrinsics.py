@@ -23,6 +23,8 @@ def _place(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
 
 @intrinsic
 def memcpy(_typing: Any, out: Any, _to: Any, data: Any, _at: Any, _size: Any) -> Any:
+    """Copy `size` bytes from data[at] to out[to]."""
+
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         out, to, data, at, size = args
         into = _place(context, builder, signature.args[0], out, to)
@@ -34,7 +36,7 @@ def memcpy(_typing: Any, out: Any, _to: Any, data: Any, _at: Any, _size: Any) ->
 
 @intrinsic
 def copy_chunk(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
-    """CHUNK bytes: a size known to the compiler becomes two instructions instead of a call."""
+    """Copy CHUNK bytes: a size known to the compiler becomes two instructions instead of a call."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         out, to, data, at = args
@@ -48,7 +50,7 @@ def copy_chunk(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
 
 @intrinsic
 def copy_eight(_typing: Any, out: Any, _to: Any, data: Any, _at: Any) -> Any:
-    """Copy eight bytes; gives what of them is not ASCII, 0 for nothing."""
+    """Copy eight bytes, and return the high bits of those that are not ASCII: 0 when all are."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         out, to, data, at = args
@@ -95,9 +97,9 @@ def words_at(_typing: Any, _address: Any, _count: Any) -> Any:
 
 @intrinsic
 def fold(_typing: Any, data: Any, _at: Any, _steps: Any) -> Any:
-    """Sixteen bytes, as two numbers, that have the checksum (begun with 0) of `steps` × 64 bytes at `at`.
+    """Return sixteen bytes, as two numbers, that have the same CRC32, begun with 0, as the `steps` × 64 bytes at `at`.
 
-    By carry-less multiplication, after Gopal and others (Intel, 2009).
+    It folds by carry-less multiplication, after Gopal and others (Intel, 2009).
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How kernels are declared, and the reads they share.
+"""The declaration of kernels, and the reads that they share.
 
 A kernel takes arrays and fills arrays, checks every read against the end it was given, and answers with an error code
 and an offset, never with an exception. It allocates nothing and releases the GIL.
@@ -41,6 +41,8 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
+    """The types of a kernel: its result and its arguments."""
+
     result: Type
     args: tuple[Type, ...]
 
@@ -62,7 +64,7 @@ _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 class Kernel:
     """A function that will be compiled for the given types; other kernels cannot call it (see `shared`).
 
-    A `brief` one keeps other threads out: to let them in, and to wait for one's turn again, would take longer.
+    A `brief` one keeps the GIL: releasing it and taking it back would take longer than the kernel itself.
     """
 
     def __init__(self, function: Callable[..., Any], signature: Signature, *, is_brief: bool) -> None:
@@ -114,7 +116,8 @@ def shared(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """Declare a shared function that is inlined where it is called: each array would be seven arguments of a call."""
+    """Declare a shared function that is inlined where it is called, because a call would pass each array as seven
+    arguments."""
     return cast("F", Shared(function, forceinline=True))
 
 
@@ -138,8 +141,9 @@ def u32(data: Any, at: Any) -> Any:
 
 
 @shared
-def little(data: Any, at: Any, width: Any) -> Any:
-    """Return the unsigned little-endian number of `width` bytes, up to eight, at data[at]; eight fill the sign bit."""
+def read_little_endian(data: Any, at: Any, width: Any) -> Any:
+    """Return the unsigned little-endian number of `width` bytes, up to eight, at data[at]; of eight bytes it may be
+    negative."""
     if width == 1:
         return np.int64(data[np.uint64(at)])
     if width == 2:
@@ -155,8 +159,9 @@ def little(data: Any, at: Any, width: Any) -> Any:
 
 
 @shared
-def big(data: Any, at: Any, width: Any) -> Any:
-    """Return the unsigned big-endian number of `width` bytes, up to eight, at data[at]; eight fill the sign bit."""
+def read_big_endian(data: Any, at: Any, width: Any) -> Any:
+    """Return the unsigned big-endian number of `width` bytes, up to eight, at data[at]; of eight bytes it may be
+    negative."""
     value = np.int64(0)
     for k in range(width):
         value = value << 8 | np.int64(data[np.uint64(at + k)])

@@ -43,7 +43,7 @@ def callable_of(kernel: Kernel) -> Callable[..., Any]:
     with _lock:
         if IS_CHECKED or os.name != "posix":
             return _by_numba(kernel)
-        for path in _places(kernel):
+        for path in _cache_files(kernel):
             code = _kept(path)
             if code is not None:
                 return _Native(kernel, *_load(code))
@@ -64,7 +64,7 @@ def _announce_compilation() -> None:
 # -- on disk
 
 
-def _places(kernel: Kernel) -> Iterator[Path]:
+def _cache_files(kernel: Kernel) -> Iterator[Path]:
     """Yield where the code may be: beside the source, or in the user's cache when that cannot be written."""
     source = Path(kernel.function.__code__.co_filename)
     # One function may be compiled for several types.
@@ -89,7 +89,7 @@ def _kept(path: Path) -> bytes | None:
 
 def _save(kernel: Kernel, code: bytes) -> None:
     """Write compiled code to the cache."""
-    for path in _places(kernel):
+    for path in _cache_files(kernel):
         try:
             from tempfile import NamedTemporaryFile  # noqa: PLC0415 - a process that finds all code needs none
 
@@ -113,10 +113,10 @@ def _sweep(path: Path) -> None:
 
 def _digest(kernel: Kernel) -> str:
     """Return a digest of everything that the machine code depends on: sources, constants, compiler, processor."""
-    found = hashlib.sha256(f"{_numba_version()} {processor.describe()} {kernel.signature}".encode())
+    digest = hashlib.sha256(f"{_numba_version()} {processor.describe()} {kernel.signature}".encode())
     for part in sorted(_parts(kernel.function, set())):
-        found.update(part.encode())
-    return found.hexdigest()[:20]
+        digest.update(part.encode())
+    return digest.hexdigest()[:20]
 
 
 def _parts(function: Any, seen: set[Any]) -> set[str]:
@@ -125,18 +125,18 @@ def _parts(function: Any, seen: set[Any]) -> set[str]:
         return set()
     seen.add(function)
     code = function.__code__
-    found = {_text(code)}
+    parts = {_text(code)}
     for name in code.co_names:
         value: Any = function.__globals__.get(name)
         if isinstance(value, Shared) and value.function:
-            found |= _parts(value.function, seen) | {f"{name} {value.options}"}
+            parts |= _parts(value.function, seen) | {f"{name} {value.options}"}
         elif isinstance(value, Shared):
-            found.add(f"{value.__name__} {_intrinsics()}")
+            parts.add(f"{value.__name__} {_intrinsics()}")
         elif isinstance(value, (int, float, bytes, np.generic)):
-            found.add(f"{name} {value!r}")
+            parts.add(f"{name} {value!r}")
         elif isinstance(value, np.ndarray):
-            found.add(f"{name} {hashlib.sha256(value.tobytes()).hexdigest()}")
-    return found
+            parts.add(f"{name} {hashlib.sha256(value.tobytes()).hexdigest()}")
+    return parts
 
 
 @cache
@@ -167,6 +167,7 @@ def _intrinsics() -> str:
 
 
 def dispatcher_of(shared: Shared) -> Any:
+    """Return a shared function as numba's dispatcher, for kernels that are being compiled."""
     from numba import njit  # noqa: PLC0415
 
     if shared.function is None:
@@ -232,15 +233,15 @@ def missing_names(code: bytes) -> set[str]:
     """Return the names that object code (64-bit ELF, little-endian) expects from elsewhere."""
     (table,), (size, count) = struct.unpack_from("<Q", code, 40), struct.unpack_from("<HH", code, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", code, table + i * size) for i in range(count)]
-    found: set[str] = set()
+    names: set[str] = set()
     for _, kind, _, _, start, length, link, *_ in sections:
         if kind == 2:  # symbols
             texts = sections[link][4]
             for at in range(start + 24, start + length, 24):
                 name, _, _, section = struct.unpack_from("<IBBH", code, at)
                 if section == 0:
-                    found.add(code[texts + name : code.index(b"\0", texts + name)].decode())
-    return found
+                    names.add(code[texts + name : code.index(b"\0", texts + name)].decode())
+    return names
 
 
 # -- in memory
@@ -296,8 +297,8 @@ def _is_quick_right() -> bool:
     """Return whether the quick loader reads an object as it is expected to be."""
     if sys.implementation.name != "cpython":
         return False
-    several = [np.arange(7, dtype=np.int64)[2:], np.zeros((2, 3), np.uint8), np.frombuffer(b"abc", np.uint8)]
-    return all(_quick_address_of(one) == _plain_address_of(one) for one in several)
+    arrays = [np.arange(7, dtype=np.int64)[2:], np.zeros((2, 3), np.uint8), np.frombuffer(b"abc", np.uint8)]
+    return all(_quick_address_of(array) == _plain_address_of(array) for array in arrays)
 
 
 _pointer_at = ctypes.c_void_p.from_address
@@ -310,11 +311,15 @@ class _Native:
     def __init__(self, kernel: Kernel, engine: Any, address: int) -> None:
         pointer, number, signature = ctypes.c_void_p, ctypes.c_int64, kernel.signature
         kinds: list[Any] = []
-        for one in signature.args:
-            kinds += [pointer, pointer, number, number, pointer, *[number] * (2 * one.ndim)] if one.ndim else [number]
+        for argument in signature.args:
+            kinds += (
+                [pointer, pointer, number, number, pointer, *[number] * (2 * argument.ndim)]
+                if argument.ndim
+                else [number]
+            )
         prototype = ctypes.PYFUNCTYPE if kernel.is_brief else ctypes.CFUNCTYPE
         self._call = prototype(ctypes.c_int32, pointer, pointer, *kinds)(address)
-        self._args = [(one.ndim, np.dtype(one.dtype), one.is_readonly) for one in signature.args]
+        self._args = [(argument.ndim, np.dtype(argument.dtype), argument.is_readonly) for argument in signature.args]
         self._count = signature.result.count if signature.result.dtype != "none" else 0
         self._engine = engine
 

@@ -214,7 +214,8 @@ class FrameSocket:
 
     @property
     def is_closed_by_peer(self) -> bool:
-        """Whether the peer has closed the connection, or its half of it, also when requests of it are still unread."""
+        """Return whether the peer has closed the connection, or its half of it, also when requests of it are still
+        unread."""
         poller = select.poll()
         try:
             poller.register(self._socket, select.POLLRDHUP)

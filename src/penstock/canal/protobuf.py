@@ -26,13 +26,13 @@ def varint_size(number: Any) -> Any:
 @inlined
 def write_varint(number: Any, out: Any, at: Any) -> Any:
     """Write a number as varint into `out`, and return the offset after it."""
-    rest, place = np.uint64(number), np.uint64(at)
+    rest, end = np.uint64(number), np.uint64(at)
     while rest >= _MORE:
-        out[place] = np.uint8(rest & _LOW | _MORE)
+        out[end] = np.uint8(rest & _LOW | _MORE)
         rest >>= _SEVEN
-        place += np.uint64(1)
-    out[place] = np.uint8(rest)
-    return np.int64(place) + 1
+        end += np.uint64(1)
+    out[end] = np.uint8(rest)
+    return np.int64(end) + 1
 
 
 def encode_varint(number: int) -> bytes:

@@ -54,7 +54,7 @@ class ProtobufStructure:
     def _field_specs(cls) -> Any:
         """Return the declared fields of the message, by name."""
         known = FIELDS[cls.message]
-        return [(one.name, known[one.name]) for one in fields(cls)]  # type: ignore[arg-type]
+        return [(spec.name, known[spec.name]) for spec in fields(cls)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ BeginKind = Literal["cursor", "store", "configured", "end"]
 
 @dataclass(frozen=True, slots=True)
 class CaptureStart:
-    """Where an instance began to read the log, and why. `end` means the end of the log, because no cursor was found;
-    `reason` says where one was looked for."""
+    """The position at which an instance began to read the log, and why. `end` means the end of the log, because no
+    cursor was found; `reason` says where one was looked for."""
 
     kind: BeginKind
     position: Position

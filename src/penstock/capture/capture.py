@@ -119,7 +119,7 @@ class Capture:
                     )
                     self._stopping.wait(delay_s)
             except Exception as error:
-                log.debug("capture died", exc_info=error)
+                log.debug("capture failed unexpectedly destination=%s", self._destination, exc_info=error)
                 self.fail(PenstockError(f"capture of '{self._destination}' died: {error!r}"))
                 return
 
@@ -197,10 +197,10 @@ class Capture:
         if not identity.is_known_file(mark):
             raise PositionLostError(f"{mark.file} of {source.address} is another file of that name than before")
         if not stream.is_continued:
-            # As after a RESET: the server goes on in a file that does not follow the one that it has deleted.
+            # As after a RESET: the server continues in a file that does not follow the one that it has deleted.
             inventory, before = source.inventory(), self._context.store.latest
             if identity.compare(inventory, before, source.file_identity) is not LogMatch.SAME:
-                raise PositionLostError(f"the log of {source.address} began anew while it was read")
+                raise PositionLostError(f"the log of {source.address} was reset while it was read")
         identity.save_file(mark)
 
     def _acknowledge_persisted(self, stream: LogStream) -> None:
@@ -249,7 +249,7 @@ class Capture:
         """Switch to the other server and return True; False if there is none, it does not answer, or the last switch is
         too recent."""
         context, failover = self._context, self._context.settings.failover
-        others = [one for one in context.settings.sources if one is not context.log.source]
+        others = [source for source in context.settings.sources if source is not context.log.source]
         since_s = time.monotonic() - self._switched_at
         if not others or self._failures < failover.retries or since_s < failover.floor_s:
             return False

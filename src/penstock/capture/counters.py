@@ -41,7 +41,7 @@ class CaptureCounters:
         self.blocks += 1
         self.events += len(block)
         self.transactions += block.boundaries.size
-        bounds = block.cells.bounds
+        bounds = block.index.bounds
         self.bytes += int(bounds[-1]) - int(bounds[0])
 
     def count_heartbeat(self) -> None:
@@ -65,5 +65,5 @@ class CaptureCounters:
 
     def to_json(self) -> dict[str, Any]:
         """Return the counters as plain data for a status."""
-        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _HIDDEN}
+        plain = {counter.name: getattr(self, counter.name) for counter in fields(self) if counter.name not in _HIDDEN}
         return plain | {"seconds": dict(self.seconds)}

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class LogMatch(Enum):
-    """How the log that a source has now relates to the one that was followed."""
+    """The relation of the log that a source has now to the log that was followed."""
 
     SAME = "the log that was followed"
     OTHER_SERVER = "the log of another server"
@@ -79,10 +79,10 @@ class LogIdentity:
         common = [file for file in record.files if file in inventory.sizes]
         file = position.file if position.file in common else common[-1] if common else ""
         known = record.files[file or list(record.files)[-1]]
-        found = file_identity(file or inventory.files[0])
-        if file and found == known:
+        actual = file_identity(file or inventory.files[0])
+        if file and actual == known:
             return LogMatch.SAME
-        if not is_same_server and found.server_id != known.server_id:
+        if not is_same_server and actual.server_id != known.server_id:
             return LogMatch.OTHER_SERVER
         newest = max(Position(name, 0).file_number for name in record.files)
         is_later = not file and Position(inventory.files[0], 0).file_number > newest
@@ -115,7 +115,7 @@ class LogIdentity:
             raise ConfigurationError(f"there is no epoch after {MAX_EPOCH}: start over, as another destination")
         self._save(SourceRecord(epoch, address, server, {}, by_gtids, is_reset))
         log.warning(
-            "epoch raised destination=%s epoch=%d source=%s server=%s",
+            "epoch raised because the log of the source was replaced destination=%s epoch=%d source=%s server=%s",
             self._destination, epoch, address, server or "without uuid",
         )  # fmt: skip
         return epoch

@@ -81,13 +81,15 @@ class PreparedSearch:
 
     def _scan_part(self, begin: Position, end: Position) -> dict[str, PreparedTransaction]:
         """Return the transactions that are prepared at the end of a part of the log, by XA id."""
-        log.info("searching prepared transactions destination=%s from=%s to=%s", self._destination, begin, end)
-        found = _ScannedTransactions()
-        resolver = XaResolver(found)
+        log.info(
+            "searching the log for prepared XA transactions destination=%s from=%s to=%s", self._destination, begin, end
+        )
+        scanned = _ScannedTransactions()
+        resolver = XaResolver(scanned)
         for block in self._access.read_raw(begin, end):
             for _ in resolver.resolve(block):
                 pass
-        return found.by_xid
+        return scanned.by_xid
 
 
 class _ScannedTransactions:

@@ -62,7 +62,7 @@ class PositionResolver:
             oldest = self._source.inventory().oldest
             if point.us < self._source.file_identity(oldest.file).began * 1_000_000:
                 log.warning(
-                    "start is before the log destination=%s source=%s start=%s position=%s: it is read from there",
+                    "start is before the log begins destination=%s source=%s start=%s position=%s: that one is used",
                     self._destination,
                     self._source.address,
                     text,
@@ -94,9 +94,9 @@ class PositionResolver:
             entries = BlockEntries.of(block)
             if not len(entries):
                 continue
-            found = _find_in_block(start, entries, last)
-            if found is not None:
-                return self.with_current_epoch(found)
+            match = _find_in_block(start, entries, last)
+            if match is not None:
+                return self.with_current_epoch(match)
             ends = block.boundaries
             last = block.boundary_after(int(ends[-1])) if ends.size else last
         if start.kind == "gtid":
@@ -133,13 +133,16 @@ class PositionResolver:
         is_between = self._read_headers(plain, verify=True).start == plain
         if is_between and (position.gtids is not None or not has_gtids):
             return position
-        found = self._find_last_boundary(plain, has_gtids=has_gtids)
+        boundary = self._find_last_boundary(plain, has_gtids=has_gtids)
         if is_between:
-            return replace(position, gtids=found.gtids if found == plain else None)
+            return replace(position, gtids=boundary.gtids if boundary == plain else None)
         log.info(
-            "position moved to a transaction boundary destination=%s from=%s to=%s", self._destination, position, found
+            "position moved to a transaction boundary destination=%s from=%s to=%s",
+            self._destination,
+            position,
+            boundary,
         )
-        return self.with_current_epoch(found)
+        return self.with_current_epoch(boundary)
 
     def _find_last_boundary(self, position: Position, *, has_gtids: bool) -> Position:
         """Return the last transaction boundary up to `position`; its file is read up to there."""
@@ -213,7 +216,7 @@ def _stored_error() -> ConfigurationError:
 
 def log_server_warning(text: str) -> None:
     """Log what `ServerLog` would tell a user of the command line."""
-    log.info("log reader message text=%s", text)
+    log.info("message of the log reader text=%s", text)
 
 
 def _find_in_block(start: Start, entries: BlockEntries, last: Position) -> Position | None:

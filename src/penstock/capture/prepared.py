@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 64 << 20  # of events of prepared transactions, of one instance
 READER_BYTES = 16 << 20  # for one reader of a part of the log
-_MOST_CLOSED = 10_000  # transactions whose outcome is known that are remembered, for who reads their part again
+_MAX_CLOSED = 10_000  # transactions whose outcome is known that are remembered, for who reads their part again
 _SAVED_AFTER_S = 1.0  # prepared for so long, a transaction is saved
 _WRITTEN_EVERY_S = 10.0  # at least, while something is prepared: from there on the log is searched after a crash
 _SHOWN = 20
@@ -69,9 +69,13 @@ class PreparedTransactions:
         # By id and where the outcome ends, in the order of outcomes.
         self._closed: dict[tuple[str, Position], PreparedTransaction] = {}
         if files is not None:
-            self._through, several = files.load()
-            self._open = {one.xid: one for one in several if one.outcome is None}
-            self._closed = {(one.xid, one.outcome): one for one in several if one.outcome is not None}
+            self._through, transactions = files.load()
+            self._open = {transaction.xid: transaction for transaction in transactions if transaction.outcome is None}
+            self._closed = {
+                (transaction.xid, transaction.outcome): transaction
+                for transaction in transactions
+                if transaction.outcome is not None
+            }
 
     # -- where the reader is
 
@@ -96,15 +100,19 @@ class PreparedTransactions:
         for `before`, nothing is known of what is prepared there. What is neither in memory nor saved is looked for in
         that log."""
         with self._lock:
-            several = [*self._open.values(), *self._closed.values()]
-            known = {xid: one for xid, one in self._open.items() if before is not None and one.end <= before}
-            kept = {xid: one for xid, one in known.items() if self._has_events(one)}
-            self._open, self._closed = kept, {}
-        for one in several:
-            if kept.get(one.xid) is not one:
-                self._forget(one)
+            transactions = [*self._open.values(), *self._closed.values()]
+            known = {
+                xid: transaction
+                for xid, transaction in self._open.items()
+                if before is not None and transaction.end <= before
+            }
+            retained = {xid: transaction for xid, transaction in known.items() if self._has_events(transaction)}
+            self._open, self._closed = retained, {}
+        for transaction in transactions:
+            if retained.get(transaction.xid) is not transaction:
+                self._forget(transaction)
         self._through, self._floor = position, None
-        self._is_dirty |= bool(several)
+        self._is_dirty |= bool(transactions)
 
     # -- for the resolver
 
@@ -130,19 +138,24 @@ class PreparedTransactions:
     def find(self, xid: str, outcome: Position) -> PreparedTransaction | None:
         """Return the transaction that the statement which ends at `outcome` commits: from memory, from files, or found
         in the log. None when its rows were purged and may be left out."""
-        found = self.find_closed(xid, outcome)
-        if found is None:
+        transaction = self.find_closed(xid, outcome)
+        if transaction is None:
             with self._lock:
-                found = self._find_open(xid, outcome)
-        if found is None and self._shared is not None:
-            found = self._shared.find_closed(xid, outcome)
-        if self._look_back is not None and found is None:
-            found = self._look_back.find(xid)
-        elif self._look_back is not None and found is not None and self._floor is not None and found.end <= self._floor:
-            found = self._look_back.find(xid, down_to=self._floor) or found
-        if found is None:
+                transaction = self._find_open(xid, outcome)
+        if transaction is None and self._shared is not None:
+            transaction = self._shared.find_closed(xid, outcome)
+        if self._look_back is not None and transaction is None:
+            transaction = self._look_back.find(xid)
+        elif (
+            self._look_back is not None
+            and transaction is not None
+            and self._floor is not None
+            and transaction.end <= self._floor
+        ):
+            transaction = self._look_back.find(xid, down_to=self._floor) or transaction
+        if transaction is None:
             self._report_lost(f"XA COMMIT {xid} ends at {outcome}, and the log no longer has the rows that it commits")
-        return found
+        return transaction
 
     def find_closed(self, xid: str, outcome: Position) -> PreparedTransaction | None:
         """Return the transaction that was closed by the statement which ends there, if that is still remembered."""
@@ -152,23 +165,23 @@ class PreparedTransactions:
     def close(self, xid: str, outcome: Position) -> None:
         """Note that the statement which ends at `outcome` committed a transaction or rolled it back."""
         with self._lock:
-            found = self._find_open(xid, outcome)
-            if found is not None:
-                found.outcome = outcome
+            closed = self._find_open(xid, outcome)
+            if closed is not None:
+                closed.outcome = outcome
                 self._closed[xid, outcome] = self._open.pop(xid)
-            excess = max(0, len(self._closed) - _MOST_CLOSED)
+            excess = max(0, len(self._closed) - _MAX_CLOSED)
             forgotten = [self._closed.pop(key) for key in [*islice(self._closed, excess)]]
-        if found is not None:
-            self._unsaved.pop(found, None)
+        if closed is not None:
+            self._unsaved.pop(closed, None)
             self._is_dirty = True
-        for one in forgotten:
-            self._forget(one)
+        for transaction in forgotten:
+            self._forget(transaction)
 
     def _find_open(self, xid: str, outcome: Position) -> PreparedTransaction | None:
         """Find a transaction, under the lock. One that was prepared after the outcome, which may be redelivered, is
         another one."""
-        found = self._open.get(xid)
-        return found if found is not None and found.end < outcome else None
+        transaction = self._open.get(xid)
+        return transaction if transaction is not None and transaction.end < outcome else None
 
     def read_events(self, transaction: PreparedTransaction) -> Iterator[Block]:
         """Return the events of a transaction: from memory, from its file, or from the log."""
@@ -216,20 +229,22 @@ class PreparedTransactions:
         with self._lock:
             gone = [self._closed.pop(key) for key in [*self._closed] if key[1] <= lowest]
             self._is_dirty |= bool(self._open) and now - self._written_at >= _WRITTEN_EVERY_S
-        for one in gone:
-            self._forget(one)
-        for one in [one for one, since in self._unsaved.items() if now - since >= _SAVED_AFTER_S]:
-            self._save_transaction(one)
+        for transaction in gone:
+            self._forget(transaction)
+        for transaction in [
+            transaction for transaction, since in self._unsaved.items() if now - since >= _SAVED_AFTER_S
+        ]:
+            self._save_transaction(transaction)
         self._is_dirty |= bool(gone)
         self._write_list()
 
     def save(self) -> None:
         """Save all that is prepared, and what was committed and may be read again, before the process ends."""
         with self._lock:
-            several = [*self._open.values(), *self._closed.values()]
-        self._is_dirty |= bool(several)
-        for one in several:
-            self._save_transaction(one)
+            transactions = [*self._open.values(), *self._closed.values()]
+        self._is_dirty |= bool(transactions)
+        for transaction in transactions:
+            self._save_transaction(transaction)
         self._write_list()
 
     def _save_transaction(self, transaction: PreparedTransaction) -> None:
@@ -247,9 +262,9 @@ class PreparedTransactions:
         if self.files is None or not self._is_dirty:
             return
         with self._lock:
-            several = [*self._open.values(), *self._closed.values()]
+            transactions = [*self._open.values(), *self._closed.values()]
         self._written_at = self._clock()
-        self._is_dirty = not self.files.write_list(self._through, several)
+        self._is_dirty = not self.files.write_list(self._through, transactions)
 
     def _has_events(self, transaction: PreparedTransaction) -> bool:
         """Return whether the events of a transaction are in memory or in a file."""
@@ -267,27 +282,32 @@ class PreparedTransactions:
         if self.held_bytes <= self._memory_bytes:
             return
         with self._lock:
-            several = [*self._closed.values(), *self._open.values()]
-        for one in several:
+            transactions = [*self._closed.values(), *self._open.values()]
+        for transaction in transactions:
             if self.held_bytes <= self._memory_bytes * 3 // 4:
                 return
-            if one.blocks is not None:
-                self._save_transaction(one)
-                self.held_bytes -= _memory_size(one)
-                one.blocks = None
+            if transaction.blocks is not None:
+                self._save_transaction(transaction)
+                self.held_bytes -= _memory_size(transaction)
+                transaction.blocks = None
 
     # -- what a status shows of it
 
     def report(self) -> dict[str, Any]:
         """Return how many transactions are prepared, since when the first of them is, and which they are."""
         with self._lock:
-            several = sorted(self._open.values(), key=lambda one: one.since)
+            transactions = sorted(self._open.values(), key=lambda transaction: transaction.since)
         return {
-            "count": len(several),
-            "since": several[0].since if several else None,
+            "count": len(transactions),
+            "since": transactions[0].since if transactions else None,
             "transactions": [
-                {"xid": one.xid, "since": one.since, "rows": one.rows, "position": one.end.to_json()}
-                for one in several[:_SHOWN]
+                {
+                    "xid": transaction.xid,
+                    "since": transaction.since,
+                    "rows": transaction.rows,
+                    "position": transaction.end.to_json(),
+                }
+                for transaction in transactions[:_SHOWN]
             ],
         }
 

@@ -38,8 +38,8 @@ class PreparedEvents:
             if self._files is not None:
                 self._files.remove(self._begin)
         if self.rows is not None:
-            more = count_rows(pieces)
-            self.rows = self.rows + more if more is not None else None
+            added = count_rows(pieces)
+            self.rows = self.rows + added if added is not None else None
         if self._files is not None and not self._files.append(self._begin, pieces):
             self._files.remove(self._begin)
             self._files = None

@@ -3,8 +3,8 @@
 `prepared.json` says which there are, and up to which position of the log that is all. The events of each that was saved
 are in a file of its own, as frames, one for each block:
 
-    magic 4 | CRC32 of what follows the head 4 | length of the description 4 | of the cells 8 | of the events 8
-    | description | cells | events
+    magic 4 | CRC32 of what follows the head 4 | length of the description 4 | of the index 8 | of the events 8
+    | description | index | events
 """
 
 import json
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import EventColumns
+from penstock.binlog.events.event_columns import EventColumns
 from penstock.binlog.xa.transaction import PreparedTransaction
 from penstock.disk import replace_file
 from penstock.errors import StoreError
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _HEAD = struct.Struct("<4sIIQQ")
 _MAGIC = b"pxa1"
-_PLACES = ("begin", "first", "end")
+_POSITIONS = ("begin", "first", "end")
 
 
 class PreparedFiles:
@@ -50,19 +50,21 @@ class PreparedFiles:
     def load(self) -> tuple[Position | None, list[PreparedTransaction]]:
         """Return up to where the transactions are known, and the transactions. Files that no transaction has are
         removed."""
-        through, several = self._load_list()
+        through, transactions = self._load_list()
         names = {path.name for path in self._folder.glob("*.xa")}
-        self._saved = {name for name in map(_file_name, (one.begin for one in several)) if name in names}
+        self._saved = {
+            name for name in map(_file_name, (transaction.begin for transaction in transactions)) if name in names
+        }
         for name in names - self._saved:
             (self._folder / name).unlink(missing_ok=True)
-        return through, several
+        return through, transactions
 
     def _load_list(self) -> tuple[Position | None, list[PreparedTransaction]]:
         """Read the list of prepared transactions; none when the file is missing or damaged."""
         try:
-            about = json.loads(self._list_path.read_bytes())
-            several = [_transaction_from_json(value) for value in about["transactions"]]
-            return (Position.from_json(about["through"]) if about["through"] else None), several
+            content = json.loads(self._list_path.read_bytes())
+            transactions = [_transaction_from_json(value) for value in content["transactions"]]
+            return (Position.from_json(content["through"]) if content["through"] else None), transactions
         except FileNotFoundError:
             return None, []
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -73,14 +75,14 @@ class PreparedFiles:
             )
             return None, []
 
-    def write_list(self, through: Position | None, several: Iterable[PreparedTransaction]) -> bool:
+    def write_list(self, through: Position | None, transactions: Iterable[PreparedTransaction]) -> bool:
         """Replace the list of prepared transactions, known up to `through`; return whether that is on the disk."""
-        about = {
+        content = {
             "through": through.to_json() if through is not None else None,
-            "transactions": [_transaction_to_json(one) for one in several],
+            "transactions": [_transaction_to_json(transaction) for transaction in transactions],
         }
         try:
-            replace_file(self._list_path, json.dumps(about).encode())
+            replace_file(self._list_path, json.dumps(content).encode())
         except OSError as error:
             self._log_problem(error)
             return False
@@ -170,35 +172,40 @@ def _file_name(begin: Position) -> str:
 
 
 def _encode_block(block: Block) -> list[bytes | memoryview]:
-    """Return a block as the parts of a frame: head with checksum, description, cells, events."""
-    bounds, cells = block.cells.bounds, block.cells.to_buffer()
+    """Return a block as the parts of a frame: head with checksum, description, index, events."""
+    bounds, index = block.index.bounds, block.index.to_buffer()
     events, description = block.data[bounds[0] : bounds[-1]], block.encode_description()
-    crc = zlib.crc32(events.data, zlib.crc32(cells.data, zlib.crc32(description)))
-    head = _HEAD.pack(_MAGIC, crc, len(description), cells.size, events.size)
-    return [head, description, cells.data, events.data]
+    crc = zlib.crc32(events.data, zlib.crc32(index.data, zlib.crc32(description)))
+    head = _HEAD.pack(_MAGIC, crc, len(description), index.size, events.size)
+    return [head, description, index.data, events.data]
 
 
 def _decode_block(head: bytes, file: BinaryIO) -> Block:
     """Read the block of a frame; raise ValueError when it is damaged."""
     magic, crc, *sizes = _HEAD.unpack(head)
-    description, cells, events = (file.read(size) for size in sizes)
-    if magic != _MAGIC or zlib.crc32(events, zlib.crc32(cells, zlib.crc32(description))) != crc:
+    description, index, events = (file.read(size) for size in sizes)
+    if magic != _MAGIC or zlib.crc32(events, zlib.crc32(index, zlib.crc32(description))) != crc:
         raise ValueError("it is damaged")
     return Block.from_description(
-        description, np.frombuffer(events, np.uint8), EventColumns.from_buffer(np.frombuffer(cells, np.uint8))
+        description, np.frombuffer(events, np.uint8), EventColumns.from_buffer(np.frombuffer(index, np.uint8))
     )
 
 
-def _transaction_to_json(one: PreparedTransaction) -> dict[str, Any]:
+def _transaction_to_json(transaction: PreparedTransaction) -> dict[str, Any]:
     """Return a transaction, without its events, as plain data."""
-    about: dict[str, Any] = {name: getattr(one, name).to_json() for name in _PLACES}
-    about |= {"xid": one.xid, "since": one.since, "row_bytes": one.row_bytes, "rows": one.rows}
-    return about | {"outcome": one.outcome.to_json() if one.outcome is not None else None}
+    fields: dict[str, Any] = {name: getattr(transaction, name).to_json() for name in _POSITIONS}
+    fields |= {
+        "xid": transaction.xid,
+        "since": transaction.since,
+        "row_bytes": transaction.row_bytes,
+        "rows": transaction.rows,
+    }
+    return fields | {"outcome": transaction.outcome.to_json() if transaction.outcome is not None else None}
 
 
 def _transaction_from_json(value: dict[str, Any]) -> PreparedTransaction:
     """Return the transaction that `_transaction_to_json` made plain data of."""
-    begin, first, end = (Position.from_json(value[name]) for name in _PLACES)
+    begin, first, end = (Position.from_json(value[name]) for name in _POSITIONS)
     outcome = Position.from_json(value["outcome"]) if value["outcome"] else None
     rows = int(value["rows"]) if value["rows"] is not None else None
     numbers = int(value["since"]), int(value["row_bytes"])

@@ -143,7 +143,7 @@ def _describe_missing(facts: ResumeFacts) -> str:
 
 def describe_reset(facts: ResumeFacts) -> str:
     """Return what a log that was reset, or lost its end, means for what was captured."""
-    return f"the log of {facts.address} began anew, or lost its end: what came after {facts.position} may be lost"
+    return f"the log of {facts.address} was reset, or lost its end: what came after {facts.position} may be lost"
 
 
 def _plan_wait_for_files(facts: ResumeFacts) -> WaitForFiles | None:
@@ -193,7 +193,7 @@ def plan_gap(
     if is_cut:
         problem = f"{facts.address} has lost the end of its log, {facts.position} was captured: {error}"
     if on_purged == "stop":
-        remedy = "compare the data, then say with on_purged: latest, or `penstock position set`, where to go on"
+        remedy = "compare the data, then say with on_purged: latest, or `penstock position set`, where to resume"
         return Fail(f"{problem}: {remedy}")
     if on_purged == "repair" and not can_repair:
         return Fail(f"{problem}: and nothing is there that could repair it")

@@ -202,12 +202,12 @@ def import_tables(
         catalogue = read_catalogue(cursor)
         after = replace(current_position(connection, source), epoch=start.epoch)
     looked_at = before if has_names else min(start, before)
-    several = list(_read_statements(source, looked_at, after, catalogue.server, verify=verify))
-    proven = _remove_changed(catalogue, [pair for pair in several if pair[1].position > before])
-    log.info("table schemas imported source=%s position=%s statements=%d", source.address, after, len(several))
+    statements = list(_read_statements(source, looked_at, after, catalogue.server, verify=verify))
+    proven = _remove_changed(catalogue, [pair for pair in statements if pair[1].position > before])
+    log.info("table schemas imported source=%s position=%s statements=%d", source.address, after, len(statements))
     if has_names or start >= after:
         return ImportedSchemas(max(start, after), proven)
-    return ImportedSchemas(start, _remove_changed(catalogue, several), (after, proven) if several else None)
+    return ImportedSchemas(start, _remove_changed(catalogue, statements), (after, proven) if statements else None)
 
 
 def _find_server(origin: FolderSource, file: str) -> ServerProfile:

@@ -116,8 +116,8 @@ class SchemaTracker:
                 raise SchemaError(self._stopped[name])
             if (seen := self._seen.get(name)) is not None:
                 return parse_table_map(*seen)
-            if (found := self._history.catalogue.find(name)) is not None:
-                return found.schema
+            if (definition := self._history.catalogue.find(name)) is not None:
+                return definition.schema
             first = self._history.first
         raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
 
@@ -145,10 +145,10 @@ class SchemaTracker:
 
         def types(number: int) -> tuple[str, ...]:
             key = tables[number], version
-            found = known.get(key)
-            if found is None:
-                found = known[key] = declared_column_types(block.schema_of(number), catalogue, version)
-            return found
+            declared = known.get(key)
+            if declared is None:
+                declared = known[key] = declared_column_types(block.schema_of(number), catalogue, version)
+            return declared
 
         return types
 
@@ -304,7 +304,10 @@ class SchemaTracker:
             self._stopped.pop(name, None)
         elif name not in self._stopped:
             log.warning(
-                "table stopped destination=%s position=%s reason=%s", self._destination, position, shape.problem
+                "table schema unknown, its rows cannot be read destination=%s position=%s reason=%s",
+                self._destination,
+                position,
+                shape.problem,
             )
             self._stopped[name] = f"{position}: {shape.problem}"
         if not shape.difference:

@@ -32,8 +32,10 @@ class SourceLog:
 
     def __init__(self, settings: InstanceSettings, identity: LogIdentity) -> None:
         self._settings, self._identity = settings, identity
-        self.source = next((one for one in settings.sources if one.address == identity.record.address), settings.source)
-        self._binlog_sources = {one.address: open_source(one) for one in settings.sources}
+        self.source = next(
+            (source for source in settings.sources if source.address == identity.record.address), settings.source
+        )
+        self._binlog_sources = {source.address: open_source(source) for source in settings.sources}
         self._streams: set[LogStream] = set()
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go
@@ -88,9 +90,9 @@ class SourceLog:
         self, start: Position, server_id: int | None = None, *, by_gtids: bool = False, semi_sync: bool = False
     ) -> Generator[LogStream, None, None]:
         """Open a stream that `stop` ends, whichever thread reads from it."""
-        how = {"verify": self._settings.verify_checksum, "by_gtids": by_gtids, "semi_sync": semi_sync}
+        options = {"verify": self._settings.verify_checksum, "by_gtids": by_gtids, "semi_sync": semi_sync}
         wants_statements = self.source.annotations and "query" in self._settings.filter.kinds
-        stream = self.binlog_source.stream(start, server_id=server_id, annotations=wants_statements, **how)
+        stream = self.binlog_source.stream(start, server_id=server_id, annotations=wants_statements, **options)
         self._streams.add(stream)
         try:
             with stream:
@@ -219,5 +221,5 @@ class SourceLog:
             raise PositionLostError(
                 f"{whose}{position} is ahead of the log of {self.source.address}, which ends at {self._reached}: the"
                 " log was restarted, or this is another server; a client is moved with `penstock position set`, a Spark"
-                " query begins anew with a new checkpoint"
+                " query starts again with a new checkpoint"
             )

@@ -20,10 +20,10 @@ class InstanceState(Enum):
     FOLLOWING = "following"  # the log, as it is written
     BLOCKED = "blocked"  # the store is full: the log is not read until clients ack
     RECONNECTING = "reconnecting"
-    SWITCHING = "switching"  # to another server, or to a log that began anew
+    SWITCHING = "switching"  # to another server, or to a log that was reset
     PAUSED = "paused"  # by hand
     STOPPED = "stopped"
-    FAILED = "failed"  # and does not go on by itself
+    FAILED = "failed"  # and does not continue automatically
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,6 @@ class StateTracker:
     def seconds(self) -> dict[InstanceState, float]:
         """Return how long the instance has been in each state, up to now."""
         with self._lock:
-            found = dict(self._seconds)
-            found[self._steps[-1].state] += self._clock() - self._entered
-            return found
+            seconds = dict(self._seconds)
+            seconds[self._steps[-1].state] += self._clock() - self._entered
+            return seconds

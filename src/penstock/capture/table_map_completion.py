@@ -67,6 +67,6 @@ def find_row_positions(block: Block) -> dict[int, tuple[Position, Position]]:
 
     ends = zip(offsets[first].tolist(), offsets[::-1][last].tolist(), strict=True)
     return {
-        number: (position_at(one), position_at(other))
-        for number, (one, other) in zip(numbers.tolist(), ends, strict=True)
+        number: (position_at(begin), position_at(end))
+        for number, (begin, end) in zip(numbers.tolist(), ends, strict=True)
     }

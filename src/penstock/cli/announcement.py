@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from penstock.server import Server
 
 _QUIET_S = 2.0  # most destinations have started by then
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _PORT_NAMES = {
     "flight": "Arrow Flight",
     "canal": "canal's protocol",
@@ -77,8 +77,8 @@ class ServeAnnouncer:
         if not problems and time.monotonic() - self._began < _QUIET_S:
             return ""
         reasons = [f"{name}: {text}" for name, text in server.report.readiness().unready_reasons.items()]
-        if len(reasons) > _MOST_NAMES:
-            reasons[_MOST_NAMES:] = [f"and {len(reasons) - _MOST_NAMES} more"]
+        if len(reasons) > _MAX_NAMES:
+            reasons[_MAX_NAMES:] = [f"and {len(reasons) - _MAX_NAMES} more"]
         return f"nothing to serve yet ({'; '.join(reasons)})" if reasons else ""
 
 

@@ -51,12 +51,12 @@ def choose_format(request: BinlogRequest) -> str:
         "verify": "text",
     }
     chosen = request.format or default[request.mode]
-    what = f"--{request.mode} " if request.mode != "show" else ""
+    option = f"--{request.mode} " if request.mode != "show" else ""
     if request.format and chosen not in _ALLOWED[request.mode]:
         known = ", ".join(_ALLOWED[request.mode])
         remedy = "" if chosen in _ALLOWED["show"] else f"; a file to write is named with --to {chosen}"
         remedy = "; it is called text" if chosen == "table" else remedy
-        raise ConfigurationError(f"{what}--output {chosen} is not a format: it takes {known}{remedy}")
+        raise ConfigurationError(f"{option}--output {chosen} is not a format: it takes {known}{remedy}")
     if chosen in {"arrow", "parquet"} and request.is_terminal:
         raise ConfigurationError(f"{chosen} is not for a terminal: give a file with --to, or a pipe")
     if request.mode == "flashback" and request.columns:
@@ -69,7 +69,7 @@ def choose_format(request: BinlogRequest) -> str:
     if request.mode == "verify" and not request.files:
         raise ConfigurationError("--verify reads files: name them")
     if useless := _ignored_options(request, chosen):
-        where = what or f"--output {chosen} "
+        where = option or f"--output {chosen} "
         raise ConfigurationError(f"{where}takes no {', '.join(useless)}: leave that out")
     _check_files(request)
     return chosen

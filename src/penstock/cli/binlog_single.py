@@ -1,4 +1,4 @@
-"""Whether what is to be written is one table, told before anything is: half a file would look like all of it."""
+"""Checks that what is to be written is one table, before anything is: half a file would look like all of it."""
 
 from collections.abc import Iterable
 

@@ -54,13 +54,13 @@ class TableWriter:
 
     def _write_csv(self, files: CsvFileWriter, block: Block) -> None:
         """Write the changes of a block as CSV."""
-        found: Iterable[TableChanges] = decode_table_changes(block, self._choice, self._shapes)
+        all_changes: Iterable[TableChanges] = decode_table_changes(block, self._choice, self._shapes)
         last = _FAR
         if self.left is not None:
-            found = list(found)
-            orders = [changes.order for changes in found]
+            all_changes = list(all_changes)
+            orders = [changes.order for changes in all_changes]
             last = self._find_limit(np.sort(np.concatenate(orders))) if orders else _FAR
-        for _, group in groupby(found, key=lambda changes: changes.table.name):
+        for _, group in groupby(all_changes, key=lambda changes: changes.table.name):
             for changes in _group_by_columns(group):
                 if count := sum(int(np.count_nonzero(some.order <= last)) for some in changes):
                     files.write(block, changes, count)
@@ -96,32 +96,32 @@ class TableWriter:
         """
         if self.left is None:
             return batches
-        found = list(batches)
-        if not found:
-            return found
-        places, rows = (
-            np.concatenate([to_numpy(batch.column(batch.num_columns + which)) for _, batch in found])
+        batch_list = list(batches)
+        if not batch_list:
+            return batch_list
+        positions, rows = (
+            np.concatenate([to_numpy(batch.column(batch.num_columns + which)) for _, batch in batch_list])
             for which in (_SEQ, _ROW)
         )
         is_end = np.concatenate(
-            [~to_mask(pc.equal(batch.column(batch.num_columns + _CHANGE_TYPE), _PREIMAGE)) for _, batch in found]
+            [~to_mask(pc.equal(batch.column(batch.num_columns + _CHANGE_TYPE), _PREIMAGE)) for _, batch in batch_list]
         )
-        order = np.lexsort((rows, places))
+        order = np.lexsort((rows, positions))
         ends = order[is_end[order]]
         keep = np.zeros(order.size, np.bool_)
         last = ends[self._count_allowed(ends.size) - 1]
         keep[order[: int(np.flatnonzero(order == last)[0]) + 1]] = True
-        bounds = np.cumsum([batch.num_rows for _, batch in found])[:-1]
-        parts = zip(found, np.split(keep, bounds), strict=True)
+        bounds = np.cumsum([batch.num_rows for _, batch in batch_list])[:-1]
+        parts = zip(batch_list, np.split(keep, bounds), strict=True)
         return [(table, batch.filter(to_arrow_booleans(mask))) for (table, batch), mask in parts if mask.any()]
 
 
 def _group_by_columns(changes: Iterable[TableChanges]) -> list[list[TableChanges]]:
     """Group the changes of one table by the columns to show; the version that the log has first comes first."""
-    found: dict[tuple[str, ...], list[TableChanges]] = {}
+    by_columns: dict[tuple[str, ...], list[TableChanges]] = {}
     for some in changes:
-        found.setdefault(some.shown, []).append(some)
-    return sorted(found.values(), key=lambda version: min(int(some.event[0]) for some in version))
+        by_columns.setdefault(some.shown, []).append(some)
+    return sorted(by_columns.values(), key=lambda version: min(int(some.event[0]) for some in version))
 
 
 def _group_by_table(block: Block) -> Iterable[NDArray[np.int64]]:

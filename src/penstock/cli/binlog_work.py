@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.binlog.events.annotation import AnnotationPicker
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file_log import FileLog
 from penstock.binlog.events.incident import find_incidents
 from penstock.binlog.events.layout import EventType
-from penstock.binlog.events.note import AnnotationPicker
 from penstock.binlog.rows.table_changes import ColumnChoice, decode_table_changes
 from penstock.cli.binlog_request import INCIDENT_CODE, BinlogRequest, choose_format
 from penstock.cli.ordered_work import work_in_order
@@ -82,9 +82,9 @@ def _schema_from(server: "SourceSettings") -> Callable[[TableName], TableSchema]
     return schema_from_server(server)
 
 
-def _print_warning(what: str) -> None:
+def _print_warning(text: str) -> None:
     """Print a warning to stderr."""
-    print(f"penstock: warning: {what}", file=sys.stderr)
+    print(f"penstock: warning: {text}", file=sys.stderr)
 
 
 def _pick_blocks(log: BlockSource, selection: EventSelection) -> Iterator[Block]:
@@ -170,13 +170,13 @@ class _BinlogCommand:
         from penstock.source.server_log import ServerLog  # noqa: PLC0415 - files need no driver
         from penstock.source.server_source import ServerSource  # noqa: PLC0415
 
-        server, how = ServerSource(request.server), {"follow": request.follow, "verify": request.has_checks}
-        return ServerLog(server, self._since, self._warn_beside_progress, **how)
+        server, options = ServerSource(request.server), {"follow": request.follow, "verify": request.has_checks}
+        return ServerLog(server, self._since, self._warn_beside_progress, **options)
 
-    def _warn_beside_progress(self, what: str) -> None:
+    def _warn_beside_progress(self, text: str) -> None:
         """Clear the progress line and print a warning."""
         self._progress.clear()
-        _print_warning(what)
+        _print_warning(text)
 
     def _warn_of_unnamed(self) -> None:
         """Warn about tables without column names, once, or when there are others."""
@@ -234,8 +234,8 @@ class _BinlogCommand:
     def _warn_of_loads(self, block: Block, events: NDArray[np.int64]) -> None:
         """Warn about each LOAD DATA among these statements of a block: SQL output cannot load its file again."""
         for event in events[block.column("kind")[events] == EventType.EXECUTE_LOAD_QUERY].tolist():
-            place = Position(block.file, int(block.column("position")[event]))
-            self._warn_beside_progress(f"{place} a LOAD DATA in statement format: its rows are not in this output")
+            position = Position(block.file, int(block.column("position")[event]))
+            self._warn_beside_progress(f"{position} a LOAD DATA in statement format: its rows are not in this output")
 
     def _warn_of_incidents(self, block: Block, events: Container[int]) -> None:
         """Warn about these incidents of a block: data may be missing, whatever the output shows."""
@@ -333,25 +333,27 @@ class _BinlogCommand:
         """
         from penstock.cli.binlog_single import SingleTableCheck  # noqa: PLC0415
 
-        found = SingleTableCheck(kind, self._choice, self._shapes)
+        check = SingleTableCheck(kind, self._choice, self._shapes)
         if self._files and all(path.is_file() for path in self._files):
             request = self._request
             selection = EventSelection(compile_table_patterns(request.tables), self._since, self._selection.until)
             log = FileLog(self._files, self._since, lambda _: None, verify=False)
-            found.check_log(_pick_blocks(log, selection))
-        return found
+            check.check_log(_pick_blocks(log, selection))
+        return check
 
     def _print_statistics(self) -> None:
         """Print the statistics of the log."""
         from penstock.inspect.statistics import LogStatistics  # noqa: PLC0415
         from penstock.render.statistics import format_statistics, statistics_to_json  # noqa: PLC0415
 
-        found = LogStatistics()
+        statistics = LogStatistics()
         for block in self._pick_completed_blocks(for_counting=True):
-            found.add_block(block)
+            statistics.add_block(block)
             self._warn_of_incidents(block, range(len(block)))
         with self._open_output() as out:
-            out.write((statistics_to_json(found) if self._format == "json" else format_statistics(found)).encode())
+            out.write(
+                (statistics_to_json(statistics) if self._format == "json" else format_statistics(statistics)).encode()
+            )
 
     def _write_flashback(self) -> None:
         """Write the SQL that undoes the log."""

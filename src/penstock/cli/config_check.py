@@ -17,16 +17,19 @@ def check_lines(snapshot: ConfigSnapshot) -> Iterator[str]:
     yield f"{SERVER:{width}}  ok"
     yield from (f"{indent}WARNING: {text}" for text in describe_open_ports(snapshot.server))
     yield from (f"{indent}{line}" for line in _ignored_lines(snapshot.ignored))
-    for name, one in snapshot.instances.items():
-        yield f"{name:{width}}  {one.error or _describe_verdict(one)}"
-        yield from (f"{indent}{line}" for line in _ignored_lines(one.ignored))
+    for name, instance in snapshot.instances.items():
+        yield f"{name:{width}}  {instance.error or _describe_verdict(instance)}"
+        yield from (f"{indent}{line}" for line in _ignored_lines(instance.ignored))
 
 
 def describe_check(snapshot: ConfigSnapshot) -> dict[str, object]:
     """Return what is wrong, open or ignored in a configuration as plain data."""
-    about = _ignored_to_json(snapshot.ignored)
-    about["warnings"] = [*describe_open_ports(snapshot.server), *describe_misspellings(snapshot.ignored)]
-    return {"server": about, "instances": {name: _instance_to_json(one) for name, one in snapshot.instances.items()}}
+    server = _ignored_to_json(snapshot.ignored)
+    server["warnings"] = [*describe_open_ports(snapshot.server), *describe_misspellings(snapshot.ignored)]
+    return {
+        "server": server,
+        "instances": {name: _instance_to_json(instance) for name, instance in snapshot.instances.items()},
+    }
 
 
 def _describe_verdict(instance: ConfiguredInstance) -> str:
@@ -50,11 +53,11 @@ def _ignored_lines(ignored: Sequence[IgnoredKey]) -> Iterator[str]:
 
 def _group_by_reason(ignored: Sequence[IgnoredKey]) -> Mapping[str, list[str]]:
     """Group ignored keys by the reason why they are ignored."""
-    found: dict[str, list[str]] = {}
+    keys_by_reason: dict[str, list[str]] = {}
     for key, reason in ignored:
         if reason != UNKNOWN.reason or suggest_key(key) is None:
-            found.setdefault(reason, []).append(key)
-    return found
+            keys_by_reason.setdefault(reason, []).append(key)
+    return keys_by_reason
 
 
 def _ignored_to_json(ignored: Sequence[IgnoredKey]) -> dict[str, object]:

@@ -21,7 +21,7 @@ def load_instance(config: Path, destination: str | None) -> InstanceSettings:
     """Return the settings of an instance of a YAML file or conf folder; without a name, of the only one."""
     if destination is not None and config.is_dir():
         return _load_from_folder(config, destination)
-    instances = {one.destination: one for one in load_server_settings(config).all_instances}
+    instances = {instance.destination: instance for instance in load_server_settings(config).all_instances}
     known = ", ".join(sorted(instances)) or "none"
     if destination is None and len(instances) == 1:
         return next(iter(instances.values()))
@@ -37,9 +37,9 @@ def load_instance(config: Path, destination: str | None) -> InstanceSettings:
 def _load_from_folder(folder: Path, destination: str) -> InstanceSettings:
     """Return the settings of an instance of a conf folder; errors of other instances do not matter."""
     instances = read_configuration(folder).instances
-    found = instances.get(destination)
-    if found is None:
+    instance = instances.get(destination)
+    if instance is None:
         raise ConfigurationError(f"{folder} has no instance '{destination}'; it has: {', '.join(instances) or 'none'}")
-    if found.settings is None:
-        raise ConfigurationError(found.error or f"{destination} has no settings")
-    return found.settings
+    if instance.settings is None:
+        raise ConfigurationError(instance.error or f"{destination} has no settings")
+    return instance.settings

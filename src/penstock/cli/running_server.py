@@ -55,11 +55,11 @@ def find_running_server(
         check_not_in_use(settings)
     except MetaInUseError as error:
         try:
-            client, about = _ask_status(settings, config, url, token)
+            client, instance = _ask_status(settings, config, url, token)
         except PenstockError as problem:
             return CursorOwner(settings.destination, error, None, {}, str(problem))
-        clients = [one for one in about["clients"] if one["client"].isdecimal()]
-        cursors = {int(one["client"]): Position.from_json(one["cursor"]) for one in clients}
+        clients = [entry for entry in instance["clients"] if entry["client"].isdecimal()]
+        cursors = {int(entry["client"]): Position.from_json(entry["cursor"]) for entry in clients}
         return CursorOwner(settings.destination, error, client, cursors)
     return None
 
@@ -70,14 +70,18 @@ def _ask_status(
     """Return the admin client and the status of the server that holds the instance's lock; a server that merely answers
     at the configured address may be another one.
     """
-    found, secret = (url, None) if url is not None else find_admin_url(config)
-    client = AdminClient(found, token or secret)
-    status, about = _await_start(client, settings.destination)
-    if about is None or about["role"] != "runs":
-        raise ConfigurationError(f"the server at {found} does not run '{settings.destination}': say --url of the other")
+    admin_url, secret = (url, None) if url is not None else find_admin_url(config)
+    client = AdminClient(admin_url, token or secret)
+    status, instance = _await_start(client, settings.destination)
+    if instance is None or instance["role"] != "runs":
+        raise ConfigurationError(
+            f"the server at {admin_url} does not run '{settings.destination}': say --url of the other"
+        )
     if url is None and settings.zookeeper is None and status["server"].get("pid") != _pid_of_lock(settings):
-        raise ConfigurationError(f"the server at {found} is another one: say --url of that which runs with {config}")
-    return client, about
+        raise ConfigurationError(
+            f"the server at {admin_url} is another one: say --url of that which runs with {config}"
+        )
+    return client, instance
 
 
 def _await_start(client: AdminClient, destination: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
@@ -85,9 +89,9 @@ def _await_start(client: AdminClient, destination: str) -> tuple[Mapping[str, An
     until = time.monotonic() + _START_S
     while True:
         status = client.status()
-        about = next((one for one in status["instances"] if one["destination"] == destination), None)
-        if about is None or about["role"] != "starts":
-            return status, about
+        instance = next((entry for entry in status["instances"] if entry["destination"] == destination), None)
+        if instance is None or instance["role"] != "starts":
+            return status, instance
         if time.monotonic() > until:
             raise NotRunningError(f"destination '{destination}' is starting at {client.url}, try again")
         time.sleep(_LOOK_S)

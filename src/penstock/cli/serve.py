@@ -76,9 +76,11 @@ def serve(
         from penstock.server.config_source import open_config_source  # noqa: PLC0415
 
         conf, scan_s = open_config_source(config)
-        found = conf.read()
-        instances = [one.settings for one in found.instances.values() if one.settings is not None]
-        server = Server(found.server, conf, scan_s)
+        snapshot = conf.read()
+        instances = [
+            configured.settings for configured in snapshot.instances.values() if configured.settings is not None
+        ]
+        server = Server(snapshot.server, conf, scan_s)
     else:
         server = Server(load_server_settings(config))
     budget = plan_descriptors(server.settings, instances or server.settings.all_instances)

@@ -11,7 +11,7 @@ _NONE = "-"
 def format_status(status: Mapping[str, Any]) -> str:
     """Format a server's status: what is wrong first, then a line for each instance and client."""
     server = status["server"]
-    ports = ", ".join(f"{name} {about['address']}" for name, about in server["ports"].items())
+    ports = ", ".join(f"{name} {port['address']}" for name, port in server["ports"].items())
     lines = [f"penstock {server['version']}, up {_format_span(server['uptime_s'])}, {ports}"]
     lines.append("ready" if status["ready"] else "NOT READY")
     lines += [f"  {name}: {reason}" for name, reason in status["reasons"].items()]
@@ -19,14 +19,22 @@ def format_status(status: Mapping[str, Any]) -> str:
     lines += [f"  {name}: {text}" for name, text in problems.items()]
     lines += [
         "",
-        *table_lines([_INSTANCE_HEAD, *(_instance_cells(one, status["time"]) for one in status["instances"])]),
+        *table_lines(
+            [_INSTANCE_HEAD, *(_instance_cells(instance, status["time"]) for instance in status["instances"])]
+        ),
     ]
-    lines += [f"{one['destination']} {_describe_start(one)}" for one in status["instances"] if _describe_start(one)]
-    clients = [(one["destination"], client) for one in status["instances"] for client in one.get("clients", ())]
+    lines += [
+        f"{instance['destination']} {_describe_start(instance)}"
+        for instance in status["instances"]
+        if _describe_start(instance)
+    ]
+    clients = [
+        (instance["destination"], client) for instance in status["instances"] for client in instance.get("clients", ())
+    ]
     if clients:
         lines += ["", *table_lines([_CLIENT_HEAD, *(_client_cells(name, client) for name, client in clients)])]
     lines += [f"{name} waits for {who}" for name, who in _list_blocked(status)]
-    lines += [line for one in status["instances"] for line in _list_prepared(one, status["time"])]
+    lines += [line for instance in status["instances"] for line in _list_prepared(instance, status["time"])]
     return "\n".join(map(_strip_control, lines))
 
 
@@ -88,12 +96,12 @@ def _describe_client_state(client: Mapping[str, Any]) -> str:
 
 def _list_blocked(status: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the destinations that wait for a client, with the client."""
-    found: list[tuple[str, str]] = []
-    for one in status["instances"]:
-        store: dict[str, Any] = one.get("store") or {}
+    waits: list[tuple[str, str]] = []
+    for instance in status["instances"]:
+        store: dict[str, Any] = instance.get("store") or {}
         if who := store.get("waits_for"):
-            found.append((f"capture of {one['destination']}", f"client {', '.join(who)} to ack"))
-    return found
+            waits.append((f"capture of {instance['destination']}", f"client {', '.join(who)} to ack"))
+    return waits
 
 
 def _list_prepared(instance: Mapping[str, Any], now: float) -> list[str]:
@@ -103,10 +111,10 @@ def _list_prepared(instance: Mapping[str, Any], now: float) -> list[str]:
         return []
     oldest = prepared["transactions"][0]
     rows = "" if oldest["rows"] is None else f" with {oldest['rows']} rows"
-    several = "XA transaction is" if prepared["count"] == 1 else "XA transactions are"
-    what = f"{instance['destination']}: {prepared['count']} {several} prepared, the oldest for"
+    noun = "XA transaction is" if prepared["count"] == 1 else "XA transactions are"
+    subject = f"{instance['destination']}: {prepared['count']} {noun} prepared, the oldest for"
     since = _format_span(max(0.0, now - prepared["since"]))
-    return [f"{what} {since}: {oldest['xid']}{rows}, at {_format_position(oldest['position'])}"]
+    return [f"{subject} {since}: {oldest['xid']}{rows}, at {_format_position(oldest['position'])}"]
 
 
 def _describe_role(instance: Mapping[str, Any]) -> str:
@@ -159,4 +167,4 @@ def _format_span(seconds: float) -> str:
 
 def _strip_control(line: str) -> str:
     """Remove control characters: what a server says must not steer the terminal."""
-    return "".join(one if one.isprintable() else "?" for one in line)
+    return "".join(character if character.isprintable() else "?" for character in line)

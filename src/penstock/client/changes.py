@@ -79,7 +79,7 @@ class ChangeStream:
 
     @property
     def _is_fixed_range(self) -> bool:
-        """Whether both ends are positions, which the server need not look for."""
+        """Return whether both ends are positions, which the server need not look for."""
         return isinstance(self._request.get("end"), dict) and isinstance(self._request.get("start"), dict)
 
     def _read_chunk(self) -> Any:

@@ -26,7 +26,7 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_wrap_text), TEXTS_SCHEMA]
 
 
 class ColumnSettings(Section):
-    """Which columns of a table are captured. Key columns always are."""
+    """The columns of a table that are captured. Key columns always are."""
 
     table: str = Field(min_length=1, description="a regular expression for `database.table`, as in `allow`")
     keep: Texts = Field(default=(), description="capture only these columns")

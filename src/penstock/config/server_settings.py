@@ -21,7 +21,7 @@ INHERITED = ("data_dir", "zookeeper")
 
 
 class RunningSettings(Section):
-    """How servers with one ZooKeeper share their destinations."""
+    """The election among servers with one ZooKeeper: it decides which of them runs each destination."""
 
     address: str | None = Field(
         default=None,

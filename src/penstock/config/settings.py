@@ -13,7 +13,7 @@ from penstock.config.source_settings import AnySource, DirectorySettings, Source
 
 
 class StoreSettings(Section):
-    """Where captured events wait until all clients have acked them. Sizes may be written as 64MiB."""
+    """The store, which holds captured events until all clients have acked them. Sizes may be written as 64MiB."""
 
     kind: Literal["memory", "file", "mixed"] = Field(
         default="memory",
@@ -109,7 +109,7 @@ class StoreSettings(Section):
 
 
 class MetaSettings(Section):
-    """Where subscriptions and cursors are persisted, and how often."""
+    """The persistence of subscriptions and cursors: where it is, and how often it is written."""
 
     kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
         default=None,
@@ -128,7 +128,7 @@ class MetaSettings(Section):
 
 
 class FailoverSettings(Section):
-    """When the source counts as failed, so that capture switches to the standby."""
+    """The conditions under which the source counts as failed, and capture switches to the standby."""
 
     query: str = Field(
         default="SELECT 1", description="SQL statement of the health check, which a healthy source answers"

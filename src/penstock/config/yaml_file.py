@@ -156,5 +156,5 @@ def _describe_yaml_error(error: yaml.MarkedYAMLError) -> str:
     where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     if isinstance(error, ComposerError | ConstructorError):
         return f"a value that begins with *, & or ! needs quotes{where}"
-    what = ", ".join(part for part in (error.context, error.problem) if part)
-    return f"{what}{where}"
+    problem = ", ".join(part for part in (error.context, error.problem) if part)
+    return f"{problem}{where}"

@@ -27,11 +27,11 @@ _LONGEST = 64  # times settle_s
 
 @dataclass(frozen=True, slots=True)
 class BalancerSettings:
-    """When a server releases destinations for the sake of balance."""
+    """The conditions under which a server releases destinations for the sake of balance."""
 
     is_on: bool = True  # without it no destination is released for balance
     settle_s: float = 10.0  # nothing may change for this long before a destination is released
-    look_s: float = 2.0  # between two looks at ZooKeeper
+    poll_s: float = 2.0  # between two reads of ZooKeeper
     spread_s: float = 0.5  # the longest that a loaded server lets the others go first
 
 
@@ -50,13 +50,13 @@ class Balancer:
         self.assignments: tuple[Assignment, ...] = ()  # as seen last
         self._sessions, self._clock = sessions, clock
         self._membership = Membership(sessions, canal.SERVERS, address)
-        self._since = clock()  # when that changed
-        self._lock = threading.Lock()  # of:
+        self._changed_at = clock()  # when the assignments changed last
+        self._lock = threading.Lock()  # protects:
         self._elections: dict[str, Election] = {}
-        # Of the thread alone:
-        self._given: Reassignment | None = None  # what we have released last
-        self._returned = set[str]()
-        self._settle_factor, self._rests_until = 1, 0.0  # since one has
+        # Used by the thread alone:
+        self._released: Reassignment | None = None  # what this server has released last
+        self._returned = set[str]()  # destinations that came back
+        self._settle_factor, self._idle_until = 1, 0.0  # after a destination came back
         self._woken = threading.Event()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-balance", daemon=True)
@@ -95,7 +95,7 @@ class Balancer:
 
     def _balancing_delay(self, destination: str) -> float:
         with self._lock:
-            own_load = sum(one.is_held() for one in self._elections.values())
+            own_load = sum(election.is_held() for election in self._elections.values())
         return self.settings.spread_s * start_delay_share(self.assignments, destination, self.address, own_load)
 
     # -- its thread
@@ -103,8 +103,8 @@ class Balancer:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._woken.clear()
-            self.turn()
-            self._woken.wait(self.settings.look_s)
+            self.step()
+            self._woken.wait(self.settings.poll_s)
         session = self._sessions.current
         if session is not None and session.lease.is_held():
             try:
@@ -112,8 +112,8 @@ class Balancer:
             except CoordinationError as error:
                 log.warning("membership node not removed address=%s reason=%s", self.address, error)
 
-    def turn(self) -> None:
-        """Take one look at ZooKeeper: say that this server is alive, read which server runs what, and release one
+    def step(self) -> None:
+        """Read ZooKeeper once: say that this server is alive, read which server runs what, and release one
         destination if balance asks for it. Without a session nothing is done."""
         session = self._sessions.current
         if session is None or not session.lease.is_held():
@@ -125,54 +125,56 @@ class Balancer:
             log.debug("rebalancing of destinations failed, retrying address=%s reason=%s", self.address, error)
             return
         if assignments != self.assignments:
-            self.assignments, self._since = assignments, self._clock()
+            self.assignments, self._changed_at = assignments, self._clock()
             self._note_returned()
         elif self.settings.is_on:
-            self._give()
+            self._release_one()
 
     def _note_returned(self) -> None:
         """Notice a destination that came back after this server released it: the other server could not run it."""
-        given = self._given
-        if given is None:
+        released = self._released
+        if released is None:
             return
-        owner = next((one.owner for one in self.assignments if one.destination == given.destination), given.taker)
+        owner = next(
+            (each.owner for each in self.assignments if each.destination == released.destination), released.to_server
+        )
         if owner is None:
             return
-        self._given = None
+        self._released = None
         if owner != self.address:
             self._settle_factor = 1
             return
-        self._returned.add(given.destination)
+        self._returned.add(released.destination)
         self._settle_factor = min(2 * self._settle_factor, _LONGEST)
-        self._rests_until = self._clock() + self._settle_factor * self.settings.settle_s
+        self._idle_until = self._clock() + self._settle_factor * self.settings.settle_s
 
-    def _give(self) -> None:
+    def _release_one(self) -> None:
         now = self._clock()
-        if now < self._rests_until:
+        if now < self._idle_until:
             return
         planned = plan_reassignments(self.assignments, self._returned)
-        number = next((number for number, move in enumerate(planned) if move.giver == self.address), None)
-        if number is None:
+        rank = next((rank for rank, move in enumerate(planned) if move.from_server == self.address), None)
+        if rank is None:
             self._returned.clear()
             return
-        move = planned[number]
+        move = planned[rank]
         with self._lock:
             election = self._elections.get(move.destination)
-        if election is not None and now - self._since >= (number + 1) * self.settings.settle_s:
-            log.info("destination released for balance destination=%s to=%s", move.destination, move.taker)
-            self._given, self._since = move, now
-            election.release(f"{move.taker} has less to do")
+        if election is not None and now - self._changed_at >= (rank + 1) * self.settings.settle_s:
+            log.info("destination released for balance destination=%s to=%s", move.destination, move.to_server)
+            self._released, self._changed_at = move, now
+            election.release(f"{move.to_server} has less to do")
 
 
 def _read_assignments(session: ZkNodes) -> tuple[Assignment, ...]:
     """Return all destinations that some server could run."""
     assignments: list[Assignment] = []
-    for destination in session.names(canal.DESTINATIONS):
-        members = frozenset(session.names(canal.members_path(destination)))
-        node = session.look(canal.running_path(destination)) if members else None
-        about = None if node is None else RunningNode.from_bytes(node.value)
-        if about is not None:
-            assignments.append(Assignment(destination, members, about.address, about.is_active))
+    for destination in session.child_names(canal.DESTINATIONS):
+        members = frozenset(session.child_names(canal.members_path(destination)))
+        node = session.get_node(canal.running_path(destination)) if members else None
+        running = None if node is None else RunningNode.from_bytes(node.value)
+        if running is not None:
+            assignments.append(Assignment(destination, members, running.address, running.is_active))
         elif members:
             assignments.append(Assignment(destination, members))
     return tuple(assignments)

@@ -1,4 +1,4 @@
-"""Calls `on_running` when an election is won and `on_stopped` when that ends, one after another, in its own thread.
+"""Calls `on_running` when an election is won and `on_stopped` when the term ends, one after another, in its own thread.
 
 Invariant: `on_stopped` is called once for each `on_running` that returned, and before the next one.
 """
@@ -24,8 +24,8 @@ class Callbacks:
 
     def __init__(self, name: str, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
         self._name, self._on_running, self._on_stopped, self._on_failed = name, on_running, on_stopped, on_failed
-        self._waiting: deque[Fence | str] = deque()
-        self._changed = threading.Condition()  # of what waits, and of these two:
+        self._queue: deque[Fence | str] = deque()
+        self._changed = threading.Condition()  # protects the queue and these two:
         self._is_busy = self._is_closing = False
         self._has_begun = False  # of the thread alone
         self._thread = threading.Thread(target=self._run, name=f"penstock-running-{name}", daemon=True)
@@ -45,12 +45,12 @@ class Callbacks:
     def is_idle(self) -> bool:
         """Return whether no call is queued or being made."""
         with self._changed:
-            return not self._waiting and not self._is_busy
+            return not self._queue and not self._is_busy
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until all calls were made; False after the timeout."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and not self._is_busy, timeout_s)
+            return self._changed.wait_for(lambda: not self._queue and not self._is_busy, timeout_s)
 
     def close(self) -> None:
         """Make the calls that are queued, and end the thread."""
@@ -59,9 +59,9 @@ class Callbacks:
             self._changed.notify_all()
         self._thread.join(_JOIN_S)
 
-    def _add(self, what: Fence | str) -> None:
+    def _add(self, call: Fence | str) -> None:
         with self._changed:
-            self._waiting.append(what)
+            self._queue.append(call)
             self._changed.notify_all()
 
     def _run(self) -> None:
@@ -69,19 +69,19 @@ class Callbacks:
             with self._changed:
                 self._is_busy = False
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._waiting or self._is_closing)
-                if not self._waiting:
+                self._changed.wait_for(lambda: self._queue or self._is_closing)
+                if not self._queue:
                     return
-                what = self._waiting.popleft()
+                call = self._queue.popleft()
                 self._is_busy = True
-            if isinstance(what, Fence):
-                self._begin(what)
+            if isinstance(call, Fence):
+                self._begin(call)
             else:
-                self._end(what)
+                self._end(call)
 
     def _begin(self, fence: Fence) -> None:
         if not fence.is_held():
-            return  # it ended while the one before it was being stopped
+            return  # this term ended while the one before it was being stopped
         try:
             self._on_running(fence)
         except Exception as error:  # noqa: BLE001 - whatever it is, another server may do better

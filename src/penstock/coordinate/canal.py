@@ -1,4 +1,4 @@
-"""Where canal has its nodes, and what it writes into them.
+"""The paths of canal's ZooKeeper nodes, and their values.
 
 /otter/canal/cluster/{ip:port}                        ephemeral, empty: a server that lives
 /otter/canal/destinations/{d}/cluster/{ip:port}       ephemeral: a server that could serve d; empty in canal, whose
@@ -6,7 +6,7 @@
 /otter/canal/destinations/{d}/running                 ephemeral, {"active":true,"address":"ip:port"}: the one that does
 /otter/canal/destinations/{d}/{client}/running        ephemeral, the same with "clientId": the client that reads
 /otter/canal/destinations/{d}/epoch                   ours: the number of the last election
-/otter/canal/destinations/{d}/term                    ours: who won it, and whether he has released it (handover.py)
+/otter/canal/destinations/{d}/term                    ours: who won it, and whether it was released (handover.py)
 """
 
 import json
@@ -54,8 +54,8 @@ class MemberNode:
 
     def to_bytes(self) -> bytes:
         """Return the value of the node, which is empty without a URL, as canal's are."""
-        about = {"flight": self.flight_url}
-        return json.dumps(about, separators=(",", ":")).encode() if self.flight_url else b""
+        fields = {"flight": self.flight_url}
+        return json.dumps(fields, separators=(",", ":")).encode() if self.flight_url else b""
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> "MemberNode":
@@ -77,17 +77,17 @@ class RunningNode:
 
     def to_bytes(self) -> bytes:
         """Return the value of the node as JSON, with the names that canal uses."""
-        about: dict[str, Any] = {"active": self.is_active, "address": self.address}
+        fields: dict[str, Any] = {"active": self.is_active, "address": self.address}
         if self.client_id is not None:
-            about["clientId"] = self.client_id
-        return json.dumps(about, separators=(",", ":")).encode()
+            fields["clientId"] = self.client_id
+        return json.dumps(fields, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> "RunningNode":
         """Parse the ZooKeeper node of the running server; one that cannot be parsed counts as active."""
         try:
-            found = json.loads(raw)
-            client_id = found.get("clientId")
-            return cls(str(found.get("address") or ""), bool(found.get("active", True)), client_id)
+            fields = json.loads(raw)
+            client_id = fields.get("clientId")
+            return cls(str(fields.get("address") or ""), bool(fields.get("active", True)), client_id)
         except (ValueError, AttributeError):
             return cls("")

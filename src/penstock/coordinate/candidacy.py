@@ -27,7 +27,7 @@ from penstock.coordinate.term import Term
 
 
 class Vacancy(Enum):
-    """Why a destination has no running server, as one server sees it."""
+    """The reason why a destination has no running server, as one server sees it."""
 
     FREE = "nobody has had it, or it was released"
     OWN = "this process had it and did not release it"

@@ -7,18 +7,18 @@ from penstock.backoff import Backoff
 
 @dataclass(frozen=True, slots=True)
 class ElectionSettings:
-    """How long the servers of an election wait for each other, in seconds."""
+    """The times for which the servers of an election wait for each other, in seconds."""
 
-    delay_s: float = 1.0  # before another server takes over after a crash
-    grace_s: float = 10.0  # in which a server that released the destination leaves it to the others
+    delay_s: float = 1.0  # how long another server waits after a crash before it takes over
+    grace_s: float = 10.0  # how long a server that released the destination leaves it to the others
     pause_s: float = 1.0  # after a start that failed; twice as long after the next
     longest_pause_s: float = 30.0
     stop_limit_s: float = 10.0  # for `on_stopped`, before the node is given up all the same
-    look_s: float = 5.0  # between two looks at ZooKeeper, when no watch fires
+    poll_s: float = 5.0  # between two reads of ZooKeeper, when no watch fires
 
 
 class CandidacyBackoff:
-    """When one server may try again for one destination: after a failed start, and after it released it."""
+    """Decides when one server may try again for one destination: after a failed start, and after it released it."""
 
     def __init__(self, address: str, settings: ElectionSettings) -> None:
         self.owner: str | None = None  # the address of the running server, as seen last

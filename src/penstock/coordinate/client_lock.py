@@ -16,8 +16,8 @@ from penstock.errors import CoordinationError
 
 log = logging.getLogger(__name__)
 
-_LOOK_AGAIN_S = 0.2
-_LOOK_S = 5.0
+_RETRY_S = 0.2
+_POLL_S = 5.0
 _JOIN_S = 10.0
 
 
@@ -43,14 +43,14 @@ class ClientLock:
         clock: Clock = boot_clock,
     ) -> None:
         self._sessions, self._clock, self._delay_s, self._on_lost = sessions, clock, delay_s, on_lost
-        self._about = RunningNode(address, client_id=client_id)
+        self._node = RunningNode(address, client_id=client_id)
         self._name = f"{destination}/{client_id}"
         self._path = canal.running_path(destination, client_id)
-        self._changed = threading.Condition(threading.RLock())  # of these:
+        self._changed = threading.Condition(threading.RLock())  # protects these:
         self._is_wanted = False
         self._guard: LeaseGuard | None = None
-        self._is_there = False  # our node, as far as we know
-        # Of the thread alone:
+        self._has_node = False  # our node exists, as far as we know
+        # Used by the thread alone:
         self._last_owner: str | None = None
         self._due: float | None = None  # when we may try, while nobody has it
         self._woken = threading.Event()
@@ -93,7 +93,7 @@ class ClientLock:
             self._is_wanted = False
             self._drop()
             self._woken.set()
-            self._changed.wait_for(lambda: not self._is_there, timeout_s)
+            self._changed.wait_for(lambda: not self._has_node, timeout_s)
 
     # -- for the session, in its thread
 
@@ -111,64 +111,64 @@ class ClientLock:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._woken.clear()
-            self._woken.wait(self.turn())
+            self._woken.wait(self.step())
 
-    def turn(self) -> float:
-        """Look at the lock's node, and take it or give it up; return after how many seconds to do it again if no watch
-        fires before."""
+    def step(self) -> float:
+        """Read the lock's node once, and take the lock or give it up; return the seconds until the next step, unless a
+        watch fires before."""
         session = self._sessions.current
         if session is None or not session.lease.is_held():
-            self._miss("the session with ZooKeeper was lost")
-            return _LOOK_S
+            self._note_not_held("the session with ZooKeeper was lost")
+            return _POLL_S
         try:
-            return self._turn(session)
+            return self._step(session)
         except CoordinationError as error:
             log.debug("client lock retried client=%s reason=%s", self._name, error)
-            return _LOOK_AGAIN_S
+            return _RETRY_S
 
-    def _turn(self, session: ZkNodes) -> float:
-        node = session.look(self._path, self._woken.set)
+    def _step(self, session: ZkNodes) -> float:
+        node = session.get_node(self._path, self._woken.set)
         if node is None:
-            self._miss("the node was removed")
-            return self._try(session)
-        found = RunningNode.from_bytes(node.value)
-        if node.owner == session.session_id and found.is_active and self._is_wanted:
-            self._have(session)
-            return _LOOK_S
+            self._note_not_held("the node was removed")
+            return self._attempt(session)
+        running = RunningNode.from_bytes(node.value)
+        if node.owner == session.session_id and running.is_active and self._is_wanted:
+            self._note_held(session)
+            return _POLL_S
         if node.owner == session.session_id or node.owner in self._sessions.past:
             self._lose("active=false was written into its node")
-            session.remove(self._path, node.version)
+            session.delete(self._path, node.version)
             return 0.0
-        self._miss(f"{found.address} has it")
-        self._last_owner, self._due = found.address, None
-        return _LOOK_S
+        self._note_not_held(f"{running.address} has it")
+        self._last_owner, self._due = running.address, None
+        return _POLL_S
 
-    def _try(self, session: ZkNodes) -> float:
+    def _attempt(self, session: ZkNodes) -> float:
         now = self._clock()
         if self._due is None:
-            is_free = self._last_owner in {None, self._about.address}
+            is_free = self._last_owner in {None, self._node.address}
             self._due = now if is_free else now + self._delay_s
         if not self._is_wanted:
-            return _LOOK_S
+            return _POLL_S
         if now < self._due:
             return self._due - now
-        session.make(self._path, self._about.to_bytes())
+        session.create_ephemeral(self._path, self._node.to_bytes())
         return 0.0
 
-    def _have(self, session: ZkNodes) -> None:
+    def _note_held(self, session: ZkNodes) -> None:
         guard = LeaseGuard(session.lease)
         with self._changed:
-            self._last_owner, self._due, self._is_there = self._about.address, None, True
+            self._last_owner, self._due, self._has_node = self._node.address, None, True
             if self.is_held() or not guard.is_held():
                 return
             self._guard = guard
             self._changed.notify_all()
-        log.info("client lock taken client=%s address=%s", self._name, self._about.address)
+        log.info("client lock taken client=%s address=%s", self._name, self._node.address)
 
-    def _miss(self, reason: str) -> None:
+    def _note_not_held(self, reason: str) -> None:
         self._lose(reason)
         with self._changed:
-            self._is_there = False
+            self._has_node = False
             self._changed.notify_all()
 
     def _lose(self, reason: str) -> None:
@@ -176,7 +176,7 @@ class ClientLock:
             is_lost = self._drop()
             self._is_wanted = self._is_wanted and not is_lost
         if is_lost:
-            log.warning("client lock lost client=%s address=%s reason=%s", self._name, self._about.address, reason)
+            log.warning("client lock lost client=%s address=%s reason=%s", self._name, self._node.address, reason)
             self._on_lost(reason)
 
     def _drop(self) -> bool:

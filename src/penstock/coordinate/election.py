@@ -29,7 +29,7 @@ from penstock.errors import CoordinationError, FencedError
 
 log = logging.getLogger(__name__)
 
-_LOOK_AGAIN_S = 0.2  # after an error
+_RETRY_S = 0.2  # after an error
 _JOIN_S = 15.0
 
 
@@ -64,12 +64,12 @@ class Election:
         self._path = canal.running_path(destination)
         member = MemberNode(flight_url)
         self._membership = Membership(sessions, canal.members_path(destination), address, member.to_bytes())
-        self._callbacks = Callbacks(destination, on_running, on_stopped, self._failed)
-        self._lock = threading.RLock()  # of these:
+        self._callbacks = Callbacks(destination, on_running, on_stopped, self._note_failed_start)
+        self._lock = threading.RLock()  # protects these:
         self._states = ElectionLog(destination, address)
         self._fence: Fence | None = None
         self._guard: LeaseGuard | None = None
-        self._epoch = 0  # of the election that we have won last
+        self._epoch = 0  # of the election that this server has won last
         self._release_reason = ""  # why it is to be given up
         self._backoff = CandidacyBackoff(address, self.settings)
         self._is_released = threading.Event()
@@ -92,7 +92,7 @@ class Election:
         if self._thread.is_alive():
             self._thread.join(_JOIN_S)
         self._sessions.forget(self)
-        self._end("it is being stopped", ElectionState.STOPPED)
+        self._end_term("it is being stopped", ElectionState.STOPPED)
         self._callbacks.close()
 
     @property
@@ -111,14 +111,14 @@ class Election:
         return self._backoff.owner
 
     def is_held(self) -> bool:
-        """Return whether this server may serve and write now: one look at the clock."""
+        """Return whether this server may serve and write now; it asks only the clock."""
         fence = self._fence
         return fence is not None and fence.is_held()
 
     def release(self, reason: str = "by hand", timeout_s: float = 15.0) -> bool:
         """Stop running the destination, and leave it to the other servers: while there are any, this server does not
-        try again for `grace_s`. False when this server does not have it, or has not
-        released it within the timeout."""
+        try again for `grace_s`. False when this server does not have it, or has not released it
+        within the timeout."""
         with self._lock:
             if self.state not in {ElectionState.RUNNING, ElectionState.PAUSED}:
                 return False
@@ -137,7 +137,7 @@ class Election:
 
     def on_lost(self) -> None:  # in the session's thread
         """End the term at once, because the session with ZooKeeper was lost: nothing may be written any more."""
-        self._end("the session with ZooKeeper was lost", ElectionState.LOST)
+        self._end_term("the session with ZooKeeper was lost", ElectionState.LOST)
         self._woken.set()
 
     def on_back(self) -> None:
@@ -147,51 +147,52 @@ class Election:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._woken.clear()
-            self._woken.wait(self.turn())
-        self._leave()
+            self._woken.wait(self.step())
+        self._leave_election()
 
-    def turn(self) -> float:
-        """Look, decide, act; return after how many seconds to do it again if no watch fires before."""
+    def step(self) -> float:
+        """Take one step of the election: read ZooKeeper, decide, act. Return the seconds until the next step, unless a
+        watch fires before."""
         session = self._sessions.current
         if session is None or not session.lease.is_held():
-            self._end("there is no session with ZooKeeper", ElectionState.LOST)
-            return self.settings.look_s
+            self._end_term("there is no session with ZooKeeper", ElectionState.LOST)
+            return self.settings.poll_s
         try:
             self._membership.join(session, self._woken.set)
-            node = session.look(self._path, self._woken.set)
-            found = None if node is None else RunningNode.from_bytes(node.value)
-            if node is not None and found is not None and node.owner == session.session_id:
-                return self._have(session, node, found)
-            return self._have_not(session, node, found)
+            node = session.get_node(self._path, self._woken.set)
+            running = None if node is None else RunningNode.from_bytes(node.value)
+            if node is not None and running is not None and node.owner == session.session_id:
+                return self._step_as_owner(session, node, running)
+            return self._step_as_candidate(session, node, running)
         except (CoordinationError, FencedError) as error:
             log.debug("election retried destination=%s reason=%s", self.destination, error)
-            return _LOOK_AGAIN_S
+            return _RETRY_S
 
     # -- the node is ours
 
-    def _have(self, session: ZkNodes, node: ZkNode, found: RunningNode) -> float:
+    def _step_as_owner(self, session: ZkNodes, node: ZkNode, running: RunningNode) -> float:
         with self._lock:
             self._backoff.note_owner(self.address)
             reason, fence = self._release_reason, self._fence
         if reason:
             self._release(session, node, reason)
             return 0.0
-        if not found.is_active:
+        if not running.is_active:
             if self.state is not ElectionState.PAUSED:
-                self._stop("active=false was written into the running node", ElectionState.PAUSED)
-            return self.settings.look_s
-        newest = None if fence is None else session.look(fence.path, self._woken.set)
+                self._stop_in_order("active=false was written into the running node", ElectionState.PAUSED)
+            return self.settings.poll_s
+        newest = None if fence is None else session.get_node(fence.path, self._woken.set)
         if fence is not None and (newest is None or newest.version != fence.version):
             self._backoff.pause(self._clock())
-            self._end("somebody else has claimed the epoch", ElectionState.TRYING)
+            self._end_term("somebody else has claimed the epoch", ElectionState.TRYING)
             fence = None
         if fence is None:
-            return self._backoff.left_s(self._clock()) or self._take(session, node)
-        return self.settings.look_s
+            return self._backoff.left_s(self._clock()) or self._claim_term(session, node)
+        return self.settings.poll_s
 
-    def _take(self, session: ZkNodes, node: ZkNode) -> float:
+    def _claim_term(self, session: ZkNodes, node: ZkNode) -> float:
         if not self._callbacks.is_idle():
-            return _LOOK_AGAIN_S / 4
+            return _RETRY_S / 4
         guard = LeaseGuard(session.lease)
         try:
             write_term = term_writer(session, self.destination, self.address)
@@ -202,15 +203,15 @@ class Election:
             raise
         with self._lock:
             if not guard.is_held():
-                return _LOOK_AGAIN_S
+                return _RETRY_S
             self._fence, self._guard, self._epoch = fence, guard, fence.epoch
             self._states.enter(ElectionState.RUNNING, f"epoch={fence.epoch}")
             self._callbacks.begin(fence)
-        return self.settings.look_s
+        return self.settings.poll_s
 
     def _release(self, session: ZkNodes, node: ZkNode, reason: str) -> None:
-        """Stop everything first, and let the other servers begin then."""
-        self._stop(reason, ElectionState.RELEASING)
+        """Stop the destination, and only then remove the running node, so that another server can start."""
+        self._stop_in_order(reason, ElectionState.RELEASING)
         release_destination(session, self.destination, self.address, node, self._epoch)
         with self._lock:
             self._release_reason = ""
@@ -218,8 +219,8 @@ class Election:
             self._states.enter(ElectionState.STANDBY, reason)
         self._is_released.set()
 
-    def _stop(self, reason: str, state: ElectionState) -> None:
-        """Stop in order: what is being stopped may still write."""
+    def _stop_in_order(self, reason: str, state: ElectionState) -> None:
+        """Stop the destination while its fence is still held, so that what is being stopped can still write."""
         with self._lock:
             self._states.enter(state, reason)
             guard, self._guard = self._guard, None
@@ -236,8 +237,8 @@ class Election:
             guard.end()
             self._fence = None
 
-    def _end(self, reason: str, state: ElectionState) -> None:
-        """End at once: nothing may be written any more."""
+    def _end_term(self, reason: str, state: ElectionState) -> None:
+        """End the term at once: nothing may be written any more."""
         with self._lock:
             guard, self._guard, self._fence = self._guard, None, None
             if guard is not None:
@@ -245,41 +246,41 @@ class Election:
                 self._callbacks.end(reason)
             self._states.enter(state, reason)
 
-    def _have_not(self, session: ZkNodes, node: ZkNode | None, found: RunningNode | None) -> float:
+    def _step_as_candidate(self, session: ZkNodes, node: ZkNode | None, running: RunningNode | None) -> float:
         with self._lock:
             if self._fence is not None:
-                who = "the running node was removed" if found is None else f"{found.address} runs it"
-                self._end(who, ElectionState.STANDBY)
-            if self._release_reason:  # and it is
+                reason = "the running node was removed" if running is None else f"{running.address} runs it"
+                self._end_term(reason, ElectionState.STANDBY)
+            if self._release_reason:  # it is released already
                 self._release_reason = ""
                 self._backoff.note_release(self._clock())
                 self._is_released.set()
         if node is not None and node.owner in self._sessions.past:
-            session.remove(self._path, node.version)  # we have stopped long since
+            session.delete(self._path, node.version)  # we have stopped long since
             return 0.0
-        if found is not None:
-            self._backoff.note_owner(found.address)
-            paused = "" if found.is_active else ", which is paused"
-            self._states.enter(ElectionState.STANDBY, f"running={found.address}{paused}")
-            return self.settings.look_s
-        return self._try(session)
+        if running is not None:
+            self._backoff.note_owner(running.address)
+            paused = "" if running.is_active else ", which is paused"
+            self._states.enter(ElectionState.STANDBY, f"running={running.address}{paused}")
+            return self.settings.poll_s
+        return self._attempt(session)
 
-    def _try(self, session: ZkNodes) -> float:
+    def _attempt(self, session: ZkNodes) -> float:
         """Make the running node, if candidacy.py says that this server may by now."""
         now = self._clock()
         candidacy = self._gather_candidacy(session, now)
         due = earliest_attempt(candidacy, self.settings.delay_s)
         if now < due:
             self._states.enter(ElectionState.STANDBY, "nobody runs it, and it is not our turn yet")
-            return self.settings.look_s if due == math.inf else due - now
+            return self.settings.poll_s if due == math.inf else due - now
         if not self._callbacks.is_idle():
             term, vacancy = candidacy.last_term, judge_vacancy(candidacy)
             is_ours = vacancy in {Vacancy.OWN, Vacancy.RESTARTED}
             if term is not None and is_ours and now > due + self.settings.delay_s:
                 waive_term(session, self.destination, term)
-            return _LOOK_AGAIN_S / 4
+            return _RETRY_S / 4
         self._states.enter(ElectionState.TRYING)
-        session.make(self._path, RunningNode(self.address).to_bytes())
+        session.create_ephemeral(self._path, RunningNode(self.address).to_bytes())
         return 0.0
 
     def _gather_candidacy(self, session: ZkNodes, now: float) -> Candidacy:
@@ -289,7 +290,7 @@ class Election:
         is_foreign = term is not None and not term.is_released and term.session_id not in own_sessions
         rivals: list[str] = []
         if self._backoff.grace_until:
-            rivals = session.names(canal.members_path(self.destination), self._woken.set)
+            rivals = session.child_names(canal.members_path(self.destination), self._woken.set)
         return Candidacy(
             self.address,
             own_sessions,
@@ -303,7 +304,7 @@ class Election:
             grace_until=self._backoff.grace_until,
         )
 
-    def _failed(self, fence: Fence, error: Exception) -> None:  # called by the callbacks' thread
+    def _note_failed_start(self, fence: Fence, error: Exception) -> None:  # called by the callbacks' thread
         log.error(
             "start after winning the election failed destination=%s epoch=%s reason=%s",
             self.destination,
@@ -316,12 +317,12 @@ class Election:
                 self._release_reason = f"it cannot start: {error}"
         self._woken.set()
 
-    def _leave(self) -> None:
+    def _leave_election(self) -> None:
         session = self._sessions.current
         if session is None or not session.lease.is_held():
             return
         try:
-            node = session.look(self._path)
+            node = session.get_node(self._path)
             if node is not None and node.owner == session.session_id:
                 self._release(session, node, "it is being stopped")
             self._membership.leave(session)

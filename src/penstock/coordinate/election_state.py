@@ -44,6 +44,6 @@ class ElectionLog:
             return
         self.present = state
         log.info(
-            "election destination=%s address=%s state=%s before=%s reason=%s",
+            "election state changed destination=%s address=%s state=%s before=%s reason=%s",
             *(self._destination, self._address, state.value, before.value, reason),
         )

@@ -1,4 +1,4 @@
-"""Who may write: the server that claimed last. An older one finds its writes refused."""
+"""Fencing: only the server that claimed an epoch last may write. The writes of an older one are refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from penstock.coordinate.lease import LeaseGuard
 from penstock.coordinate.tree import Tree
 from penstock.errors import CoordinationError, FencedError
 
-Note = Callable[[int], Mapping[str, bytes]]
+ExtraWrites = Callable[[int], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,20 @@ class Fence:
             raise FencedError(f"{self.path}: what was elected as number {self.epoch} has ended, another may run by now")
 
 
-def claim(tree: Tree, path: str, guard: LeaseGuard | None = None, note: Note = lambda _: {}) -> Fence:
-    """Claim the next epoch: from now on writes with an older fence are refused. `note` says what else to write in the
-    same transaction."""
+def claim(tree: Tree, path: str, guard: LeaseGuard | None = None, extra_writes: ExtraWrites = lambda _: {}) -> Fence:
+    """Claim the next epoch: from now on writes with an older fence are refused. `extra_writes`
+    returns, for an epoch, what else to write in the same transaction."""
     for _ in range(10):
-        found = tree.read(path)
-        if found is None:
+        stored = tree.read(path)
+        if stored is None:
             tree.create(path, b"0")  # and never over one that somebody else has made and raised
             continue
-        raw, version = found
+        raw, version = stored
         if not (raw or b"0").isdigit():
             raise CoordinationError(f"{path} holds no number, but {raw[:40]!r}: put there one that was never used")
         epoch = int(raw or b"0") + 1
         try:
-            tree.commit({path: str(epoch).encode(), **note(epoch)}, (path, version))
+            tree.commit({path: str(epoch).encode(), **extra_writes(epoch)}, (path, version))
         except FencedError:
             continue  # somebody else was quicker
         return Fence(epoch, path, version + 1, guard)

@@ -33,14 +33,14 @@ def release_destination(session: ZkNodes, destination: str, address: str, node: 
 
 def read_last_term(session: ZkNodes, destination: str, wake: Wake | None = None) -> Term | None:
     """Return the term of the last election; None when there was none, or when it cannot be read."""
-    node = session.look(canal.term_path(destination), wake)
+    node = session.get_node(canal.term_path(destination), wake)
     return None if node is None else Term.from_bytes(node.value)
 
 
 def waive_term(session: ZkNodes, destination: str, term: Term) -> None:
     """Note a term of this server as released, after its node was removed: it has stopped and cannot take it back."""
     path = canal.term_path(destination)
-    node = session.look(path)
+    node = session.get_node(path)
     if node is not None and Term.from_bytes(node.value) == term:
         session.commit({path: replace(term, is_released=True).to_bytes()}, (path, node.version))
 
@@ -49,5 +49,5 @@ def is_winner_alive(session: ZkNodes, destination: str, term: Term | None, wake:
     """Return whether the session that won a term lives: its membership node is still there."""
     if term is None:
         return False
-    member = session.look(canal.member_path(destination, term.address), wake)
+    member = session.get_node(canal.member_path(destination, term.address), wake)
     return member is not None and member.owner == term.session_id

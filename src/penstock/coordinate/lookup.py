@@ -27,16 +27,16 @@ class ServerLookup:
     def running(self) -> str | None:
         """Return the address of the server that runs the destination; None when no server does, or when it is
         paused."""
-        node = self._sessions.require().look(canal.running_path(self._destination), self._changed.set)
-        found = None if node is None else RunningNode.from_bytes(node.value)
-        return found.address if found is not None and found.is_active and found.address else None
+        node = self._sessions.require().get_node(canal.running_path(self._destination), self._changed.set)
+        running = None if node is None else RunningNode.from_bytes(node.value)
+        return running.address if running is not None and running.is_active and running.address else None
 
     def members(self) -> list[str]:
         """Return the addresses of the servers that could run the destination, sorted."""
-        return self._sessions.require().names(canal.members_path(self._destination), self._changed.set)
+        return self._sessions.require().child_names(canal.members_path(self._destination), self._changed.set)
 
     def wait_changed(self, timeout_s: float) -> bool:
-        """Wait for a change since the last question; True also when something may only have changed."""
+        """Wait until the nodes that were read last have changed; it may return True although they have not."""
         is_changed = self._changed.wait(timeout_s)
         self._changed.clear()
         return is_changed

@@ -8,20 +8,20 @@ class Membership:
     """Keeps the node of one server in one of canal's cluster folders, with a value that canal does not look at."""
 
     def __init__(self, sessions: ZkSessions, folder: str, address: str, value: bytes = b"") -> None:
-        self._links, self._path, self._value = sessions, f"{folder}/{address}", value
+        self._sessions, self._path, self._value = sessions, f"{folder}/{address}", value
 
     def join(self, session: ZkNodes, wake: Wake | None = None) -> None:
         """Make the node, unless it exists. A node of an earlier process with our address exists until its session
         ends; `wake` is called then, and the next call makes ours."""
-        node = session.look(self._path, wake)
-        if node is not None and node.owner in self._links.past:
-            session.remove(self._path, node.version)
+        node = session.get_node(self._path, wake)
+        if node is not None and node.owner in self._sessions.past:
+            session.delete(self._path, node.version)
             node = None
         if node is None:
-            session.make(self._path, self._value)
+            session.create_ephemeral(self._path, self._value)
 
     def leave(self, session: ZkNodes) -> None:
         """Remove the node of this server, if this session made it."""
-        node = session.look(self._path)
+        node = session.get_node(self._path)
         if node is not None and node.owner == session.session_id:
-            session.remove(self._path, node.version)
+            session.delete(self._path, node.version)

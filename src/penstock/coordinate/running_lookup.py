@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 6.0  # of a session, and of each answer
 _IDLE_S = 30.0
-_LOOK_S = 5.0  # between two looks at what is followed, when no watch fires
+_POLL_S = 5.0  # between two looks at what is followed, when no watch fires
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class _LookupTree(ZooKeeperTree):
     logger.setLevel(logging.ERROR)
 
     def _ask(self, action: Callable[[], T]) -> T:
-        with self._answered():
+        with self._translate_errors():
             return action()
 
 
@@ -70,7 +70,7 @@ class RunningLookup:
 
     def __init__(self, hosts: str, *, idle_s: float = _IDLE_S) -> None:
         self.hosts, self._idle_s = hosts, idle_s
-        self._lock = threading.Lock()  # of these:
+        self._lock = threading.Lock()  # protects these:
         self._tree: ZooKeeperTree | None = None
         self._used = 0.0  # when somebody asked last
         self._thread: threading.Thread | None = None
@@ -87,15 +87,15 @@ class RunningLookup:
         """Return the server that runs a destination now; NotRunningError says that there is none, CoordinationError
         that ZooKeeper does not say."""
         tree = self._open()
-        node = tree.look(canal.running_path(destination))
+        node = tree.get_node(canal.running_path(destination))
         if node is None:
-            members = ", ".join(tree.names(canal.members_path(destination)))
+            members = ", ".join(tree.child_names(canal.members_path(destination)))
             candidates = f"{members} could run it" if members else "no server there has it"
             raise NotRunningError(f"ZooKeeper at {self.hosts} has no running server of '{destination}': {candidates}")
         running = RunningNode.from_bytes(node.value)
         if not running.is_active:
             raise NotRunningError(f"{running.address} has paused '{destination}': active=false in its running node")
-        member = tree.look(canal.member_path(destination, running.address))
+        member = tree.get_node(canal.member_path(destination, running.address))
         # The node of an earlier process with the same address stays until the session of that one ends.
         flight_url = MemberNode.from_bytes(member.value).flight_url if member and member.owner == node.owner else ""
         if not flight_url:
@@ -133,11 +133,11 @@ class RunningLookup:
 
     def _run(self) -> None:
         while True:
-            self._woken.wait(min(_LOOK_S, self._idle_s))
+            self._woken.wait(min(_POLL_S, self._idle_s))
             self._woken.clear()
             with self._lock:
-                self._followers = [one for one in self._followers if one.stream() is not None]
-                destinations = {one.destination for one in self._followers}
+                self._followers = [follower for follower in self._followers if follower.stream() is not None]
+                destinations = {follower.destination for follower in self._followers}
                 self._owners = {name: owner for name, owner in self._owners.items() if name in destinations}
                 if not destinations and time.monotonic() > self._used + self._idle_s:
                     tree, self._tree, self._thread = self._tree, None, None
@@ -150,7 +150,7 @@ class RunningLookup:
 
     def _check(self, destination: str) -> None:
         try:
-            node = self._open().look(canal.running_path(destination), self._woken.set)
+            node = self._open().get_node(canal.running_path(destination), self._woken.set)
         except CoordinationError as error:
             log.debug("lookup of the running server failed destination=%s reason=%s", destination, error)
             with self._lock:

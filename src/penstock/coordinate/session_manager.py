@@ -17,7 +17,7 @@ from penstock.errors import CoordinationError, PenstockError
 log = logging.getLogger(__name__)
 
 _RENEWALS = 6  # per session
-_LOOK_AGAIN_S = 0.5
+_RETRY_S = 0.5
 _JOIN_S = 15.0
 
 
@@ -26,7 +26,7 @@ class SessionManager:
 
     sessions = SessionManager("zk1:2181,zk2:2181")
     sessions.start()
-    sessions.wait(10).look("/otter/canal")
+    sessions.wait(10).get_node("/otter/canal")
     """
 
     def __init__(self, hosts: str, *, session_s: float = 6.0, clock: Clock = boot_clock) -> None:
@@ -36,20 +36,20 @@ class SessionManager:
         self._clock = clock
         self._listeners: list[Listener] = []
         self._lock = threading.Lock()  # of the listeners
-        self._is_there = threading.Condition()
+        self._began = threading.Condition()
         self._closing = threading.Event()
         self._problem = ""
         self._leaving: list[threading.Thread] = []
         self._thread = threading.Thread(target=self._run, name="penstock-session", daemon=True)
 
     def start(self) -> None:
-        """Return at once; the session begins as soon as ZooKeeper answers."""
+        """Start the thread that opens sessions; the first begins as soon as ZooKeeper answers."""
         self._thread.start()
 
     def wait(self, timeout_s: float) -> ZkSession:
         """Wait for a session; CoordinationError says why there is none."""
-        with self._is_there:
-            self._is_there.wait_for(lambda: self.current is not None, timeout_s)
+        with self._began:
+            self._began.wait_for(lambda: self.current is not None, timeout_s)
         return self.require()
 
     def require(self) -> ZkSession:
@@ -62,7 +62,7 @@ class SessionManager:
 
     @property
     def lease_until(self) -> float:
-        """Return when the present lease ends, by the clock of `boot_clock`; 0 without a session."""
+        """The time at which the present lease ends, by the clock of `boot_clock`; 0 without a session."""
         session = self.current
         return 0.0 if session is None else session.lease.until
 
@@ -72,14 +72,14 @@ class SessionManager:
         return session is not None and session.lease.is_held()
 
     def listen(self, listener: Listener) -> None:
-        """Tell a listener, from now on, when a session is lost or begins."""
+        """Notify a listener, from now on, when a session is lost or begins."""
         with self._lock:
             self._listeners.append(listener)
 
     def forget(self, listener: Listener) -> None:
-        """Stop telling a listener about sessions."""
+        """Stop notifying a listener about sessions."""
         with self._lock:
-            self._listeners = [one for one in self._listeners if one is not listener]
+            self._listeners = [known for known in self._listeners if known is not listener]
 
     def close(self) -> None:
         """End the session, and with it the ephemeral nodes that it made."""
@@ -95,12 +95,12 @@ class SessionManager:
         while not self._closing.is_set():
             session = self._open()
             if session is None:
-                self._closing.wait(_LOOK_AGAIN_S)
+                self._closing.wait(_RETRY_S)
                 continue
-            with self._is_there:
+            with self._began:
                 self.current = session
-                self._is_there.notify_all()
-            self._tell(lambda one: one.on_back())
+                self._began.notify_all()
+            self._notify(lambda listener: listener.on_back())
             while session.renew() and not self._closing.wait(session.timeout_s / _RENEWALS):
                 pass
             self._lose(session)
@@ -120,7 +120,7 @@ class SessionManager:
         return session
 
     def _lose(self, session: ZkSession) -> None:
-        """Tell the listeners first, then end the session at ZooKeeper."""
+        """Notify the listeners first, then end the session at ZooKeeper."""
         session.lease.end()
         self.current = None
         self.past.add(session.session_id)
@@ -129,19 +129,19 @@ class SessionManager:
         else:
             self._problem = "the last one was lost"
             log.warning("zookeeper session lost id=%#x hosts=%s", session.session_id, self.hosts)
-        self._tell(lambda one: one.on_lost())
+        self._notify(lambda listener: listener.on_lost())
         # It takes as long as a connection that does not answer.
         name = f"penstock-session-end-{session.session_id:x}"
         thread = threading.Thread(target=_close, args=(session,), name=name, daemon=True)
-        self._leaving = [one for one in self._leaving if one.is_alive()] + [thread]
+        self._leaving = [closing for closing in self._leaving if closing.is_alive()] + [thread]
         thread.start()
 
-    def _tell(self, what: Callable[[Listener], None]) -> None:
+    def _notify(self, notify: Callable[[Listener], None]) -> None:
         with self._lock:
             listeners = list(self._listeners)
         for listener in listeners:
             try:
-                what(listener)
+                notify(listener)
             except Exception:
                 log.exception("zookeeper session listener failed hosts=%s", self.hosts)
 

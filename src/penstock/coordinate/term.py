@@ -15,8 +15,8 @@ class Term:
 
     def to_bytes(self) -> bytes:
         """Return the term as the JSON of its node."""
-        about = {"epoch": self.epoch, "address": self.address, "session": hex(self.session_id)}
-        return json.dumps(about | {"released": self.is_released}, separators=(",", ":")).encode()
+        fields = {"epoch": self.epoch, "address": self.address, "session": hex(self.session_id)}
+        return json.dumps(fields | {"released": self.is_released}, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> "Term | None":

@@ -1,4 +1,4 @@
-"""A tree of small values, and its ZooKeeper."""
+"""The tree of nodes in which servers share small values, and its implementation on ZooKeeper."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ _TIMEOUT_S = 10.0
 # Also how soon kazoo leaves a ZooKeeper that hangs: it gives a connection two thirds of this to answer, and each of n
 # hosts an n-th of it to take a new one.
 _SESSION_S = 6.0
-_LOOK_AGAIN_S = 0.1
+_RETRY_S = 0.1
 _RECONNECTS = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
 T = TypeVar("T")
 Wake = Callable[[], None]
@@ -73,14 +73,14 @@ class ZooKeeperTree:
         self._client: Any = KazooClient(hosts, timeout=session_s, connection_retry=_RECONNECTS, logger=self.logger)
         self._is_closed = False
         self._before_start()
-        with self._answered():
+        with self._translate_errors():
             self._client.start(timeout_s)
 
     def _before_start(self) -> None:
         """Do nothing before the connection is made; a subclass may watch it being made."""
 
     @contextmanager
-    def _answered(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         errors = self._errors
         try:
             yield
@@ -97,12 +97,12 @@ class ZooKeeperTree:
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                with self._answered():
+                with self._translate_errors():
                     return action()
             except CoordinationError:
                 if self._is_closed or time.monotonic() > deadline:
                     raise
-                time.sleep(_LOOK_AGAIN_S)
+                time.sleep(_RETRY_S)
 
     def _wait(self, answer: Any) -> Any:
         """Return the answer to a request, and wait for it with a limit: kazoo would wait for as long as the connection
@@ -112,31 +112,31 @@ class ZooKeeperTree:
     def read(self, path: str) -> tuple[bytes, int] | None:
         """Return the value of a node and its version; None when the node does not exist."""
         try:
-            value, about = self._ask(lambda: self._wait(self._client.get_async(path)))
+            value, stat = self._ask(lambda: self._wait(self._client.get_async(path)))
         except self._errors.NoNodeError:
             return None
-        return value, about.version
+        return value, stat.version
 
     def children(self, path: str) -> list[str]:
         """Return the names of the children of a node, sorted; none for a node that does not exist."""
-        return self.names(path)
+        return self.child_names(path)
 
-    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
+    def get_node(self, path: str, wake: Wake | None = None) -> ZkNode | None:
         """Return a node, or None when it does not exist. `wake` is called once, from any thread, after the next change
         of it or when the connection is lost; it may also be called for nothing."""
-        return self._ask(lambda: self._look(path, wake and _Watch(wake)))
+        return self._ask(lambda: self._get_node(path, wake and _Watch(wake)))
 
-    def _look(self, path: str, watch: Any) -> ZkNode | None:
+    def _get_node(self, path: str, watch: Any) -> ZkNode | None:
         while True:
             try:
-                value, about = self._wait(self._client.get_async(path, watch=watch))
+                value, stat = self._wait(self._client.get_async(path, watch=watch))
             except self._errors.NoNodeError:
                 if watch is None or self._wait(self._client.exists_async(path, watch=watch)) is None:
                     return None
             else:
-                return ZkNode(value, about.version, about.ephemeralOwner)
+                return ZkNode(value, stat.version, stat.ephemeralOwner)
 
-    def names(self, path: str, wake: Wake | None = None) -> list[str]:
+    def child_names(self, path: str, wake: Wake | None = None) -> list[str]:
         """Return the names of the children of a node, sorted; none for a node that does not exist."""
         watch: Any = wake and _Watch(wake)
         try:
@@ -153,7 +153,7 @@ class ZooKeeperTree:
         """Write these nodes, and delete those whose value is None, in one transaction. Raises FencedError when the node
         at the path of `check` no longer has this version."""
         for attempt in range(3):
-            answers = self._ask(lambda: self._try(changes, check))
+            answers = self._ask(lambda: self._commit_once(changes, check))
             failed = [answer for answer in answers if isinstance(answer, Exception)]
             if not failed:
                 return
@@ -163,7 +163,7 @@ class ZooKeeperTree:
             if attempt == 2:
                 raise CoordinationError(f"ZooKeeper at {self._hosts} did not take a write: {failed[0]!r}")
 
-    def _try(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None) -> list[Any]:
+    def _commit_once(self, changes: Mapping[str, bytes | None], check: tuple[str, int] | None) -> list[Any]:
         client = self._client
         request = client.transaction()
         if check is not None:

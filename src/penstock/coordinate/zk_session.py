@@ -12,7 +12,7 @@ from penstock.errors import CoordinationError
 log = logging.getLogger(__name__)
 
 _MARGIN = 1 / 3  # of a session, by which the lease is shorter
-_LOOK_AGAIN_S = 0.05
+_RETRY_S = 0.05
 T = TypeVar("T")
 
 
@@ -26,25 +26,26 @@ class ZkNodes(Tree, Protocol):
     session_id: int
     lease: Lease
 
-    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
+    def get_node(self, path: str, wake: Wake | None = None) -> ZkNode | None:
         """Return a node, or None when it does not exist."""
         ...
 
-    def names(self, path: str, wake: Wake | None = None) -> list[str]:
+    def child_names(self, path: str, wake: Wake | None = None) -> list[str]:
         """Return the names of the children of a node, sorted; none for a node that does not exist."""
         ...
 
-    def make(self, path: str, value: bytes) -> bool:
+    def create_ephemeral(self, path: str, value: bytes) -> bool:
         """Create an ephemeral node; False when the path exists."""
         ...
 
-    def remove(self, path: str, version: int) -> bool:
+    def delete(self, path: str, version: int) -> bool:
         """Delete a node; False when it does not exist in this version."""
         ...
 
 
 class Listener(Protocol):
-    """Is told when a session is lost or begins, in the thread of the session manager: it must return quickly."""
+    """Receives the news that a session was lost or has begun, in the thread of the session manager: it must return
+    quickly."""
 
     def on_lost(self) -> None:
         """Called before anything else happens: what the session held is held no longer."""
@@ -66,11 +67,11 @@ class ZkSessions(Protocol):
         ...
 
     def listen(self, listener: Listener) -> None:
-        """Tell a listener, from now on, when a session is lost or begins."""
+        """Notify a listener, from now on, when a session is lost or begins."""
         ...
 
     def forget(self, listener: Listener) -> None:
-        """Stop telling a listener about sessions."""
+        """Stop notifying a listener about sessions."""
         ...
 
 
@@ -104,14 +105,14 @@ class ZkSession(ZooKeeperTree):
         connection = self._client._connection  # noqa: SLF001
         connect = connection._connect  # noqa: SLF001
 
-        def measured(*host: Any) -> tuple[float, float]:
+        def connect_and_measure(*host: Any) -> tuple[float, float]:
             if not self.lease.is_held():
                 raise self._errors.ConnectionDropped("the session has ended")
-            found = connect(*host)
-            self.timeout_s = found[0] * 1.5 / 1000
-            return found
+            timeouts = connect(*host)
+            self.timeout_s = timeouts[0] * 1.5 / 1000
+            return timeouts
 
-        connection._connect = measured  # noqa: SLF001
+        connection._connect = connect_and_measure  # noqa: SLF001
         self._client.add_listener(self._on_state)
 
     def _on_state(self, state: str) -> None:
@@ -119,10 +120,10 @@ class ZkSession(ZooKeeperTree):
             self.lease.end()
 
     def _ask(self, action: Callable[[], T]) -> T:
-        """Make a request once, without retries: the caller repeats its whole turn."""
+        """Make a request once, without retries: the caller repeats its whole step."""
         if self._closing.is_set() or not self.lease.is_held():
             raise CoordinationError(f"the session {self.session_id:#x} with ZooKeeper at {self._hosts} has ended")
-        with self._answered():
+        with self._translate_errors():
             return action()
 
     # -- the lease
@@ -134,7 +135,7 @@ class ZkSession(ZooKeeperTree):
             try:
                 self._touch(self.lease.left_s)
             except CoordinationError:
-                self._closing.wait(min(_LOOK_AGAIN_S, self.lease.left_s))
+                self._closing.wait(min(_RETRY_S, self.lease.left_s))
             else:
                 self.lease.renew(self._until(sent))
                 return self.lease.is_held()
@@ -147,12 +148,12 @@ class ZkSession(ZooKeeperTree):
         """Commit a transaction that changes nothing: only a quorum can acknowledge it."""
         request = self._client.transaction()
         request.check("/", -1)
-        with self._answered():
+        with self._translate_errors():
             request.commit_async().get(timeout=max(timeout_s, 0.001))
 
     # -- nodes
 
-    def make(self, path: str, value: bytes) -> bool:
+    def create_ephemeral(self, path: str, value: bytes) -> bool:
         """Create an ephemeral node, which ends with this session; False when the path exists."""
         try:
             self._ask(lambda: self._wait(self._client.create_async(path, value, ephemeral=True, makepath=True)))
@@ -160,7 +161,7 @@ class ZkSession(ZooKeeperTree):
             return False
         return True
 
-    def remove(self, path: str, version: int) -> bool:
+    def delete(self, path: str, version: int) -> bool:
         """Delete a node; False when it does not exist in this version."""
         try:
             self._ask(lambda: self._wait(self._client.delete_async(path, version)))

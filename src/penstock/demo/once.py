@@ -30,10 +30,10 @@ def make_four_changes(pipeline: DemoPipeline) -> list[TimedChange]:
     results: list[TimedChange] = []
     with closing(connect(pipeline.source)) as connection, connection.cursor() as cursor:
 
-        def time_change(what: str, seen: str, sql: str, parameters: tuple[Any, ...], is_so: Any) -> None:
+        def time_change(title: str, seen: str, sql: str, parameters: tuple[Any, ...], is_so: Any) -> None:
             """Make one change, and time it until a search shows it."""
             cursor.execute(sql, parameters)  # in autocommit mode: it returns when it is committed
-            results.append(TimedChange(what, pipeline.wait_until(is_so, _DEADLINE_S), seen))
+            results.append(TimedChange(title, pipeline.wait_until(is_so, _DEADLINE_S), seen))
 
         word = f"quetzal{time.time_ns() % 1_000_000}"
         insert = (

@@ -63,10 +63,8 @@ def build_application(pipeline: DemoPipeline) -> Starlette:
         return JSONResponse(await run_in_threadpool(shop.search, request.query_params.get("q", "")))
 
     async def product(request: Request) -> JSONResponse:
-        found = await run_in_threadpool(shop.load_product, request.path_params["id"])
-        return (
-            JSONResponse(found) if found else _error_response(f"there is no product {request.path_params['id']}", 404)
-        )
+        row = await run_in_threadpool(shop.load_product, request.path_params["id"])
+        return JSONResponse(row) if row else _error_response(f"there is no product {request.path_params['id']}", 404)
 
     async def change(request: Request) -> JSONResponse:
         # A page of another site can post forms here, but not JSON.

@@ -61,7 +61,7 @@ _LOOKS = ("blue", "green", "black", "ivory", "crimson", "plain", "speckled", "st
 
 @dataclass(frozen=True, slots=True)
 class ShopSize:
-    """How many products and stores the shop has."""
+    """The number of products and stores in the shop."""
 
     stores: int = 40
     products: int = 3000

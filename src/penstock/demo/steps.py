@@ -16,21 +16,21 @@ class StepDisplay:
         self._number = 0
 
     @contextmanager
-    def step(self, what: str) -> Generator[Callable[[str], None], None, None]:
+    def step(self, title: str) -> Generator[Callable[[str], None], None, None]:
         """Show a step while it runs; yields a function that replaces the line's detail."""
         self._number += 1
         began = time.monotonic()
         if not self.console.is_terminal:
-            self.console.print(f"  {self._number}. {what} …")
+            self.console.print(f"  {self._number}. {title} …")
             yield lambda detail: self.console.print(f"     {detail}")
         else:
-            with self.console.status(what) as status:
-                yield lambda detail: status.update(f"{what} [dim]{detail}[/dim]")
+            with self.console.status(title) as status:
+                yield lambda detail: status.update(f"{title} [dim]{detail}[/dim]")
         took = time.monotonic() - began
-        self.console.print(f"[green]✓[/green] {self._number}. {what} [dim]{took:.1f} s[/dim]", highlight=False)
+        self.console.print(f"[green]✓[/green] {self._number}. {title} [dim]{took:.1f} s[/dim]", highlight=False)
 
     @contextmanager
-    def counted_step(self, what: str, total: int) -> Generator[Callable[[int], None], None, None]:
+    def counted_step(self, title: str, total: int) -> Generator[Callable[[int], None], None, None]:
         """Show a step that counts; yields a function that takes the count so far."""
         self._number += 1
         began = time.monotonic()
@@ -42,8 +42,8 @@ class StepDisplay:
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal) as progress:
-            task = progress.add_task(what, total=total)
+            task = progress.add_task(title, total=total)
             yield lambda count: progress.update(task, completed=count)
         took = time.monotonic() - began
-        line = f"[green]✓[/green] {self._number}. {what}: {total} [dim]{took:.1f} s[/dim]"
+        line = f"[green]✓[/green] {self._number}. {title}: {total} [dim]{took:.1f} s[/dim]"
         self.console.print(line, highlight=False)

@@ -19,7 +19,7 @@ def find_changed_keys(
 
     `columns` names the struct column of each table in `changes`, `tables` the key column inside it.
     """
-    found: dict[TableName, dict[Any, int]] = {}
+    keys_by_table: dict[TableName, dict[Any, int]] = {}
     for table, key in tables.items():
         own = changes.filter(pc.equal(changes.column("_table"), str(table)))
         if not own.num_rows:
@@ -27,5 +27,7 @@ def find_changed_keys(
         keys = pc.struct_field(own.column(columns[table]), key)
         highest = pa.table({"key": keys, "seq": own.column("_seq")}).group_by("key").aggregate([("seq", "max")])
         highest = highest.filter(pc.is_valid(highest.column("key")))
-        found[table] = dict(zip(highest.column("key").to_pylist(), highest.column("seq_max").to_pylist(), strict=True))
-    return found
+        keys_by_table[table] = dict(
+            zip(highest.column("key").to_pylist(), highest.column("seq_max").to_pylist(), strict=True)
+        )
+    return keys_by_table

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.block_flags import OTHER_MAPS, STATEMENTS, scan_flags
 from penstock.binlog.events.layout import Entry, EventType
 from penstock.binlog.events.query import are_statements, body_at
-from penstock.binlog.events.survey import OTHER_MAPS, STATEMENTS, scan_flags
 from penstock.config import FilterSettings
 from penstock.filter.kinds import are_annotations, are_loaded_files, are_xa_statements
 from penstock.filter.rules import FilterRules

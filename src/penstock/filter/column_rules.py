@@ -23,7 +23,7 @@ class ColumnRules:
     @classmethod
     def from_settings(cls, settings: Sequence[ColumnSettings]) -> "ColumnRules":
         """Compile the column rules of the filter settings."""
-        rules = parse_rules([one.table for one in settings], "columns")
+        rules = parse_rules([entry.table for entry in settings], "columns")
         if len(rules) != len(settings):
             raise ConfigurationError("each list of columns is for one regular expression: write a comma as [,]")
         return cls(tuple(zip(rules, settings, strict=True)))
@@ -39,17 +39,17 @@ class ColumnRules:
 
     def columns_to_show(self, table: TableSchema) -> tuple[Column, ...]:
         """Return the columns of a table to deliver, in the table's order."""
-        found = self.find_rule(table.name)
-        if found is None:
+        matching = self.find_rule(table.name)
+        if matching is None:
             return table.declared_columns
-        rule, chosen = found
+        rule, chosen = matching
         keep, drop = ({name.casefold() for name in names} for names in (chosen.keep, chosen.drop))
         shown = tuple(
-            one
-            for one in table.declared_columns
-            if (one.name.casefold() in keep if keep else one.name.casefold() not in drop)
+            column
+            for column in table.declared_columns
+            if (column.name.casefold() in keep if keep else column.name.casefold() not in drop)
         )
-        left_out = {one.name for one in table.declared_columns} - {one.name for one in shown}
+        left_out = {column.name for column in table.declared_columns} - {column.name for column in shown}
         if missing := [name for name in table.key if name in left_out]:
             raise ConfigurationError(
                 f"rule {rule.number} of the columns, for {rule.text}, leaves out {', '.join(missing)} of the key of"

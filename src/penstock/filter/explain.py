@@ -55,9 +55,9 @@ def _describe_decision(decision: TableDecision) -> str:
 
 def _describe_columns(settings: FilterSettings, table: TableName) -> str:
     """Return in words which columns of the table are delivered."""
-    found = ColumnRules.from_settings(settings.columns).find_rule(table)
-    if found is None:
+    matching = ColumnRules.from_settings(settings.columns).find_rule(table)
+    if matching is None:
         return "all"
-    rule, chosen = found
+    rule, chosen = matching
     names = f"only {', '.join(chosen.keep)}" if chosen.keep else f"all but {', '.join(chosen.drop)}"
     return f"{names} (rule {rule.number} of the columns: {rule.text})"

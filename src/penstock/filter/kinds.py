@@ -33,9 +33,9 @@ _QUERIES = {StatementKind.DATA, StatementKind.MAINTENANCE, StatementKind.OTHER}
 
 def _flag_by_type(kinds: tuple[int, ...]) -> "np.ndarray[Any, np.dtype[np.bool_]]":
     """Return an array that is true at these event types."""
-    found = np.zeros(256, np.bool_)
-    found[list(kinds)] = True
-    return found
+    flags = np.zeros(256, np.bool_)
+    flags[list(kinds)] = True
+    return flags
 
 
 _IS_FILE, _IS_NOTE = _flag_by_type(_FILES), _flag_by_type(_NOTES)

@@ -49,11 +49,11 @@ class FilterRules:
 
     def passing_statements(self, block: Block, statements: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return a mask of the events among `statements` that pass."""
-        found = np.zeros(len(block), np.bool_)
+        mask = np.zeros(len(block), np.bool_)
         for event in np.flatnonzero(statements).tolist():
             query = parse_query_at(block, event)
-            found[event] = self._wants(query.text, query.database, query.sql_mode or 0, block.server_version)
-        return found
+            mask[event] = self._wants(query.text, query.database, query.sql_mode or 0, block.server_version)
+        return mask
 
     def _passes_table(self, table_map: bytes) -> bool:
         """Return whether the table of a TABLE_MAP body passes."""

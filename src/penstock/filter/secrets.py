@@ -43,4 +43,4 @@ def mask_secrets_in_block(block: Block, statements: NDArray[np.bool_]) -> Block:
             end = int(starts[event] + sizes[event])
             checksum = zlib.crc32(data[starts[event] : end - CHECKSUM].tobytes())
             data[end - CHECKSUM : end] = np.frombuffer(checksum.to_bytes(CHECKSUM, "little"), np.uint8)
-    return block if data is None else replace(block, data=data, seal=None)
+    return block if data is None else replace(block, data=data, checksum=None)

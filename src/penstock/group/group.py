@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 0.01  # between two polls of the members
 _MAX_TRIES = 20  # to get exactly what was planned
-_COMMON_STARTS = {"first", "latest", "time"}
+_COMMON_STARTS = {"stored", "latest", "time"}
 _WORST_STATE_FIRST = (
     InstanceState.FAILED,
     InstanceState.STOPPED,
@@ -141,8 +141,8 @@ class Group:
         """Subscribe a client to all members, and return the position at which it resumes in each."""
         if start is not None and start.kind not in _COMMON_STARTS:
             raise ConfigurationError(
-                f"{start} is a place in one log, and '{self.name}' has {len(self.members)}: begin with the first, the"
-                " latest, or a time"
+                f"{start} is a position in one log, and '{self.name}' has {len(self.members)}: start with what is"
+                " stored, with the latest, or at a time"
             )
         known = [member.clients for member in self.members.values() if client_id in member.clients.subscriptions()]
         if len(known) < len(self.members):
@@ -226,7 +226,11 @@ class Group:
     def subscriptions(self) -> dict[int, str]:
         """Return the filters of the clients that have subscribed to all members."""
         first, *others = [member.clients.subscriptions() for member in self.members.values()]
-        return {client_id: text for client_id, text in first.items() if all(client_id in one for one in others)}
+        return {
+            client_id: text
+            for client_id, text in first.items()
+            if all(client_id in subscribed for subscribed in others)
+        }
 
     def retire(self, staying: Iterable[str]) -> None:
         """Let this group be replaced by a new one, because a member was restarted. The outstanding batches of the
@@ -245,7 +249,7 @@ class Group:
     def _check_not_replaced(self) -> None:
         """Raise NotRunningError after this group was replaced by a new one."""
         if self._is_replaced:
-            raise NotRunningError(f"a member of group '{self.name}' was started anew: connect again")
+            raise NotRunningError(f"a member of group '{self.name}' was restarted: connect again")
 
     def _choose_blocks(
         self, session: _Session, size: BatchSize, *, is_ddl_alone: bool

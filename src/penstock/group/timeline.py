@@ -33,14 +33,14 @@ class PendingTransactions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergePlan:
-    """From which log each of the next transactions is taken."""
+    """The plan of a merge: it says from which log each of the next transactions is taken."""
 
     order: NDArray[np.int64]
     is_part: bool  # the next transaction is incomplete, or larger than a batch: a part of it is delivered
 
     @property
     def is_empty(self) -> bool:
-        """Whether no transaction can be delivered now."""
+        """Return whether no transaction can be delivered now."""
         return not self.order.size
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.schema.shape import TableDefinition
 
 _REMEMBERED = 1 << 16  # table maps
-_MOST_ASIDE = 8 << 20  # bytes of statements
+_MAX_ASIDE = 8 << 20  # bytes of statements
 _NAMED = 20
 
 
@@ -54,22 +54,22 @@ class UnnamedTables:
 
     def format_warnings(self, *, has_server: bool) -> list[str]:
         """Return a warning for each kind of trouble; a server makes up for what DDL does not tell."""
-        found: list[str] = []
+        warnings: list[str] = []
         if reasons := dict(self.by_server if has_server else self.by_ddl):  # another thread may just add to them
             tables = _list_some([f"{name} ({reason})" for name, reason in sorted(reasons.items())])
-            found.append(f"the columns of these tables have no names and are shown as @1, @2 …: {tables}")
+            warnings.append(f"the columns of these tables have no names and are shown as @1, @2 …: {tables}")
         if self.doubtful:
-            found.append(
+            warnings.append(
                 "the names of columns come from a CREATE TABLE IF NOT EXISTS, which changes nothing where there is a"
                 f" table already; make sure of them for {_list_some([str(name) for name in sorted(self.doubtful)])}"
             )
-        return found
+        return warnings
 
 
 def _list_some(items: list[str]) -> str:
     """Return the first of some items as a text, with a count of the others."""
-    more = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
-    return f"{', '.join(items[:_NAMED])}{more}"
+    suffix = f" and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
+    return f"{', '.join(items[:_NAMED])}{suffix}"
 
 
 class LogTableCompleter:
@@ -146,7 +146,7 @@ class LogTableCompleter:
         part = replace(block.filter(kept), tables={})
         self._aside.append(part)
         self._aside_bytes += part.size_bytes
-        if self._aside_bytes > _MOST_ASIDE:
+        if self._aside_bytes > _MAX_ASIDE:
             self._apply_deferred()
 
     def _apply_deferred(self) -> None:

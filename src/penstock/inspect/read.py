@@ -53,7 +53,7 @@ def read_binlog(
 
         >>> penstock.read_binlog("binlog.000007", "shop.product").filter(pc.field("_change_type") == "delete")
     """
-    paths = [Path(path)] if isinstance(path, (str, PathLike)) else [Path(one) for one in path]
+    paths = [Path(path)] if isinstance(path, (str, PathLike)) else [Path(origin) for origin in path]
     for name, value, allowed in (
         ("dates", dates, ("null", "text", "error")),
         ("labels", labels, ("text", "number")),
@@ -65,17 +65,17 @@ def read_binlog(
     reading = _TableChangeReader(TableName.parse(table) if table else None, columns, choice, known)
     unnamed = UnnamedTables()
     tables = LogTableCompleter(unnamed)
-    for one, file in zip(paths, name_files(paths), strict=True):
-        log = LogFile(one, name=file, verify=verify)
+    for origin, file in zip(paths, name_files(paths), strict=True):
+        log = LogFile(origin, name=file, verify=verify)
         for block in log:
             reading.add_block(tables.complete(block) if known is None else block)
         if log.rest:
             _warn_caller(
-                f"{log.end} is followed by {log.rest} bytes that are no whole event: {one} is cut, or being written"
+                f"{log.end} is followed by {log.rest} bytes that are no whole event: {origin} is cut, or being written"
             )
     if not reading.batches:
-        what = f"no rows of {reading.table}" if reading.table else "no rows"
-        raise SchemaError(f"there are {what} in {', '.join(map(str, paths)) or 'no file'}")
+        missing = f"no rows of {reading.table}" if reading.table else "no rows"
+        raise SchemaError(f"there are {missing} in {', '.join(map(str, paths)) or 'no file'}")
     for warning in unnamed.for_table(reading.table).format_warnings(has_server=False):
         _warn_caller(warning)
     return reading.to_table()

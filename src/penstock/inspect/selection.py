@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from penstock.binlog.arrays import compute as pc
 from penstock.binlog.arrays import distinct, distinct_values, to_arrow_strings, to_mask
+from penstock.binlog.events.annotation import AnnotationPicker
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.gtid_mask import are_in
 from penstock.binlog.events.incident import are_incidents
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.events.note import AnnotationPicker
 from penstock.binlog.events.statement import are_statements, find_statements
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.table_changes import transaction_gtids
@@ -49,7 +49,10 @@ class EventSelection:
     matched: set[TableName] = field(default_factory=set[TableName])
     is_over: bool = False  # nothing that comes after is wanted
     _has_begun: bool = False
-    _carried: tuple[str, int] = ("", -1)  # file and begin of a transaction that goes on, if something of it was wanted
+    _carried: tuple[str, int] = (
+        "",
+        -1,
+    )  # file and begin of a transaction that continues, if something of it was wanted
 
     def __post_init__(self) -> None:
         if isinstance(self.until, GtidSet):
@@ -84,12 +87,12 @@ class EventSelection:
     def _find_transactions(self, block: Block, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return the transactions of which something is wanted, in this block or an earlier one."""
         transaction = block.column("transaction")
-        found = distinct_values(transaction[wanted])
+        transactions = distinct_values(transaction[wanted])
         if self._carried == (block.file, int(transaction[0])):
-            found = distinct_values(np.concatenate([found, transaction[:1]]))
+            transactions = distinct_values(np.concatenate([transactions, transaction[:1]]))
         last = int(transaction[-1])
-        self._carried = (block.file, last if last in found else -1)
-        return found
+        self._carried = (block.file, last if last in transactions else -1)
+        return transactions
 
     def wants_table(self, table: TableName) -> bool:
         """Tell whether rows of a table are wanted."""
@@ -103,22 +106,22 @@ class EventSelection:
             raise ConfigurationError(f"the transaction {self.since.text} is not in this log")
         if self.tables and self.seen and not self.matched:
             names = sorted(map(str, self.seen))
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             patterns = ", ".join(pattern.pattern for pattern in self.tables)
             raise ConfigurationError(
-                f"no table of this part of the log matches {patterns}: it has rows of {', '.join(names[:_NAMED])}{more}"
+                f"no table of this part of the log matches {patterns}: it has rows of {', '.join(names[:_NAMED])}{rest}"
             )
 
     def _wanted_ids(self, block: Block, ids: list[int]) -> list[int]:
         """Return the table ids whose rows are wanted."""
-        found: list[int] = []
+        wanted: list[int] = []
         for number in ids:
             name = table_name(block.tables[number])
             self.seen.add(name)
             if self.wants_table(name):
                 self.matched.add(name)
-                found.append(number)
-        return found
+                wanted.append(number)
+        return wanted
 
     def _foreign_statements(self, block: Block) -> NDArray[np.bool_]:
         """Return a mask of the statements that name another table, or none that can be recognised."""
@@ -161,9 +164,9 @@ class EventSelection:
         """Return which events belong to the transaction with this GTID or a later one."""
         if self._has_begun:
             return np.ones(len(block), np.bool_)
-        found = to_mask(pc.equal(_gtids_of_events(block), to_arrow_strings([first.text.lower()])[0]))
-        self._has_begun = bool(found.any())
-        return np.maximum.accumulate(found)
+        mask = to_mask(pc.equal(_gtids_of_events(block), to_arrow_strings([first.text.lower()])[0]))
+        self._has_begun = bool(mask.any())
+        return np.maximum.accumulate(mask)
 
 
 def _is_empty_range(since: LogPoint | None, until: LogPoint | None) -> bool:

@@ -49,17 +49,17 @@ class SchemaLookup:
         if any(map(lacks_charset, table.columns)):
             table = _add_charsets(table, self._ask_once(table.name))
         if "MariaDB" in server_version and any(map(_may_be_uuid_or_inet, table.columns)):
-            found = self._ask_once(table.name)
-            return table if isinstance(found, SchemaError) else _add_declared_types(table, found)
+            answer = self._ask_once(table.name)
+            return table if isinstance(answer, SchemaError) else _add_declared_types(table, answer)
         return table
 
     def _add_names(self, table: TableSchema) -> TableSchema:
         """Return the table with the server's column names, if they fit."""
-        found = self._ask_once(table.name)
+        answer = self._ask_once(table.name)
         try:
-            if isinstance(found, SchemaError):
-                raise found
-            return table.merged_with(found)
+            if isinstance(answer, SchemaError):
+                raise answer
+            return table.merged_with(answer)
         except SchemaError as error:
             self._unnamed.by_server.setdefault(table.name, str(error))
             return table

@@ -27,7 +27,7 @@ _BETWEEN = [
 ]  # fmt: skip - belong to no transaction
 # An event of another type belongs to a transaction only where it is inside of one.
 _KNOWN = [int(kind) for kind in EventType if kind not in {EventType.IGNORABLE, EventType.INCIDENT}]
-_MOST_STEPS = 4096
+_MAX_STEPS = 4096
 _KINDS = {
     ChangeKind.INSERT: RowChangeKind.INSERT,
     ChangeKind.UPDATE_POSTIMAGE: RowChangeKind.UPDATE,
@@ -85,7 +85,7 @@ class Timeline:
         for step, *sums_of_step in zip(steps.tolist(), *sums, strict=True):
             cell = self.counts.setdefault(step, [0] * len(columns))
             cell[:] = [a + b for a, b in zip(cell, sums_of_step, strict=True)]
-        while len(self.counts) > _MOST_STEPS:
+        while len(self.counts) > _MAX_STEPS:
             self._coarsen(2)
 
     def _coarsen(self, factor: int) -> None:

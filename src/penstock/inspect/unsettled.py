@@ -35,4 +35,4 @@ class UnsettledTransactions:
             "XA transactions, committed or not": len(self.prepared),
             "transactions that end in ROLLBACK": self.rolled_back,
         }
-        return ", ".join(f"{what}: {count}" for what, count in counts.items() if count)
+        return ", ".join(f"{outcome}: {count}" for outcome, count in counts.items() if count)

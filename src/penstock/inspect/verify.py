@@ -31,8 +31,8 @@ from penstock.binlog.events.layout import (
     event_name,
 )
 from penstock.binlog.events.open_file import is_compressed_name, open_log
-from penstock.binlog.events.stop import PROBLEMS, StopReason
-from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, little, shared, u16, u32
+from penstock.binlog.events.stop_reason import PROBLEMS, StopReason
+from penstock.binlog.kernel import BYTES, I64, I64S, TRIPLE, U32S_IN, kernel, read_little_endian, shared, u16, u32
 
 _START_ENCRYPTION, _INCIDENT_KIND = int(EventType.MARIADB_START_ENCRYPTION), int(EventType.INCIDENT)
 _ROTATE, _HEARTBEAT, _HEARTBEAT_V2, _GTID_LIST = (
@@ -60,7 +60,7 @@ def _event_end(data: Any, at: Any, size: Any, before: Any) -> Any:
     """Return where an event says that it ends, if the one before it ends at `before`; -1 if that cannot be."""
     kind, end = data[at + 4], u32(data, at + END_AT)
     if kind == _ROTATE and size >= HEADER + 8:
-        return little(data, at + HEADER, 8)
+        return read_little_endian(data, at + HEADER, 8)
     is_made_up = u16(data, at + FLAGS_AT) & ARTIFICIAL
     if (end == 0 and is_made_up) or kind in (_HEARTBEAT, _HEARTBEAT_V2):
         return before
@@ -222,14 +222,14 @@ class _FileVerifier:
                 " what follows cannot be checked"
             )
         name = event_name(int(data[at + 4])) if at + HEADER <= data.size else "event"
-        what = {
+        problem = {
             _CUT: f"the file ends inside this event, {data.size - at} bytes after it began",
             _BAD_SIZE: "the event's size is not one that an event can have",
             _BAD_CHECKSUM: "the event does not match its checksum",
             _BAD_POSITION: PROBLEMS[StopReason.BAD_POSITION],
         }[why]
         extract = data[at : at + 24].tobytes().hex(" ")
-        return f"{self._name}:{self._base + at} {name}: {what}; bytes there: {extract}"
+        return f"{self._name}:{self._base + at} {name}: {problem}; bytes there: {extract}"
 
 
 def _describe_magic(magic: bytes) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block, table_name
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.rows.count import count_by_event
-from penstock.binlog.xa.marks import find_xa_events
+from penstock.binlog.xa.xa_events import find_xa_events
 from penstock.model import Position, TableName
 
 PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read by one task
@@ -28,7 +28,7 @@ _ROWS = int(Entry.ROWS)
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """How much of the log one batch reads at most.
+    """The limit of one batch: how much of the log it reads at most.
 
     >>> BatchLimit(64 << 20, max_rows=10_000)
     """
@@ -41,7 +41,7 @@ class BatchLimit:
 
 @dataclass(slots=True)
 class BatchPlan:
-    """Where a batch ends, and positions between its transactions at which it can be cut into parts."""
+    """The end of a batch, and the positions between its transactions at which it can be cut into parts."""
 
     end: Position
     cuts: list[Position] = field(default_factory=list[Position])
@@ -88,7 +88,7 @@ def plan_batch(
     before = start.boundary  # the last position between two transactions
     for block in blocks:
         plan.has_rows = plan.has_rows or _has_counted_rows(block, limit)
-        sizes = np.diff(block.cells.bounds).astype(np.int64)
+        sizes = np.diff(block.index.bounds).astype(np.int64)
         reach = size + np.cumsum(sizes)
         fits = reach <= limit.max_bytes
         if limit.max_rows is not None:
@@ -164,7 +164,8 @@ def _begins_xa(block: Block, ends: NDArray[np.int64]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Splits:
-    """Where the first transaction of a block can be split: after each of its rows events that the next event follows.
+    """Says where the first transaction of a block can be split: after each of its rows events that the next event
+    follows.
 
     What follows the last event of a block is only known with the next block.
     """
@@ -189,10 +190,10 @@ class _Splits:
         is_last = events == len(block) - 1
         following = position[np.minimum(events + 1, len(block) - 1)]
         is_followed = ~is_last & (following >= after)
-        found = cls(block, events[is_followed], before, None, None)
-        last = found.position_after(int(events[-1])) if is_last.any() else None
+        splits = cls(block, events[is_followed], before, None, None)
+        last = splits.position_after(int(events[-1])) if is_last.any() else None
         is_next = last_rows is not None and last_rows.file == block.file and int(position[0]) >= last_rows.offset
-        return replace(found, carried=last_rows if is_next else None, last=last)
+        return replace(splits, carried=last_rows if is_next else None, last=last)
 
     def choose(self, fits: NDArray[np.bool_]) -> Position | None:
         """Return the last position that fits, or else the first there is; None where the transaction ends in a later

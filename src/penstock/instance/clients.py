@@ -170,7 +170,7 @@ class Clients:
             return self._store.get(str(client_id), size, is_ddl_alone=is_ddl_alone)
         except PositionLostError as error:
             raise PositionLostError(
-                f"client {client_id} cannot go on: {error}; say with `penstock position set` where it does"
+                f"client {client_id} cannot resume: {error}; say with `penstock position set` where it does"
             ) from None
 
     def ack(self, client_id: int, batch_id: int) -> None:

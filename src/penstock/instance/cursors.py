@@ -24,7 +24,7 @@ def read_client_records(settings: InstanceSettings) -> list[ClientRecord]:
                 f"the cursors of '{settings.destination}' are in memory only: with data_dir or zookeeper they are kept"
             )
         case "file" if settings.data_dir is not None:
-            return _sort_by_client(FileMetaBackend(settings.destination, settings.data_dir).look())
+            return _sort_by_client(FileMetaBackend(settings.destination, settings.data_dir).read_records())
         case _:
             with closing(ZooKeeperTree(settings.zookeeper or "")) as tree:
                 return _sort_by_client(ZooKeeperMetaBackend(settings.destination, tree).load())
@@ -107,8 +107,7 @@ def find_position(settings: InstanceSettings, text: str, now: datetime) -> Posit
     position = log.resolver.align(requested)
     if position != requested:
         raise PositionLostError(
-            f"{requested} is no place between two transactions of {log.source.address}:"
-            f" the last one before it is {position}"
+            f"{requested} is no transaction boundary of {log.source.address}: the last one before it is {position}"
         )
     return position
 

@@ -228,7 +228,7 @@ class Instance:
         if blocks is None and end.epoch < self.source_log.epoch and end > store.first_for(end):
             raise PositionLostError(
                 f"what lies between {start} and {end} is of the log before the source was switched, and only a part of"
-                " it is still here: a Spark query begins anew with a new checkpoint"
+                " it is still here: start the Spark query again with a new checkpoint"
             )
         if blocks is None:
             source_log = self.source_log
@@ -299,7 +299,7 @@ class Instance:
                 "store_bytes": components.store.size_bytes,
                 "stopped_tables": {str(name): why for name, why in tables.stopped_tables.items()},
                 "changes_as_statements": {"count": tables.uncaptured_count, "last": tables.last_unseen},
-                "differences": {str(name): what for name, what in tables.differences.items()},
+                "differences": {str(name): difference for name, difference in tables.differences.items()},
                 "retention_hours_left": components.watchdog.hours_left,
             }
         return status

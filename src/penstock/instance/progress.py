@@ -1,4 +1,4 @@
-"""Whether an instance makes progress, which is more than that it is alive."""
+"""Tells whether an instance makes progress, which is more than that it is alive."""
 
 import time
 

@@ -25,7 +25,7 @@ class Cursor:
         """Return the cursor as canal writes it, with canal's spelling, and the epoch beside it. Keys are in
         alphabetical order."""
         host, port = self.source
-        about = {
+        cursor = {
             "epoch": self.position.epoch,
             "identity": {"slaveId": -1, "sourceAddress": {"address": host, "port": port}},
             "postion": {
@@ -37,7 +37,7 @@ class Cursor:
                 "timestamp": self.position.timestamp * 1000,
             },
         }
-        return {"@type": _CANAL_TYPE, **about} if with_type else about
+        return {"@type": _CANAL_TYPE, **cursor} if with_type else cursor
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Cursor":

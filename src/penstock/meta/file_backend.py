@@ -39,7 +39,7 @@ class FileMetaBackend:
         self.previous = self.path.with_name("meta.dat.previous")
         self._fence, self._check = fence, check
         self._generation = 0
-        self._is_present_whole = False  # else the one before it stays what it is
+        self._is_present_whole = False  # else the previous file is not replaced by it
         self._records: dict[int, ClientRecord] = {}
         self._lock = FileLock(self.path.with_name("meta.lock"))
 
@@ -74,7 +74,7 @@ class FileMetaBackend:
         after = self._records | {record.client_id: record for record in changed}
         after = {client_id: record for client_id, record in after.items() if not record.is_forgotten}
         try:
-            self._replace(self._encoded(after))
+            self._replace(self._encode(after))
         except OSError as error:
             raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
         self._records = after
@@ -89,19 +89,19 @@ class FileMetaBackend:
         new = self.path.with_name("meta.dat.new")
         write_private(new, raw)
         if self._is_present_whole:
-            self._copied().replace(self.previous)
+            self._link_copy().replace(self.previous)
         new.replace(self.path)
         self._is_present_whole = True
         sync_folder(self.path.parent)
 
-    def _copied(self) -> Path:
+    def _link_copy(self) -> Path:
         """Give the present file a second name, so that there is always one under its own name."""
         copy = self.path.with_name("meta.dat.old")
         copy.unlink(missing_ok=True)
         os.link(self.path, copy)
         return copy
 
-    def _encoded(self, records: dict[int, ClientRecord]) -> bytes:
+    def _encode(self, records: dict[int, ClientRecord]) -> bytes:
         clients = [
             {"clientIdentity": {"clientId": record.client_id, "destination": self.destination, "filter": record.filter}}
             | ({"cursor": record.cursor.to_json()} if record.cursor else {})
@@ -109,33 +109,33 @@ class FileMetaBackend:
             | ({"batchIdsUntil": record.ids_until} if record.ids_until else {})
             for record in sorted(records.values(), key=lambda record: record.client_id)
         ]
-        about = {
+        fields = {
             "clientDatas": clients,
             "destination": self.destination,
             "fence": self._fence or 0,
             "generation": self._generation + 1,
         }
-        return json.dumps(about | {"checksum": _checksum(about)}, separators=(",", ":"), sort_keys=True).encode()
+        return json.dumps(fields | {"checksum": _checksum(fields)}, separators=(",", ":"), sort_keys=True).encode()
 
     def load(self) -> list[ClientRecord]:
         """Claim the file for this process and return its records. Raises MetaInUseError when another process has it,
         MetaError when it cannot be read, FencedError when a later term has written it."""
         self._claim()
         try:
-            return self.look()
+            return self.read_records()
         except PenstockError:
             self.close()
             raise
 
-    def look(self) -> list[ClientRecord]:
+    def read_records(self) -> list[ClientRecord]:
         """Return the records in the file without locking or opening it for writing."""
         if not self.path.exists():
-            return []  # it never lacks its name but at the first start, or when somebody has removed it
-        found = self._read(self.path)
-        self._is_present_whole = found is not None
-        if found is None:
-            found = self._read(self.previous)
-            if found is None:
+            return []  # as before the first start, or after somebody has removed it
+        content = self._read(self.path)
+        self._is_present_whole = content is not None
+        if content is None:
+            content = self._read(self.previous)
+            if content is None:
                 raise MetaError(
                     f"{self.path} cannot be read, and there is no other: put a copy in its place, or remove it to begin"
                     " without cursors"
@@ -144,7 +144,7 @@ class FileMetaBackend:
                 "cursor file damaged destination=%s file=%s: using the previous one, %s",
                 self.destination, self.path, self.previous,
             )  # fmt: skip
-        fence = found.get("fence") or 0
+        fence = content.get("fence") or 0
         if self._fence is None:
             self._fence = fence
         if fence > self._fence:
@@ -152,19 +152,19 @@ class FileMetaBackend:
                 f"{self.path} was written by a server of epoch {fence}, and this one is of {self._fence}: it has been"
                 " replaced"
             )
-        self._generation = int(found.get("generation") or 0)
-        self._records = {record.client_id: record for record in map(_record, found["clientDatas"])}
+        self._generation = int(content.get("generation") or 0)
+        self._records = {record.client_id: record for record in map(_record, content["clientDatas"])}
         return list(self._records.values())
 
     def _read(self, path: Path) -> dict[str, Any] | None:
         """Return the content of a file; None when it does not exist or is damaged."""
         try:
-            found: dict[str, Any] = json.loads(path.read_bytes())
-            checksum = found.pop("checksum", None)
-            is_whole = checksum is None or checksum == _checksum(found)
-            numbers = (found.get("fence") or 0, found.get("generation") or 0)
-            are_clients = all(map(_record, found["clientDatas"]))
-            return found if is_whole and are_clients and all(isinstance(one, int) for one in numbers) else None
+            content: dict[str, Any] = json.loads(path.read_bytes())
+            checksum = content.pop("checksum", None)
+            is_whole = checksum is None or checksum == _checksum(content)
+            numbers = (content.get("fence") or 0, content.get("generation") or 0)
+            are_clients = all(map(_record, content["clientDatas"]))
+            return content if is_whole and are_clients and all(isinstance(number, int) for number in numbers) else None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, MetaError):
             return None
 
@@ -178,5 +178,5 @@ def _record(client: dict[str, Any]) -> ClientRecord:
     return record
 
 
-def _checksum(about: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(about, separators=(",", ":"), sort_keys=True).encode())
+def _checksum(fields: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(fields, separators=(",", ":"), sort_keys=True).encode())

@@ -62,7 +62,7 @@ class FilePositions:
             return None
         except OSError as error:
             raise MetaError(f"{self.path} cannot be read: {error.strerror}") from None
-        return _cursor(raw, str(self.path))
+        return _parse_cursor(raw, str(self.path))
 
     def save(self, cursor: Cursor) -> None:
         """Replace the file by one with this position. Raises MetaError when it cannot be written."""
@@ -81,8 +81,8 @@ class ZooKeeperPositions:
 
     def load(self) -> Cursor | None:
         """Return the position in the node; None when the node does not exist or is empty."""
-        found = self._tree.read(self._path)
-        return _cursor(found[0], self._path) if found and found[0] else None
+        node = self._tree.read(self._path)
+        return _parse_cursor(node[0], self._path) if node and node[0] else None
 
     def save(self, cursor: Cursor) -> None:
         """Write the position into the node. Raises FencedError when another server has claimed the destination."""
@@ -129,24 +129,28 @@ class FailoverPositions:
             if cursor is not None:
                 return cursor
         if problem is not None:
-            raise problem  # none is not the same as not known
+            raise problem  # that no position was read does not mean that there is none
         return None
 
     def save(self, cursor: Cursor) -> None:
         """Save the position to the first store that can be written. Raises the error of the last store when none
         can."""
-        *others, last = self._stores
-        for store in others:
+        *earlier, last = self._stores
+        for store in earlier:
             try:
                 store.save(cursor)
             except (MetaError, CoordinationError) as error:
-                log.warning("position saved elsewhere destination=%s reason=%s", self._destination, error)
+                log.warning(
+                    "capture position not saved, the next store is tried destination=%s reason=%s",
+                    self._destination,
+                    error,
+                )
                 continue
             return
         last.save(cursor)
 
 
-def _cursor(raw: bytes, where: str) -> Cursor:
+def _parse_cursor(raw: bytes, where: str) -> Cursor:
     try:
         value: Any = json.loads(raw)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Subscriptions, batches and cursors of one destination, in memory. The other managers stand on this one."""
+"""Subscriptions, batches and cursors of one destination, in memory; the persistent manager builds on it."""
 
 import threading
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class MetaManager:
         self.destination = destination
         self._lock = threading.RLock()
         self._records: dict[int, ClientRecord] = {}
-        self.persists_later = False  # a change counts before it is kept; then `on_persisted` says when it is
+        self.persists_later = False  # a change takes effect before it is persisted; `on_persisted` is called when it is
         self.on_persisted: Callable[[int, Cursor], None] | None = None
 
     def __enter__(self) -> Self:
@@ -34,22 +34,23 @@ class MetaManager:
     def stop(self) -> None:
         """Persist what is not persisted yet."""
 
-    def _keep(self, record: ClientRecord) -> None:
+    def _persist(self, record: ClientRecord) -> None:
         """Persist what a record is about to become; called under the lock. When it raises, the record is unchanged and
         the caller gets the error."""
 
-    def _change(self, client_id: int, action: Callable[[ClientRecord], T], *, is_open: bool = True) -> T:
-        """Run a change of a client's record: with `is_open` of any client, else only of one that has subscribed."""
+    def _change(self, client_id: int, action: Callable[[ClientRecord], T], *, must_have_subscribed: bool = False) -> T:
+        """Change the record of a client: persist the changed copy, and let it replace the record. Raises MetaError for
+        a client that has not subscribed, if it must have."""
         with self._lock:
             record = self._records.get(client_id)
-            if not is_open and (record is None or not record.is_subscribed):
-                known = ", ".join(map(str, self.subscriptions())) or "none"
-                raise MetaError(f"client {client_id} has not subscribed to {self.destination}; there is {known}")
+            if must_have_subscribed and (record is None or not record.is_subscribed):
+                subscribed = ", ".join(map(str, self.subscriptions())) or "none"
+                raise MetaError(f"client {client_id} has not subscribed to {self.destination}; there is {subscribed}")
             after = record.copy() if record is not None else ClientRecord(client_id)
-            found = action(after)
-            self._keep(after)
+            result = action(after)
+            self._persist(after)
             self._records[client_id] = after
-            return found
+            return result
 
     # -- subscriptions
 
@@ -85,20 +86,20 @@ class MetaManager:
     def add_batch(self, client_id: int, batch: BatchRange, batch_id: int | None = None) -> int:
         """Add an outstanding batch of a client and return its id, which follows the client's last one unless `batch_id`
         is given. Raises MetaError when the client has not subscribed."""
-        return self._change(client_id, lambda record: record.add_batch(batch, batch_id), is_open=False)
+        return self._change(client_id, lambda record: record.add_batch(batch, batch_id), must_have_subscribed=True)
 
     def ack_batch(self, client_id: int, batch_id: int) -> BatchRange:
-        """Take the first outstanding batch away, and move the cursor to its ack point, both or none; any other is an
+        """Remove the first outstanding batch, and move the cursor to its ack point, both or none; any other is an
         error that names the first."""
-        return self._change(client_id, lambda record: record.ack_oldest_batch(batch_id), is_open=False)
+        return self._change(client_id, lambda record: record.ack_oldest_batch(batch_id), must_have_subscribed=True)
 
     def rollback_batch(self, client_id: int, batch_id: int) -> BatchRange:
-        """Take the first outstanding batch away; any other is an error that names the first."""
-        return self._change(client_id, lambda record: record.take_first(batch_id), is_open=False)
+        """Remove the first outstanding batch; any other is an error that names the first."""
+        return self._change(client_id, lambda record: record.take_first(batch_id), must_have_subscribed=True)
 
     def clear_batches(self, client_id: int) -> list[BatchRange]:
         """Remove all outstanding batches of a client, and return them in the order of delivery."""
-        return self._change(client_id, lambda record: record.clear_batches(), is_open=False)
+        return self._change(client_id, lambda record: record.clear_batches(), must_have_subscribed=True)
 
     def batches(self, client_id: int) -> dict[int, BatchRange]:
         """Return the outstanding batches of a client, in the order of delivery."""

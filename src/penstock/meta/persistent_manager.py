@@ -18,11 +18,11 @@ from penstock.meta.record import ClientRecord
 
 log = logging.getLogger(__name__)
 _JOIN_S = 10.0
-_LOOK_AGAIN_S = 1.0  # after an error
+_RETRY_S = 1.0  # after an error
 
 
 class MetaBackend(Protocol):
-    """Where a manager persists its records: a file, or ZooKeeper."""
+    """The storage in which a manager persists its records: a file, or ZooKeeper."""
 
     def load(self) -> list[ClientRecord]:
         """Return the persisted records of all clients. Raises MetaError, CoordinationError or FencedError."""
@@ -42,17 +42,17 @@ class PersistentMetaManager(MetaManager):
     """Persists the changes of its records with a backend: before they take effect when `period_s` is None, soon when it
     is 0, else every `period_s` seconds."""
 
-    def __init__(self, destination: str, keeper: MetaBackend, *, period_s: float | None) -> None:
+    def __init__(self, destination: str, backend: MetaBackend, *, period_s: float | None) -> None:
         super().__init__(destination)
         self.persists_later = period_s is not None
-        self.problem = ""  # why the last attempt to keep something failed
-        self._keeper = keeper
+        self.problem = ""  # why the last attempt to persist something failed
+        self._backend = backend
         self._period_s = period_s
         self._dirty: dict[int, ClientRecord] = {}
         self._wakes = threading.Condition(self._lock)
         self._saving = threading.Lock()
         self._is_stopping = False
-        self._fenced: FencedError | None = None  # another server has taken over: nothing counts any more
+        self._fenced: FencedError | None = None  # set when another server has taken over: no change is taken any more
         self.on_fenced: Callable[[FencedError], None] = lambda _: None  # called once, without any lock
         self._thread: threading.Thread | None = None
         self._warnings = WriteWarnings(
@@ -64,12 +64,12 @@ class PersistentMetaManager(MetaManager):
     def start(self) -> None:
         """Load the persisted records and, unless changes are persisted before they take effect, start the thread that
         persists them."""
-        for record in self._keeper.load():
-            record.begin_ids()
+        for record in self._backend.load():
+            record.reserve_ids()
             self._records[record.client_id] = record
         try:
             if self._records:
-                self._keeper.save(self._records.values())  # with the ids that may be given out from now on
+                self._backend.save(self._records.values())  # with the ids that may be given out from now on
         except (MetaError, CoordinationError) as error:
             if self._period_s is None:
                 raise
@@ -81,7 +81,7 @@ class PersistentMetaManager(MetaManager):
             self._dirty = dict(self._records)
         if self._period_s is not None:
             name = f"penstock-meta-{self.destination}"
-            self._thread = threading.Thread(target=self._flush_often, name=name, daemon=True)
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
@@ -95,25 +95,27 @@ class PersistentMetaManager(MetaManager):
             if self._fenced is None:
                 self.flush()
         finally:
-            self._keeper.close()
+            self._backend.close()
 
-    # -- kept at once
+    # -- persisted at once
 
     def subscribe(self, client_id: int, table_filter: str = "", cursor: Cursor | None = None) -> None:
         """Subscribe a client, or replace its filter, and persist that at once; if it cannot be persisted, nothing
         changes. The cursor is taken only if the client has none."""
-        self._at_once(client_id, lambda: super(PersistentMetaManager, self).subscribe(client_id, table_filter, cursor))
+        self._persist_at_once(
+            client_id, lambda: super(PersistentMetaManager, self).subscribe(client_id, table_filter, cursor)
+        )
 
     def unsubscribe(self, client_id: int) -> None:
         """End a client's subscription and drop its batches, and persist that at once; if it cannot be persisted,
         nothing changes. The cursor stays."""
-        self._at_once(client_id, lambda: super(PersistentMetaManager, self).unsubscribe(client_id))
+        self._persist_at_once(client_id, lambda: super(PersistentMetaManager, self).unsubscribe(client_id))
 
     def forget(self, client_id: int) -> None:
         """Remove a client with its cursor, and persist that at once; if it cannot be persisted, nothing changes."""
-        self._at_once(client_id, lambda: super(PersistentMetaManager, self).forget(client_id))
+        self._persist_at_once(client_id, lambda: super(PersistentMetaManager, self).forget(client_id))
 
-    def _at_once(self, client_id: int, change: Callable[[], None]) -> None:
+    def _persist_at_once(self, client_id: int, change: Callable[[], None]) -> None:
         """Persist a change before it takes effect; if that fails, the change is undone."""
         with self._lock:
             before = self._records.get(client_id)
@@ -129,14 +131,14 @@ class PersistentMetaManager(MetaManager):
                 self._wakes.notify_all()
             raise
 
-    def _keep(self, record: ClientRecord) -> None:
+    def _persist(self, record: ClientRecord) -> None:
         if self._is_stopping:
             raise MetaError(f"the cursors of '{self.destination}' are no longer ours: the instance was stopped")
         if self._fenced is not None:
             raise self._fenced
         if self._period_s is None:
             try:
-                self._keeper.save([record])
+                self._backend.save([record])
             except FencedError as error:
                 self._fenced = error
                 threading.Thread(target=self.on_fenced, args=(error,), daemon=True).start()
@@ -145,7 +147,7 @@ class PersistentMetaManager(MetaManager):
             self._dirty[record.client_id] = record
             self._wakes.notify_all()
 
-    def _flush_often(self) -> None:
+    def _run(self) -> None:
         while True:
             with self._lock:
                 while not (self._dirty or self._is_stopping):
@@ -157,7 +159,7 @@ class PersistentMetaManager(MetaManager):
             try:
                 self.flush()
             except FencedError as error:
-                log.error("cursors no longer ours destination=%s reason=%s", self.destination, error)  # noqa: TRY400
+                log.error("cursors taken over by another server destination=%s reason=%s", self.destination, error)  # noqa: TRY400
                 with self._lock:
                     self._fenced = error
                 self.on_fenced(error)
@@ -165,7 +167,7 @@ class PersistentMetaManager(MetaManager):
             except Exception as error:  # noqa: BLE001 - whatever it is, the next attempt may succeed
                 self._warnings.report_failure(error)
                 with self._lock:
-                    self._wakes.wait_for(lambda: self._is_stopping, _LOOK_AGAIN_S)
+                    self._wakes.wait_for(lambda: self._is_stopping, _RETRY_S)
 
     def flush(self) -> None:
         """Persist what has changed; what cannot be persisted is tried again later."""
@@ -175,7 +177,7 @@ class PersistentMetaManager(MetaManager):
             if not dirty:
                 return
             try:
-                self._keeper.save(dirty.values())
+                self._backend.save(dirty.values())
                 self.problem = ""
                 self._warnings.report_success()
                 for record in dirty.values():
@@ -185,5 +187,5 @@ class PersistentMetaManager(MetaManager):
                 self.problem = str(error)
                 with self._lock:
                     self._dirty = dirty | self._dirty
-                    self._wakes.notify_all()  # the thread may have found nothing to keep meanwhile
+                    self._wakes.notify_all()  # the thread may have found nothing to persist meanwhile
                 raise

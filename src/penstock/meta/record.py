@@ -1,4 +1,4 @@
-"""What is remembered of one client."""
+"""The record of one client: its subscription, its cursor and its outstanding batches."""
 
 from dataclasses import dataclass, field, replace
 
@@ -41,7 +41,7 @@ class ClientRecord:
         self.is_subscribed, self.filter = True, table_filter
         self.cursor = self.cursor or cursor
         if not self.ids_until:
-            self.begin_ids()
+            self.reserve_ids()
 
     def unsubscribe(self) -> None:
         """Mark the client as not subscribed and drop its outstanding batches; its cursor stays."""
@@ -59,7 +59,7 @@ class ClientRecord:
         persisted."""
         return not self.is_subscribed and self.cursor is None
 
-    def begin_ids(self) -> None:
+    def reserve_ids(self) -> None:
         """Begin the batch ids after all that a previous process may have given out, so that a late ack of one of those
         acks nothing."""
         self.last_id = max(self.last_id, self.ids_until)
@@ -67,9 +67,9 @@ class ClientRecord:
 
     def clear_batches(self) -> list[BatchRange]:
         """Remove all outstanding batches, and return them in the order of delivery."""
-        found = list(self.batches.values())
+        batches = list(self.batches.values())
         self.batches.clear()
-        return found
+        return batches
 
     def add_batch(self, batch: BatchRange, batch_id: int | None = None) -> int:
         """Add a batch and return its id; an id that is given moves the counter."""

@@ -16,19 +16,19 @@ from penstock.errors import MetaError
 from penstock.meta.zookeeper_backend import ROOT
 from penstock.model import FileIdentity
 
-_FILES = 500  # of which the files are kept, the newest
+_FILES = 500  # how many files are remembered, the newest
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """Which log an instance follows: its epoch, its server, and the identities of its files."""
+    """The log that an instance follows: its epoch, its server, and the identities of its files."""
 
     epoch: int = 0
-    address: str = ""  # at which the log was read last
+    address: str = ""  # of the server from which the log was read last
     server: str = ""  # its uuid; MariaDB has none
     files: Mapping[str, FileIdentity] = field(default_factory=dict[str, FileIdentity])  # by file, in their order
     by_gtids: bool = False  # GTIDs of the epoch before mean the same in this one, whose order may be another
-    is_reset: bool = False  # this log began anew, and what is not in it is known to be gone
+    is_reset: bool = False  # this log was reset, and what is not in it is known to be gone
 
     def with_file(self, identity: FileIdentity) -> "SourceRecord":
         """Return this record with the identity of one more file, as the newest; only the newest files are retained."""
@@ -50,8 +50,8 @@ class SourceRecord:
     def from_json(cls, value: Mapping[str, Any]) -> "SourceRecord":
         """Return the record from an object that `to_json` returned."""
         files = {str(file): FileIdentity(str(file), int(began), int(owner)) for file, began, owner in value["files"]}
-        how = bool(value["by_gtids"]), bool(value.get("anew", False))
-        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), files, *how)
+        flags = bool(value["by_gtids"]), bool(value.get("anew", False))
+        return cls(int(value["epoch"]), str(value["address"]), str(value["server"]), files, *flags)
 
 
 class SourceRecords(Protocol):
@@ -97,7 +97,7 @@ class FileRecords:
             return SourceRecord()
         except OSError as error:
             raise MetaError(f"{self.path} cannot be read: {error.strerror}") from None
-        return _record(raw, str(self.path))
+        return _parse_record(raw, str(self.path))
 
     def save(self, record: SourceRecord) -> None:
         """Replace the file by one with this record. Raises MetaError when it cannot be written."""
@@ -116,8 +116,8 @@ class ZooKeeperRecords:
 
     def load(self) -> SourceRecord:
         """Return the record in the node; an empty one when the node does not exist or is empty."""
-        found = self._tree.read(self._path)
-        return _record(found[0], self._path) if found and found[0] else SourceRecord()
+        node = self._tree.read(self._path)
+        return _parse_record(node[0], self._path) if node and node[0] else SourceRecord()
 
     def save(self, record: SourceRecord) -> None:
         """Write the record into the node. Raises FencedError when another server has claimed the destination."""
@@ -125,7 +125,7 @@ class ZooKeeperRecords:
         self._tree.commit({self._path: raw}, self._fence.check if self._fence else None)
 
 
-def _record(raw: bytes, where: str) -> SourceRecord:
+def _parse_record(raw: bytes, where: str) -> SourceRecord:
     try:
         return SourceRecord.from_json(json.loads(raw))
     except (ValueError, KeyError, TypeError):

@@ -30,28 +30,28 @@ class ZooKeeperMetaBackend:
     def load(self) -> list[ClientRecord]:
         """Return the records of all clients. A client that has a node has subscribed, as in canal; cursors of clients
         that have unsubscribed are under another node."""
-        found = [self._record(int(name)) for name in self._tree.children(self._root) if name.isdecimal()]
-        known = {record.client_id for record in found}
+        records = [self._read_record(int(name)) for name in self._tree.children(self._root) if name.isdecimal()]
+        client_ids = {record.client_id for record in records}
         for name in self._tree.children(f"{self._root}/{_LEFT}"):
             path = f"{self._root}/{_LEFT}/{name}"
             cursor = self._tree.read(path)
-            if cursor and name.isdecimal() and int(name) not in known:
-                found.append(ClientRecord(int(name), cursor=Cursor.from_json(_json(cursor[0]))))
+            if cursor and name.isdecimal() and int(name) not in client_ids:
+                records.append(ClientRecord(int(name), cursor=Cursor.from_json(_json(cursor[0]))))
                 self._written[int(name)] = {path: cursor[0]}
-        return found
+        return records
 
-    def _record(self, client_id: int) -> ClientRecord:
+    def _read_record(self, client_id: int) -> ClientRecord:
         path = f"{self._root}/{client_id}"
         paths = [path, f"{path}/filter", f"{path}/cursor", f"{path}/ids", f"{path}/mark"]
         paths += [f"{path}/mark/{name}" for name in self._tree.children(f"{path}/mark") if name.isdecimal()]
-        nodes = {one: found[0] for one in paths if (found := self._tree.read(one)) is not None}
+        nodes = {node: content[0] for node in paths if (content := self._tree.read(node)) is not None}
         self._written[client_id] = nodes
         record = ClientRecord(client_id, nodes.get(f"{path}/filter", b"").decode(), is_subscribed=True)
         record.cursor = Cursor.from_json(_json(raw)) if (raw := nodes.get(f"{path}/cursor")) else None
         record.ids_until = int(nodes.get(f"{path}/ids") or b"0")
         for mark in paths[5:]:
             record.last_id = int(mark.rpartition("/")[2])
-            record.batches[record.last_id] = _range_of(_json(nodes[mark]))
+            record.batches[record.last_id] = _parse_range(_json(nodes[mark]))
         return record
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
@@ -90,11 +90,11 @@ class ZooKeeperMetaBackend:
 
 def _range_json(batch: BatchRange) -> dict[str, Any]:
     cursors = {"ack": batch.ack, "end": Cursor(batch.end), "start": Cursor(batch.start)}
-    found = {name: cursor.to_json(with_type=True) for name, cursor in cursors.items() if cursor is not None}
-    return {"@type": _RANGE_TYPE, **found, "endSeq": batch.end_sequence}
+    fields = {name: cursor.to_json(with_type=True) for name, cursor in cursors.items() if cursor is not None}
+    return {"@type": _RANGE_TYPE, **fields, "endSeq": batch.end_sequence}
 
 
-def _range_of(value: Mapping[str, Any]) -> BatchRange:
+def _parse_range(value: Mapping[str, Any]) -> BatchRange:
     def cursor_of(name: str) -> Cursor | None:
         return Cursor.from_json(value[name]) if value.get(name) else None
 

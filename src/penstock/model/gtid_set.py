@@ -40,12 +40,12 @@ class GtidSet:
         if not compact:
             return cls({})
         if _MARIADB.fullmatch(compact):
-            found = cls({}, is_mariadb=True)
+            gtids = cls({}, is_mariadb=True)
             for gtid in compact.split(","):
                 domain, server, number = map(int, gtid.split("-"))
-                if number >= found.last_number(str(domain)):
-                    found = found.with_range(str(domain), (number, number), server)
-            return found
+                if number >= gtids.last_number(str(domain)):
+                    gtids = gtids.with_range(str(domain), (number, number), server)
+            return gtids
         if not _MYSQL.fullmatch(compact):
             raise ConfigurationError(f"not a GTID or a set of them: {text!r}")
         return cls(_parse_mysql_ranges(compact))
@@ -67,8 +67,8 @@ class GtidSet:
     @property
     def is_single(self) -> bool:
         """Return whether it is one transaction and not a set of them."""
-        several = [one for ranges in self.ranges.values() for one in ranges]
-        return len(several) == 1 and (self.is_mariadb or several[0][0] == several[0][1])
+        ranges_of_all = [transactions for ranges in self.ranges.values() for transactions in ranges]
+        return len(ranges_of_all) == 1 and (self.is_mariadb or ranges_of_all[0][0] == ranges_of_all[0][1])
 
     def includes(self, other: "GtidSet") -> bool:
         """Return whether the set has every GTID of the other set."""
@@ -111,25 +111,25 @@ def _parse_mysql_ranges(text: str) -> Ranges:
         source, *rest = part.lower().split(":")
         tag = ""
         for item in rest:
-            if found := _RANGE.fullmatch(item):
-                first = int(found[1])
-                ranges.setdefault(source + tag, []).append((first, int(found[2] or first)))
+            if match := _RANGE.fullmatch(item):
+                first = int(match[1])
+                ranges.setdefault(source + tag, []).append((first, int(match[2] or first)))
             elif _TAG.fullmatch(item):
                 tag = f":{item}"
             else:
                 raise ConfigurationError(f"not a GTID or a set of them: {text!r} has {item!r} where a range belongs")
-    return {source: _merge_ranges(found) for source, found in ranges.items()}
+    return {source: _merge_ranges(match) for source, match in ranges.items()}
 
 
 def _merge_ranges(ranges: list[Range]) -> tuple[Range, ...]:
     """Return the ranges with those that touch or overlap merged."""
-    found: list[Range] = []
+    merged: list[Range] = []
     for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(last, found[-1][1])
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
-            found.append((first, last))
-    return tuple(found)
+            merged.append((first, last))
+    return tuple(merged)
 
 
 def _subtract_ranges(ranges: tuple[Range, ...], others: tuple[Range, ...]) -> tuple[Range, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.errors import ConfigurationError
 from penstock.model.gtid_set import GtidSet
 
-_MOST_DIGITS = 19  # of 63 bits
+_MAX_DIGITS = 19  # of 63 bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,4 +119,4 @@ def ensure_file_number(file: str) -> str:
 def _is_number(text: str) -> bool:
     """Return whether a text is a file number. `isdigit` alone also accepts ², which `int` refuses. Servers count to
     2^31."""
-    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

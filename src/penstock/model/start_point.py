@@ -39,7 +39,7 @@ class Moment:
 
 
 class StartWord(Enum):
-    """A position that has a name, and is another one each time it is asked for."""
+    """A start that is given by name, such as `latest`; the position that it means is looked up each time."""
 
     EARLIEST = "earliest"  # where the source's log begins
     STORED = "stored"  # what the server's store still has

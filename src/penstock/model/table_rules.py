@@ -78,8 +78,8 @@ class TableRules:
 
 def parse_rules(lists: str | Iterable[str], name: str) -> tuple[TableRule, ...]:
     """Parse lists of table patterns; `name` is that of the list, for error messages."""
-    several = [lists] if isinstance(lists, str) else lists
-    texts = [part for text in several for part in split_list(text)]
+    rule_lists = [lists] if isinstance(lists, str) else lists
+    texts = [part for text in rule_lists for part in split_list(text)]
     return tuple(_parse_rule(text, number, name) for number, text in enumerate(texts, 1))
 
 
@@ -109,8 +109,8 @@ def split_list(text: str) -> Iterator[str]:
 
 def database_part(text: str) -> str | None:
     """Return the part of a pattern that matches the database, before its first dot; None where it is not plain."""
-    found = _DATABASE_PART.match(text)
-    return found["part"] if found else None
+    match = _DATABASE_PART.match(text)
+    return match["part"] if match else None
 
 
 def check_dots(text: str, where: str) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.block_flags import STATEMENTS, scan_flags
 from penstock.binlog.events.query import are_statements, parse_query_at
-from penstock.binlog.events.survey import STATEMENTS, scan_flags
 from penstock.filter.kinds import filter_kind
 from penstock.model import TableName
 from penstock.schema.ddl import StatementKind, classify_statement_text

@@ -36,7 +36,8 @@ TIME_TYPES = {
 
 
 class ValueWriter(ABC):
-    """How an output format writes the values of a column: a method per kind of value, and the choice between them."""
+    """Describes how an output format writes the values of a column: a method per kind of value, and the choice between
+    them."""
 
     null: str
 

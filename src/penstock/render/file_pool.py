@@ -5,7 +5,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any, BinaryIO
 
-_MOST_OPEN = 100
+_MAX_OPEN = 100
 
 
 class WriteOnlyFile(ABC):
@@ -74,7 +74,7 @@ class FilePool:
     file.write(b"...")
     """
 
-    def __init__(self, most_open: int = _MOST_OPEN) -> None:
+    def __init__(self, most_open: int = _MAX_OPEN) -> None:
         self._most_open = most_open
         self._open: OrderedDict[Path, BinaryIO] = OrderedDict()  # the one used last is the last
 

@@ -70,16 +70,16 @@ class FlashbackFormat(LineFormat):
         """Return a comment about a statement, since it cannot be undone."""
         if statement.is_savepoint:
             return ""
-        place = int(block.column("position")[statement.event])
+        position = int(block.column("position")[statement.event])
         if statement.is_in_transaction and statement.is_rollback_to_savepoint:
-            raise _rollback_error(f"{block.file}:{place} the transaction goes back to a savepoint")
+            raise _rollback_error(f"{block.file}:{position} the transaction goes back to a savepoint")
         return self._report_statement(block, statement.event, statement.text)
 
     def _report_statement(self, block: Block, event: int, sql: str) -> str:
         """Count a statement that cannot be undone, and return a comment that names it."""
         self.statements += 1
-        place = int(block.column("position")[event])
-        return f"-- {block.file}:{place} cannot be undone: {' '.join(sql.split())}\n"
+        position = int(block.column("position")[event])
+        return f"-- {block.file}:{position} cannot be undone: {' '.join(sql.split())}\n"
 
     def write_xa_outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
         """Record whether a prepared XA transaction was committed."""
@@ -98,11 +98,11 @@ class FlashbackFormat(LineFormat):
 
     def check_xa_outcomes(self) -> None:
         """Refuse a log that does not say whether one of its prepared XA transactions was committed."""
-        for place, xid in self._prepared.items():
-            if place not in self._committed:
+        for position, xid in self._prepared.items():
+            if position not in self._committed:
                 raise BinlogError(
-                    f"{place} prepares the XA transaction {xid}, and this part of the log does not say whether it was"
-                    " committed: read on to where that is said, or leave it out with --since and --until"
+                    f"{position} prepares the XA transaction {xid}, and this part of the log does not say whether it"
+                    " was committed: read on to where that is said, or leave it out with --since and --until"
                 )
 
     def is_undone(self, tag: Tag) -> bool:
@@ -120,11 +120,11 @@ class FlashbackFormat(LineFormat):
             return
         frame = TransactionFrame.find_on_page(page, before)
         for i, role, _ in frame.non_commit_ends(page):
-            place = Position(page.block.file, int(page.transaction[i]))
+            position = Position(page.block.file, int(page.transaction[i]))
             if role is LineRole.ROLLBACK:
-                raise _rollback_error(f"{place} the transaction ends in ROLLBACK")
+                raise _rollback_error(f"{position} the transaction ends in ROLLBACK")
             if role is LineRole.ONE_PHASE:
-                self._committed[place] = True
+                self._committed[position] = True
         heads = text.join_columns("-- ", write_headings(page.block, page.event[frame.ends]), "\nBEGIN;\n")
         begins, texts = place_texts(heads, frame.ends), FormattedColumn(lines.texts)
         for tag, first, stop in self._find_xa_ranges(page):
@@ -145,16 +145,16 @@ class FlashbackFormat(LineFormat):
         bounds = [0, *(np.flatnonzero(np.diff(begins)) + 1).tolist(), len(page)]
         for first, stop in pairwise(bounds):
             begin = int(begins[first])
-            place = Position(page.block.file, begin) if begin != OUTSIDE else None
-            if place is not None and (page.role[first:stop] == LineRole.CHANGE).any():
-                self._prepared[place] = self.xa.xids[begin]
-            yield place, first, stop
+            position = Position(page.block.file, begin) if begin != OUTSIDE else None
+            if position is not None and (page.role[first:stop] == LineRole.CHANGE).any():
+                self._prepared[position] = self.xa.xids[begin]
+            yield position, first, stop
 
 
-def _rollback_error(what: str) -> BinlogError:
+def _rollback_error(text: str) -> BinlogError:
     """Return the error for a change that the log itself takes back."""
     return BinlogError(
-        f"{what}, so only its changes in tables without transactions stayed, and the log does not say which these are:"
+        f"{text}, so only its changes in tables without transactions stayed, and the log does not say which these are:"
         " leave it out with --since and --until"
     )
 
@@ -162,17 +162,17 @@ def _rollback_error(what: str) -> BinlogError:
 def _check_images(changes: TableChanges) -> None:
     """Refuse changes whose row images lack columns that are needed to undo them."""
     if changes.partial:
-        place = int(changes.block.column("position")[changes.event[0]])
+        position = int(changes.block.column("position")[changes.event[0]])
         raise BinlogError(
-            f"{changes.block.file}:{place} the update in {changes.table.name} changes parts of the JSON document in"
+            f"{changes.block.file}:{position} the update in {changes.table.name} changes parts of the JSON document in"
             f" column {changes.partial[0].name}, and the log does not have the document before it: with"
             " binlog_row_value_options = PARTIAL_JSON and binlog_row_image = MINIMAL or NOBLOB such a change cannot be"
             " undone"
         )
     if changes.absent:
-        place = int(changes.block.column("position")[changes.event[0]])
+        position = int(changes.block.column("position")[changes.event[0]])
         raise BinlogError(
-            f"{changes.block.file}:{place} the {changes.kind.value} in {changes.table.name} does not carry column"
+            f"{changes.block.file}:{position} the {changes.kind.value} in {changes.table.name} does not carry column"
             f" {changes.absent[0]}: with binlog_row_image = MINIMAL or NOBLOB the log leaves out values, and what it"
             " does not have cannot be put back; a generated column, which MariaDB 11 always leaves out, is none that"
             " need be: name it with --without"

@@ -19,7 +19,7 @@ from penstock.render.weave import ColumnPiece, FormattedColumn, write_lines
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransactionFrame:
-    """Which lines of a page begin a transaction, and which end one."""
+    """Says which lines of a page begin a transaction, and which end one."""
 
     starts: NDArray[np.bool_]  # lines that are the first of their transaction
     ends: NDArray[np.bool_]  # lines that end one which has others

@@ -74,8 +74,8 @@ class JsonChangeReader:
         if not alone.all():
             mixed = ~alone[table]
             own = table[mixed]
-            several = MixedRowsInput(block, events[mixed], self._plans.programs, program[own])
-            part = read_mixed_changes(several, plans[own], self._plans)
+            mixed_rows = MixedRowsInput(block, events[mixed], self._plans.programs, program[own])
+            part = read_mixed_changes(mixed_rows, plans[own], self._plans)
             if part is None:
                 alone[:] = True
             elif len(part):

@@ -130,7 +130,8 @@ class JsonLineFormat(LineFormat):
         return ['{"type":"query","ts":', self._write_metadata(block).pick_rows(events), sql.pick_rows(every)]
 
     def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:
-        """Return nothing around lines, except objects for transactions that end otherwise than by COMMIT."""
+        """Return the text before and after each line: none, except an object after a transaction that does not end with
+        COMMIT."""
         frame = TransactionFrame.find_on_page(page, before)
         texts, which = [""], np.zeros(len(page), np.int64)
         for i, role, xid in frame.non_commit_ends(page):
@@ -172,7 +173,7 @@ class JsonLineFormat(LineFormat):
 def _write_object(block: Block, event: int, kind: str, *, xid: str = "", **members: str) -> str:
     """Return a JSON line that is not a change."""
     at = np.array([event])
-    about = {
+    head = {
         "type": kind,
         "ts": write_iso_times(block.column("commit_us")[at])[0].as_py(),
         "gtid": transaction_gtids(block, at)[0].as_py(),
@@ -181,18 +182,18 @@ def _write_object(block: Block, event: int, kind: str, *, xid: str = "", **membe
         "pos": int(block.column("position")[event]),
         **members,
     }
-    return json.dumps(about, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return json.dumps(head, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _write_key(changes: TableChanges) -> list[str | ColumnPiece]:
     """Return the pieces of the key of the newest row; with minimal images the row after an update has only what it
     changed of the key.
     """
-    found = {column.name: (column, changes.first) for column in changes.before}
-    found |= {column.name: (column, changes.last) for column in changes.after}
-    if not changes.table.key or any(name not in found for name in changes.table.key):
+    values = {column.name: (column, changes.first) for column in changes.before}
+    values |= {column.name: (column, changes.last) for column in changes.after}
+    if not changes.table.key or any(name not in values for name in changes.table.key):
         return []
-    return _write_members("key", changes, [found[name] for name in changes.table.key])
+    return _write_members("key", changes, [values[name] for name in changes.table.key])
 
 
 def _write_image(

@@ -49,20 +49,20 @@ def _write_digits(value: Any, count: Any, out: Any, at: Any) -> None:
 @kernel(I64(I64S_IN, I64, I64S, U8S))
 def write_integers(values: Any, is_unsigned: int, out_bounds: Any, out: Any) -> Any:
     """Write each integer in decimal; `out` has LONGEST_INTEGER bytes per value. Return how many bytes were used."""
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(values.size):
         value = values[i]
         size = np.uint64(value)
         if value < 0 and not is_unsigned:
-            out[place] = 45
-            place += 1
+            out[written] = 45
+            written += 1
             size = np.uint64(0) - size
         count = _count_digits(size)
-        _write_digits(size, count, out, place)
-        place += count
-        out_bounds[i + 1] = place
-    return place
+        _write_digits(size, count, out, written)
+        written += count
+        out_bounds[i + 1] = written
+    return written
 
 
 @kernel(I64(I64S_IN, I64, I64, I64S, U8S))
@@ -70,7 +70,7 @@ def write_times(moments_us: Any, digits: int, is_iso: int, out_bounds: Any, out:
     """Write microseconds since 1970 as a date and a time with `digits` of a fraction, in ISO 8601 or with a blank
     between; `out` has LONGEST_MOMENT bytes per value. Return how many were used.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     known = np.int64(-1)  # most moments of a block lie on one day
     year, month, day = np.int64(0), np.int64(0), np.int64(0)
@@ -79,14 +79,14 @@ def write_times(moments_us: Any, digits: int, is_iso: int, out_bounds: Any, out:
         if seconds // 86400 != known:
             known = seconds // 86400
             year, month, day = civil_date(known)
-        place = write_date(year, month, day, out, place)
-        out[place] = 84 if is_iso else 32
-        place = write_clock(seconds % 86400, moments_us[i] % 1_000_000, digits, out, place + 1)
+        written = write_date(year, month, day, out, written)
+        out[written] = 84 if is_iso else 32
+        written = write_clock(seconds % 86400, moments_us[i] % 1_000_000, digits, out, written + 1)
         if is_iso:
-            out[place] = 90
-            place += 1
-        out_bounds[i + 1] = place
-    return place
+            out[written] = 90
+            written += 1
+        out_bounds[i + 1] = written
+    return written
 
 
 @kernel(I64(BYTES, I64S_IN, BYTES))
@@ -103,7 +103,7 @@ def write_escaped(data: Any, bounds: Any, lengths: Any, texts: Any, out_bounds: 
     """Write each byte b of the values as the lengths[b] bytes at texts[b * LONGEST_ESCAPE]; `out` has `escaped_size`
     bytes.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         at, end = bounds[i], bounds[i + 1]
@@ -112,15 +112,15 @@ def write_escaped(data: Any, bounds: Any, lengths: Any, texts: Any, out_bounds: 
             first = at
             while at < end and lengths[np.uint64(data[np.uint64(at)])] == 1:
                 at += 1
-            copy_bytes(out, place, data, first, at - first)
-            place += at - first
+            copy_bytes(out, written, data, first, at - first)
+            written += at - first
             if at < end:
                 byte = np.int64(data[np.uint64(at)])
                 for k in range(np.int64(lengths[np.uint64(byte)])):
-                    out[place + k] = texts[byte * LONGEST_ESCAPE + k]
-                place += np.int64(lengths[np.uint64(byte)])
+                    out[written + k] = texts[byte * LONGEST_ESCAPE + k]
+                written += np.int64(lengths[np.uint64(byte)])
                 at += 1
-        out_bounds[i + 1] = place
+        out_bounds[i + 1] = written
 
 
 @kernel(NONE(BYTES, I64S_IN, U8S))
@@ -146,22 +146,22 @@ def mark_printable(data: Any, bounds: Any, marks: Any) -> None:
 def write_hex(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
     """Write each value as two hexadecimal digits per byte."""
     digits = b"0123456789ABCDEF"
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         for at in range(bounds[i], bounds[i + 1]):
             byte = data[np.uint64(at)]
-            out[place] = digits[byte >> 4]
-            out[place + 1] = digits[byte & 15]
-            place += 2
-        out_bounds[i + 1] = place
+            out[written] = digits[byte >> 4]
+            out[written + 1] = digits[byte & 15]
+            written += 2
+        out_bounds[i + 1] = written
 
 
 @kernel(NONE(BYTES, I64S_IN, I64S, U8S))
 def write_base64(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
     """Write each value as base64 with padding: four characters for each three bytes that it has begun."""
     letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         at, end = bounds[i], bounds[i + 1]
@@ -171,41 +171,41 @@ def write_base64(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
             for k in range(3):
                 group = group << 8 | (np.int64(data[np.uint64(at + k)]) if k < count else 0)
             for k in range(4):
-                out[place + k] = letters[group >> 18 - 6 * k & 63] if k <= count else 61
-            place += 4
+                out[written + k] = letters[group >> 18 - 6 * k & 63] if k <= count else 61
+            written += 4
             at += 3
-        out_bounds[i + 1] = place
+        out_bounds[i + 1] = written
 
 
 @kernel(NONE(I64S_IN, I64, I64S, U8S))
 def write_bits(values: Any, width: int, out_bounds: Any, out: Any) -> None:
     """Write each value as `width` binary digits."""
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(values.size):
         for k in range(width):
-            out[place + k] = 48 + (values[i] >> (width - 1 - k) & 1)
-        place += width
-        out_bounds[i + 1] = place
+            out[written + k] = 48 + (values[i] >> (width - 1 - k) & 1)
+        written += width
+        out_bounds[i + 1] = written
 
 
 @shared
-def _write_word_decimal(value: Any, scale: Any, out: Any, place: Any) -> Any:
+def _write_word_decimal(value: Any, scale: Any, out: Any, written: Any) -> Any:
     """Write a signed number with the last `scale` digits after a point. Return where it ends."""
     size = np.uint64(value)
     if value < 0:
-        out[place] = 45
-        place += 1
+        out[written] = 45
+        written += 1
         size = np.uint64(0) - size
     power = _POWERS[np.uint64(scale)]
     count = max(_count_digits(size) - scale, 1)
-    _write_digits(size // power, count, out, place)
-    place += count
+    _write_digits(size // power, count, out, written)
+    written += count
     if scale:
-        out[place] = 46
-        _write_digits(size % power, scale, out, place + 1)
-        place += scale + 1
-    return place
+        out[written] = 46
+        _write_digits(size % power, scale, out, written + 1)
+        written += scale + 1
+    return written
 
 
 @kernel(I64(I64S_2D_IN, I64, I64S_2D, I64S, U8S))
@@ -215,14 +215,14 @@ def write_decimals(words: Any, scale: int, scratch: Any, out_bounds: Any, out: A
     `words` has one line per number, lowest word first, in two's complement; `scratch` two lines of LONGEST_DECIMAL
     cells; `out` has LONGEST_DECIMAL bytes per number.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     limbs, digits = scratch[0, : 2 * words.shape[1]], scratch[1]  # 32 bits each; lowest first
     for i in range(words.shape[0]):
         is_negative = words[i, words.shape[1] - 1] < 0
         if words.shape[1] == 2 and words[i, 1] == words[i, 0] >> 63 and scale < 20:
-            place = _write_word_decimal(words[i, 0], scale, out, place)  # most amounts fit one word
-            out_bounds[i + 1] = place
+            written = _write_word_decimal(words[i, 0], scale, out, written)  # most amounts fit one word
+            out_bounds[i + 1] = written
             continue
         carry = np.int64(1)
         for w in range(words.shape[1]):
@@ -254,13 +254,13 @@ def write_decimals(words: Any, scale: int, scratch: Any, out_bounds: Any, out: A
         while count > scale + 1 and digits[count - 1] == 48:
             count -= 1
         if is_negative:
-            out[place] = 45
-            place += 1
+            out[written] = 45
+            written += 1
         for k in range(count - 1, -1, -1):
-            out[place] = digits[k]
-            place += 1
+            out[written] = digits[k]
+            written += 1
             if k == scale and k:
-                out[place] = 46
-                place += 1
-        out_bounds[i + 1] = place
-    return place
+                out[written] = 46
+                written += 1
+        out_bounds[i + 1] = written
+    return written

@@ -25,7 +25,7 @@ from penstock.render.mixed_texts import FieldTextBuffer
 from penstock.render.text import TEXT
 from penstock.render.weave import FormattedColumn
 
-_MOST_BYTES = 0x7FFFFFFF  # of an Arrow array of texts
+_MAX_BYTES = 0x7FFFFFFF  # of an Arrow array of texts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +111,7 @@ def _write_objects(
     bounds = np.zeros(len(rows) + 1, np.int64)
     mixed_kernels.measure_objects(*cells, *table, around.bounds, skips_absent, bounds[1:])
     size = int(bounds[-1])
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         return None
     out = np.empty(size, np.uint8)
     heads = rows.programs.texts.data

@@ -49,7 +49,7 @@ def measure_objects(
     """Measure each image as a JSON object, and write to ends[i] where the object of image i ends. A column that an
     image does not carry is null, or is left out.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     for i in range(image_event.size):
         first = bounds[program[image_event[i]]]
         count = bounds[program[image_event[i]] + 1] - first
@@ -60,14 +60,14 @@ def measure_objects(
                 continue
             shown += 1
             head = TEXTS * (first + c)
-            place += heads[head + 1] - heads[head]
+            written += heads[head + 1] - heads[head]
             if cells[at + c] >= 0:
                 field = np.uint64(cells[at + c])
-                place += text_ends[field] - text_starts[field] + marks[2 * kind + 2] - marks[2 * kind]
+                written += text_ends[field] - text_starts[field] + marks[2 * kind + 2] - marks[2 * kind]
             else:
-                place += len(_NULL_TEXT)
-        place += 1 if shown else 2
-        ends[i] = place
+                written += len(_NULL_TEXT)
+        written += 1 if shown else 2
+        ends[i] = written
 
 
 @kernel(

@@ -17,7 +17,7 @@ from penstock.render.row_plans import RowPlanCache
 from penstock.render.text import TEXT
 from penstock.render.text_column import LongTexts, TextColumnBuilder
 
-MOST_BYTES = 1 << 30  # of texts in one batch
+MAX_BYTES = 1 << 30  # of texts in one batch
 _CHANGE_TYPES = to_arrow_strings(["insert", "update", "update", "delete", "ddl"])  # by ChangeKind, and DDL
 
 
@@ -68,7 +68,7 @@ class OrderedChanges:
         size: NDArray[np.int64] = before.bounds + after.bounds + values.bounds[bounds]
         first = 0
         while first < self._count:
-            stop = int(np.searchsorted(size, int(size[first]) + MOST_BYTES, "right")) - 1
+            stop = int(np.searchsorted(size, int(size[first]) + MAX_BYTES, "right")) - 1
             stop = min(max(stop, first + 1), self._count)
             yield first, stop
             first = stop

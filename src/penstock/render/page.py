@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.binlog.events.annotation import annotation_texts, find_annotations
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.incident import Incident, find_incidents
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.events.note import annotation_texts, find_annotations
 from penstock.binlog.events.statement import StatementEvent, are_rolled_back, find_statements
 from penstock.binlog.rows.table_changes import TableChanges
 from penstock.binlog.xa.outcome import XaOutcome, XaTransactions, are_outcomes
@@ -118,10 +118,10 @@ class PageText:
 
     def cut_after_changes(self, count: int) -> "PageText":
         """Return the lines up to the change with this number."""
-        places = np.flatnonzero(self.page.role == LineRole.CHANGE)
-        if places.size <= count:
+        lines = np.flatnonzero(self.page.role == LineRole.CHANGE)
+        if lines.size <= count:
             return self
-        stop = int(places[count - 1]) + 1 if count else 0
+        stop = int(lines[count - 1]) + 1 if count else 0
         return PageText(self.page.slice_lines(0, stop), self.bounds[: stop + 1], self.data)
 
     def framed_pieces(self, line_format: "LineFormat", before: LineContext) -> "Iterator[memoryview]":

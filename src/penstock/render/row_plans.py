@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.table_map import table_name
 from penstock.binlog.rows.decode import has_old_times
-from penstock.binlog.rows.programs import MOST_TABLES, GrowingArray, GrowingTexts, TablePrograms
+from penstock.binlog.rows.programs import MAX_TABLES, GrowingArray, GrowingTexts, TablePrograms
 from penstock.model import Column, TableName, TableSchema
 from penstock.render.text import texts_from_bytes
 
@@ -25,8 +25,8 @@ NOT_PLANNED = -1  # as the number of a plan: the table does not pass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPlan:
-    """How rows of one table version become JSON: its shown columns, its key and its row-walking program; -1 if it is
-    decoded by itself.
+    """Describes how rows of one table version become JSON: its shown columns, its key and its row-walking program; -1
+    if it is decoded by itself.
     """
 
     table: TableSchema
@@ -97,7 +97,7 @@ class RowPlanCache:
 
     def find_or_add(self, block: Block, table_ids: Sequence[int]) -> NDArray[np.int64]:
         """Return the plan numbers of these table ids of the block; they are valid until the next call."""
-        if self.programs.is_full or len(self) >= MOST_TABLES or sum(map(len, self._known.values())) >= 2 * MOST_TABLES:
+        if self.programs.is_full or len(self) >= MAX_TABLES or sum(map(len, self._known.values())) >= 2 * MAX_TABLES:
             self._clear()
         known, tables = self._known.setdefault(block.server_version, {}), block.tables
         numbers = [known.get(tables[number]) for number in table_ids]

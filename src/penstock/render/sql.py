@@ -191,13 +191,13 @@ def _xa_end_statements(role: LineRole, xid: str) -> str:
 
 def _switch_options(old: Options, new: Options) -> str:
     """Return the SET statement from one set of session options to another; the session's own values are saved aside."""
-    found: list[str] = []
+    assignments: list[str] = []
     for option, name in _CHECKS.items():
         if option & ~old & new:
-            found.append(f"@OLD_{name}=@@{name}, {name}=0")
+            assignments.append(f"@OLD_{name}=@@{name}, {name}=0")
         elif option & old & ~new:
-            found.append(f"{name}=@OLD_{name}")
-    return f"SET {', '.join(found)};\n" if found else ""
+            assignments.append(f"{name}=@OLD_{name}")
+    return f"SET {', '.join(assignments)};\n" if assignments else ""
 
 
 def check_names(table: TableSchema) -> None:
@@ -266,11 +266,11 @@ def write_delete(changes: TableChanges, columns: tuple[Column, ...], rows: NDArr
     return [f"DELETE FROM {quote_table(changes.table.name)}", *write_condition(changes, columns, rows)]
 
 
-def _incomplete_row_error(changes: TableChanges, what: str) -> BinlogError:
+def _incomplete_row_error(changes: TableChanges, text: str) -> BinlogError:
     """Return the error for a row that lacks columns which the statement needs."""
-    place = int(changes.block.column("position")[changes.event[0]])
+    offset = int(changes.block.column("position")[changes.event[0]])
     return BinlogError(
-        f"{changes.block.file}:{place} the {changes.kind.value} in {changes.table.name} {what}, so there is no SQL for"
+        f"{changes.block.file}:{offset} the {changes.kind.value} in {changes.table.name} {text}, so there is no SQL for"
         " it: with binlog_row_image = MINIMAL or NOBLOB, or partial JSON, the log leaves out columns; name others with"
         " --columns or --without if these did, or leave the table or this place out"
     )

@@ -28,7 +28,7 @@ def format_statistics(statistics: LogStatistics) -> str:
 def statistics_to_json(statistics: LogStatistics) -> str:
     """Return the statistics of a log as one JSON object."""
     width, bars = statistics.timeline.bars(_BARS)
-    about: dict[str, Any] = {
+    members: dict[str, Any] = {
         "start": str(statistics.start) if statistics.start else None,
         "end": str(statistics.end) if statistics.end else None,
         "first": _to_iso(statistics.first_us),
@@ -52,13 +52,13 @@ def statistics_to_json(statistics: LogStatistics) -> str:
         ],
         "largest_transactions": [
             {
-                "position": str(one.position),
-                "gtid": one.gtid,
-                "ts": _to_iso(one.commit_us),
-                "rows": one.rows,
-                "bytes": one.bytes,
+                "position": str(transaction.position),
+                "gtid": transaction.gtid,
+                "ts": _to_iso(transaction.commit_us),
+                "rows": transaction.rows,
+                "bytes": transaction.bytes,
             }
-            for one in statistics.largest
+            for transaction in statistics.largest
         ],
         "rate": {
             "seconds": width,
@@ -68,7 +68,7 @@ def statistics_to_json(statistics: LogStatistics) -> str:
             ],
         },
     }
-    return json.dumps(about, ensure_ascii=False) + "\n"
+    return json.dumps(members, ensure_ascii=False) + "\n"
 
 
 def _format_summary(statistics: LogStatistics) -> str:

@@ -57,25 +57,25 @@ class _TableImages:
 
     def build_part(self, number: int, first_name: int) -> ChangePart:
         """Return all changes; the names of the key columns have numbers from `first_name` on."""
-        found, rows = self._rows.located, self._rows
-        pairs = ChangeImages.from_kinds(found.kind)
+        located, rows = self._rows.located, self._rows
+        pairs = ChangeImages.from_kinds(located.kind)
         last, count = pairs.last, pairs.last.size
         names = [column.name for column in self._columns]
-        changed = list_changed_columns(self._block.raw[0], found, self._columns)
-        absent = list_absent_columns(found, names, []) if self._absent else None
-        partial = list_operations(found.rows, names, rows.operations) if rows.operations else None
+        changed = list_changed_columns(self._block.raw[0], located, self._columns)
+        absent = list_absent_columns(located, names, []) if self._absent else None
+        partial = list_operations(located.rows, names, rows.operations) if rows.operations else None
         sizes, keys = self._collect_keys(pairs, first_name)
         return ChangePart(
             np.full(count, number, np.int64),
-            rows.events[found.event[last]],
-            found.number[last].astype(np.int64),
-            found.start[last].astype(np.int64),
-            found.kind[last],
+            rows.events[located.event[last]],
+            located.number[last].astype(np.int64),
+            located.start[last].astype(np.int64),
+            located.kind[last],
             self._write_objects(pairs.with_before, pairs.first[pairs.with_before]),
             self._write_objects(pairs.with_after, last[pairs.with_after]),
-            None if changed.null_count == len(changed) else lists_of_last_images(changed, last, found.rows),
+            None if changed.null_count == len(changed) else lists_of_last_images(changed, last, located.rows),
             None if absent is None else absent.take(to_arrow_numbers(last)),
-            None if partial is None else lists_of_last_images(partial, last, found.rows),
+            None if partial is None else lists_of_last_images(partial, last, located.rows),
             sizes,
             keys,
         )

@@ -65,9 +65,9 @@ class OutputFiles:
 def several_tables_error(kind: Kind, tables: Sequence[TableName]) -> ConfigurationError:
     """Return the error to raise for several tables, or several versions of one, when the output takes only one."""
     names = dict.fromkeys(map(str, tables))
-    what = f"rows of {', '.join(names)}" if len(names) > 1 else f"versions of {tables[0]} with different columns"
+    contents = f"rows of {', '.join(names)}" if len(names) > 1 else f"versions of {tables[0]} with different columns"
     return ConfigurationError(
-        f"{kind} holds one table, and there are {what}: choose with --table, or give a folder as --to"
+        f"{kind} holds one table, and there are {contents}: choose with --table, or give a folder as --to"
     )
 
 
@@ -146,7 +146,7 @@ def _file_name(table: TableName) -> str:
     """Return a file name for a table in which the only dot separates schema and table, so that no two tables share a
     file.
     """
-    name = ".".join(_DOUBTFUL.sub(lambda found: f"%{ord(found[0]):02X}", name) for name in (table.schema, table.table))
+    name = ".".join(_DOUBTFUL.sub(lambda match: f"%{ord(match[0]):02X}", name) for name in (table.schema, table.table))
     raw = name.encode()
     if len(raw) <= _LONGEST_NAME:
         return name

@@ -85,11 +85,11 @@ class TerminalFormat(LineFormat):
     def write_statement(self, block: Block, statement: StatementEvent) -> str:
         """Return the line of a statement."""
         one_line = " ".join(statement.text.split())
-        place = f"{statement.database}: " if statement.database else ""
+        database = f"{statement.database}: " if statement.database else ""
         head = (
             "" if statement.is_in_transaction else self._write_headings(block, np.array([statement.event]))[0].as_py()
         )
-        return f"{head}  {self._colour(f'{place}{one_line}', _DDL)}\n"
+        return f"{head}  {self._colour(f'{database}{one_line}', _DDL)}\n"
 
     def write_xa_outcome(self, block: Block, event: int, outcome: XaOutcome) -> str:
         """Return the line of the end of a prepared XA transaction."""

@@ -149,9 +149,9 @@ def get_bytes(array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     _, bounds, data = array.buffers()
     if bounds is None or not bounds.size:
         return np.empty(0, np.uint8), np.zeros(len(array) + 1, np.int64)
-    places = np.frombuffer(bounds, np.int64 if is_large else np.int32)
-    places = places[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
-    return np.frombuffer(data or b"", np.uint8), places
+    bounds_of_all = np.frombuffer(bounds, np.int64 if is_large else np.int32)
+    bounds_of_all = bounds_of_all[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    return np.frombuffer(data or b"", np.uint8), bounds_of_all
 
 
 def get_validity(array: pa.Array) -> NDArray[np.uint8]:

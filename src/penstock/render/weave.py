@@ -26,7 +26,7 @@ class FormattedColumn:
     after: str = ""
 
     def pick_rows(self, rows: NDArray[np.int64]) -> "ColumnPiece":
-        """Return a piece of a line that takes these rows of the column."""
+        """Return the part of the lines that shows these rows of the column, one row in each line."""
         return ColumnPiece(self, rows)
 
 

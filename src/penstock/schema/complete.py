@@ -42,9 +42,9 @@ def complete_table_map(
     writes, in a field that only this package reads: which BINARY columns of MariaDB are UUID, INET4 or INET6.
     """
     logged = parse_table_map(body, server_version)
-    found = find_difference(logged, table.schema, unsure)
-    if found:
-        raise SchemaError(f"table {logged.name} is not what the schema history says: {found}")
+    difference = find_difference(logged, table.schema, unsure)
+    if difference:
+        raise SchemaError(f"table {logged.name} is not what the schema history says: {difference}")
     there = fields_of(body)
     fields = list(_missing_fields(_apply_logged_charsets(table, logged, unsure), server_version, there, unsure))
     if with_declared and any(column.declared for column in table.schema.columns):
@@ -61,11 +61,11 @@ def find_difference(logged: TableSchema, known: TableSchema, unsure: frozenset[s
     mine, theirs = logged.columns, known.columns
     if len(mine) != len(theirs):
         return f"{len(mine)} columns in the log, {len(theirs)} in the history"
-    for one, other in zip(mine, theirs, strict=True):
+    for mine_column, other in zip(mine, theirs, strict=True):
         facts = _compare_facts_without_charset if other.name in unsure else _compare_facts
-        for what, log, history in facts(one, other, logged):
+        for fact, log, history in facts(mine_column, other, logged):
             if log != history:
-                return f"column {other.name} has the {what} {log} in the log, {history} in the history"
+                return f"column {other.name} has the {fact} {log} in the log, {history} in the history"
     if not is_nameless(logged) and known.key and logged.key != known.key:
         return f"the key is {', '.join(logged.key) or 'none'} in the log, {', '.join(known.key)} in the history"
     return ""
@@ -201,9 +201,9 @@ def _encode_collation(column: Column) -> bytes:
 
 def _pack_bits(flags: Iterable[bool]) -> bytes:
     """Pack flags into bytes; the first flag is the highest bit."""
-    found: Sequence[bool] = list(flags)
-    raw = bytearray((len(found) + 7) // 8)
-    for i, flag in enumerate(found):
+    bits: Sequence[bool] = list(flags)
+    raw = bytearray((len(bits) + 7) // 8)
+    for i, flag in enumerate(bits):
         raw[i >> 3] |= flag << (7 - (i & 7))
     return bytes(raw)
 

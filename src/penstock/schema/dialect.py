@@ -40,8 +40,8 @@ class ServerProfile:
     @classmethod
     def from_version_text(cls, version: str, lower_case_table_names: int = 0) -> "ServerProfile":
         """Return the profile of a server from the text that VERSION() returns."""
-        found = _VERSION.match(version)
-        major, minor, patch = (int(part or 0) for part in found.groups()) if found else (8, 0, 0)
+        match = _VERSION.match(version)
+        major, minor, patch = (int(part or 0) for part in match.groups()) if match else (8, 0, 0)
         return cls("MariaDB" in version, major * 10000 + minor * 100 + patch, lower_case_table_names)
 
     @property

@@ -221,7 +221,7 @@ class SchemaHistory:
         """Read a file that another one follows: it must be complete."""
         content, next_one = read_file(self._path(number)), self._path(number + 1)
         if content.rest or content.checksum != read_head(next_one)[1]:
-            raise SchemaError(f"{self._path(number)} is damaged: it does not end where {next_one.name} goes on")
+            raise SchemaError(f"{self._path(number)} is damaged: it does not end where {next_one.name} continues")
         return content
 
     def _resume(self) -> None:
@@ -266,9 +266,9 @@ class SchemaHistory:
         for left in self.folder.glob(f"*{SUFFIX}.new"):
             left.unlink()
         numbers = sorted(int(path.stem) for path in self.folder.glob(f"*{SUFFIX}"))
-        for one, other in pairwise(numbers):
-            if other != one + 1:
-                raise SchemaError(f"{self._path(one + 1)} is missing: the schema history has a gap")
+        for number, following in pairwise(numbers):
+            if following != number + 1:
+                raise SchemaError(f"{self._path(number + 1)} is missing: the schema history has a gap")
         return numbers
 
     def _path(self, number: int) -> Path:

@@ -62,10 +62,10 @@ def _parts(key: KeySpec, fields: Sequence[ColumnDefinition], periods: Periods) -
     by_name = {fold(field.name): field for field in fields}
 
     def field_of(column: str) -> ColumnDefinition:
-        found = by_name.get(fold(column))
-        if found is None:
+        field = by_name.get(fold(column))
+        if field is None:
             raise SchemaError(f"there is no column {column} for a key")
-        return found
+        return field
 
     for spec in key.parts:
         if spec.is_period:

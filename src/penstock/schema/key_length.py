@@ -35,8 +35,8 @@ def part_bytes(part: IndexPart, field: ColumnDefinition) -> int:
 
 
 def carried_prefix(part: IndexPart, before: ColumnDefinition) -> int:
-    """Return the characters that a key keeps of a column when it becomes another one of the same name: servers take the
-    bytes that it had in the key, even of a number, and of an ENUM whose longest label is longer than its number."""
+    """Return the length of the key prefix, in characters, that a column has after its type was changed: servers take
+    over the bytes that the old type had in the key, also those of a number or of an ENUM."""
     if part.prefix or before.is_blob:
         return part.prefix
     if before.type.labels:

@@ -53,5 +53,5 @@ def _encoding(charset: str) -> dict[str, bytes]:
     data = np.frombuffer(b"".join(sequences), np.uint8)
     bounds, raw = to_utf8(charset, data, (np.cumsum(lengths) - lengths).astype(np.int32), lengths)
     texts = [raw[begin:end].tobytes().decode() for begin, end in pairwise(bounds.tolist())]
-    found = zip(reversed(texts), reversed(sequences), strict=True)
-    return {text: sequence for text, sequence in found if len(text) == 1 and text != _UNKNOWN}
+    pairs = zip(reversed(texts), reversed(sequences), strict=True)
+    return {text: sequence for text, sequence in pairs if len(text) == 1 and text != _UNKNOWN}

@@ -32,7 +32,8 @@ _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
 def read_live_schema(cursor: Any, table: TableName) -> TableSchema:
-    """Return the schema that a table has now, read from the server's information_schema, in the terms of table maps."""
+    """Return the schema that a table has now, read from the server's information_schema, as a table map of the log
+    describes it."""
     cursor.execute(
         "SELECT column_name, data_type, column_type, is_nullable, numeric_precision, numeric_scale,"
         " datetime_precision, character_set_name, character_octet_length FROM information_schema.columns"
@@ -131,7 +132,7 @@ def _column(
 
 
 def _labels(text: str) -> tuple[str, ...]:
-    return tuple(_ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), label) for label in _LABEL.findall(text))
+    return tuple(_ESCAPE.sub(lambda match: _MEANT.get(match[1], match[1]), label) for label in _LABEL.findall(text))
 
 
 def _size(  # noqa: PLR0911 - one per kind of type

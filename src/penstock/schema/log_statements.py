@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.block_flags import STATEMENTS, scan_flags
 from penstock.binlog.events.bodies import QueryBody
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import are_statements, body_at, parse_query_at
-from penstock.binlog.events.survey import STATEMENTS, scan_flags
 from penstock.binlog.values.charset import TEXT, charset_of_collation_id
 from penstock.schema.change import SchemaChange
 from penstock.schema.collation import default_collation

@@ -14,7 +14,7 @@ _AS_BYTES = {
     "char": "binary", "varchar": "varbinary", "tinytext": "tinyblob", "text": "blob", "mediumtext": "mediumblob",
     "longtext": "longblob",
 }  # fmt: skip
-_MOST_OF_VARCHAR = 65535
+_MAX_OF_VARCHAR = 65535
 
 
 def resolve_column(spec: ColumnSpec, table_collation: str, dialect: SqlDialect) -> ColumnDefinition:
@@ -51,7 +51,7 @@ def resolve_type(type_: DataType, collation: str, dialect: SqlDialect) -> tuple[
         type_ = replace(type_, is_sized=False)
     elif type_.is_sized:
         type_ = replace(type_, kind=_blob_kind(length, type_.kind), length=0, is_sized=False)
-    elif type_.kind in ("varchar", "varbinary") and length > _MOST_OF_VARCHAR:
+    elif type_.kind in ("varchar", "varbinary") and length > _MAX_OF_VARCHAR:
         if dialect.session.is_strict:
             raise SchemaError(f"a column of {length} bytes is too long")
         type_ = replace(type_, kind=_blob_kind(length, "text" if collation else "blob"), length=0)

@@ -27,7 +27,7 @@ _STORED = {WireType.JSON: 4, WireType.GEOMETRY: 4, WireType.VECTOR: 4, WireType.
 _DECLARED = {"uuid": 16, "inet4": 4, "inet6": 16}
 _COMPRESSED = {WireType.VARCHAR: WireType.VARCHAR_COMPRESSED, WireType.BLOB: WireType.BLOB_COMPRESSED}
 _WITH_BYTES = (WireType.STRING, WireType.VARCHAR, WireType.BLOB, *_COMPRESSED.values())
-_MOST_BYTES = 65535
+_MAX_BYTES = 65535
 HASH_NAME = "DB_ROW_HASH_"
 
 
@@ -81,7 +81,7 @@ class ColumnDefinition:
         return self.type.length * (max_character_bytes(self.charset) if self.collation else 1)
 
     def to_column(self, is_mariadb: bool) -> Column:
-        """Return the column in the terms of table maps."""
+        """Return the column as a table map of the log describes it."""
         kind, type_ = self.type.kind, self.type
         wire = WireType.BLOB if self.is_blob else _TYPES.get(kind, WireType.GEOMETRY)
         declared = kind if kind in _DECLARED else ""
@@ -124,7 +124,7 @@ class ColumnDefinition:
         if kind == "vector":
             return 4 * length
         if wire in (WireType.VARCHAR_COMPRESSED, WireType.VARCHAR, WireType.STRING):
-            return min(self.bytes, _MOST_BYTES) + (wire is WireType.VARCHAR_COMPRESSED)
+            return min(self.bytes, _MAX_BYTES) + (wire is WireType.VARCHAR_COMPRESSED)
         return 0
 
 
@@ -179,7 +179,7 @@ class TableDefinition:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """Return the table in the terms of table maps."""
+        """Return the table as a table map of the log describes it."""
         primary = self.find_index("PRIMARY")
         parts = primary.parts if primary else ()
         prefixes = tuple(part.prefix for part in parts)

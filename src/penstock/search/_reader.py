@@ -71,9 +71,9 @@ class IndexReader:
         batches: list[pa.RecordBatch] = []
         with self._translate_errors():
             searcher = self.index.searcher()
-            found = searcher.search(self.layout.query_living(), max(1, searcher.num_docs), count=False).hits
-            for start in range(0, len(found), _PAGE):
-                addresses = [address for _, address in found[start : start + _PAGE]]
+            hits = searcher.search(self.layout.query_living(), max(1, searcher.num_docs), count=False).hits
+            for start in range(0, len(hits), _PAGE):
+                addresses = [address for _, address in hits[start : start + _PAGE]]
                 page = [searcher.doc(address) for address in addresses]
                 columns = [
                     pa.array([stored.get_first("_id") for stored in page], pa.string()),

@@ -37,7 +37,7 @@ class TantivySchema:
 
     def __init__(self, fields: Mapping[str, FieldKind]) -> None:
         texts = sorted(path for path, kind in fields.items() if kind is FieldKind.TEXT)
-        self._texts = {path: f"text_{place}" for place, path in enumerate(texts)}
+        self._texts = {path: f"text_{number}" for number, path in enumerate(texts)}
         self._exact = {path: kind for path, kind in fields.items() if kind is not FieldKind.TEXT}
         builder = tantivy.SchemaBuilder()
         builder.add_text_field("_id", stored=True, tokenizer_name="raw", index_option="basic")
@@ -118,8 +118,8 @@ class TantivySchema:
         if question.words and not tokens:
             return Query.empty_query()
         conditions += [
-            self._query_token(token, field, prefix=place == len(tokens) - 1)
-            for place, (token, field) in enumerate(tokens)
+            self._query_token(token, field, prefix=number == len(tokens) - 1)
+            for number, (token, field) in enumerate(tokens)
         ]
         return self.query_living(*conditions)
 

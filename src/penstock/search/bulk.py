@@ -43,7 +43,7 @@ class BulkOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class BulkFailure:
-    """Why an operation, or a whole request, was not done."""
+    """The reason why an operation, or a whole request, was not done."""
 
     status: int
     type: str
@@ -140,12 +140,12 @@ def read_answer(content: bytes, count: int) -> BulkAnswer:
         raise ProtocolError(f"the answer to a bulk request of {count} operations has {len(items)} items")
     outcomes = np.empty(count, np.uint8)
     failures: dict[int, BulkFailure] = {}
-    for place, item in enumerate(items):
+    for number, item in enumerate(items):
         (result,) = item.values()
         failure = read_failure(result["status"], result.get("error"))
-        outcomes[place] = outcome = classify_outcome(failure.status, failure.type)
+        outcomes[number] = outcome = classify_outcome(failure.status, failure.type)
         if outcome > BulkOutcome.STALE:
-            failures[place] = failure
+            failures[number] = failure
     return BulkAnswer(outcomes, failures)
 
 
@@ -153,10 +153,10 @@ def read_failure(status: int, error: Any) -> BulkFailure:
     """Read an `error` object, of an item or of a whole answer."""
     if not isinstance(error, dict):
         return BulkFailure(status, "", str(error or "")[:_MAX_REASON_CHARS])
-    found = cast("dict[str, Any]", error)
-    cause: dict[str, Any] = found.get("caused_by") or {}
-    reason = ": ".join(str(text) for text in (found.get("reason"), cause.get("reason")) if text)
-    return BulkFailure(status, str(found.get("type") or "unknown"), reason[:_MAX_REASON_CHARS])
+    details = cast("dict[str, Any]", error)
+    cause: dict[str, Any] = details.get("caused_by") or {}
+    reason = ": ".join(str(text) for text in (details.get("reason"), cause.get("reason")) if text)
+    return BulkFailure(status, str(details.get("type") or "unknown"), reason[:_MAX_REASON_CHARS])
 
 
 def read_refusal(status: int, content: bytes) -> BulkFailure:

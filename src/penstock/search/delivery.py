@@ -42,7 +42,7 @@ class SendBulk(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How large bulk requests may be, and how often and how long they are retried."""
+    """The limits of bulk requests: how large they may be, and how often and how long they are retried."""
 
     bulk_bytes: int = 5 * 1024 * 1024
     # Time in which the server takes nothing at all, after which a write gives up.
@@ -117,14 +117,14 @@ class BulkSender:
     ) -> NDArray[np.int64]:
         """Record the outcome of each operation of a request, and return those that must be sent again."""
         busy: BulkFailure | None = None
-        for place, failure in answer.failures.items():
-            match answer.outcomes[place]:
+        for number, failure in answer.failures.items():
+            match answer.outcomes[number]:
                 case BulkOutcome.FATAL:
                     raise refusal_error(self._where, failure)
                 case BulkOutcome.TRANSIENT:
                     busy = failure
                 case _:
-                    state.failures[int(chosen[place])] = failure
+                    state.failures[int(chosen[number])] = failure
         state.outcomes[chosen] = answer.outcomes
         again = chosen[answer.outcomes == BulkOutcome.TRANSIENT]
         if again.size < chosen.size:

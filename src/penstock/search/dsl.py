@@ -21,7 +21,7 @@ def build_query(question: SearchQuestion, fields: Mapping[str, FieldKind]) -> di
     last = len(question.words) - 1
     return {
         "bool": {
-            "must": [_word_query(word, texts, prefix=place == last) for place, word in enumerate(question.words)],
+            "must": [_word_query(word, texts, prefix=number == last) for number, word in enumerate(question.words)],
             "filter": [{"term": {term.field: {"value": term.value}}} for term in question.exact],
         }
     }

@@ -1,7 +1,7 @@
 """An index on Elasticsearch or OpenSearch, by the parts of their HTTP interface that are the same.
 
 Invariant: the server checks the versions (`external_gte`), and a write never creates an index: a bulk request to a
-missing one would make it anew without its mapping, so each request asks first whether it is there.
+missing one would create it again without its mapping, so each request asks first whether it is there.
 """
 
 import logging
@@ -123,18 +123,18 @@ class HttpIndex:
         fields = self._known_fields()
         request = {"query": dsl.build_query(parse_question(text, fields), fields), "size": min(limit, _MAX_HITS)}
         only = "filter_path=hits.hits._id,hits.hits._score,hits.hits._source"
-        found = self._request_json("POST", f"/{self._index}/_search?{only}", request)
+        answer = self._request_json("POST", f"/{self._index}/_search?{only}", request)
         return [
             Hit(hit["_id"], hit.get("_score") or 0.0, hit.get("_source", {}))
-            for hit in found.get("hits", {}).get("hits", [])
+            for hit in answer.get("hits", {}).get("hits", [])
         ]
 
     def get(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - the word of both products
         """Return the document with this id; None if there is none."""
-        (found,) = self._request_json("POST", f"/{self._index}/_mget", {"ids": [id]})["docs"]
-        if "error" in found:
-            raise refusal_error(self._where, bulk.read_failure(404, found["error"]))
-        return found["_source"] if found["found"] else None
+        (document,) = self._request_json("POST", f"/{self._index}/_mget", {"ids": [id]})["docs"]
+        if "error" in document:
+            raise refusal_error(self._where, bulk.read_failure(404, document["error"]))
+        return document["_source"] if document["found"] else None
 
     def count(self) -> int:
         """Return how many documents a search can find."""
@@ -198,18 +198,18 @@ class HttpIndex:
         if answer.status == 404:
             return None
         self._check_answer(answer)
-        found: dict[str, Any] = _json.loads(answer.content)
-        if len(found) != 1:
+        mappings: dict[str, Any] = _json.loads(answer.content)
+        if len(mappings) != 1:
             raise ConfigurationError(
-                f"{self._where} is an alias of {len(found)} indexes; name one of them: {sorted(found)}"
+                f"{self._where} is an alias of {len(mappings)} indexes; name one of them: {sorted(mappings)}"
             )
-        (only,) = found.values()
+        (only,) = mappings.values()
         return mapping.read_mapping(only["mappings"])
 
     def _retain_deletes(self) -> None:
         """Raise `gc_deletes` from the default of a minute; a value that somebody set is respected."""
-        found = self._request_json("GET", f"/{self._index}/_settings/index.gc_deletes?flat_settings=true")
-        if not any(entry["settings"] for entry in found.values()):
+        settings = self._request_json("GET", f"/{self._index}/_settings/index.gc_deletes?flat_settings=true")
+        if not any(entry["settings"] for entry in settings.values()):
             self._request_json("PUT", f"/{self._index}/_settings", {"index.gc_deletes": mapping.GC_DELETES})
 
     def _send_bulk(self, body: memoryview) -> HttpResponse:

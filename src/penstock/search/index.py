@@ -31,7 +31,7 @@ DOCUMENTS = pa.schema(
 
 
 class FieldKind(StrEnum):
-    """How a field of the document is searched; fields that are not declared are kept but not searched."""
+    """The way in which a field of the document is searched; fields that are not declared are kept but not searched."""
 
     TEXT = "text"  # full text, found by the search box
     KEYWORD = "keyword"  # exact, case and all

@@ -54,12 +54,12 @@ def build_creation_body(fields: Mapping[str, FieldKind]) -> dict[str, Any]:
 
 def read_mapping(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Return the fields of a mapping by path: their kind, or the product's own type if it is none of ours."""
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     properties = cast("dict[str, dict[str, Any]]", mapping.get("properties") or {})
     for name, spec in properties.items():
         if "properties" in spec:
-            found |= read_mapping(spec, f"{prefix}{name}.")
+            kinds |= read_mapping(spec, f"{prefix}{name}.")
         else:
             own = str(spec.get("type", "object"))
-            found[f"{prefix}{name}"] = _KINDS.get(own, own)
-    return found
+            kinds[f"{prefix}{name}"] = _KINDS.get(own, own)
+    return kinds

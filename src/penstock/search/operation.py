@@ -54,9 +54,9 @@ def admit_operations(operations: pa.Table) -> AdmittedOperations:
 
 def _check_table(operations: pa.Table) -> None:
     """Raise if the table is not one of OPERATIONS with unique ids."""
-    found = {field.name: field.type for field in operations.schema}
-    if found != {field.name: field.type for field in OPERATIONS}:
-        raise SinkError(f"a batch of operations has the columns {OPERATIONS.to_string()}; got {found}")
+    columns = {field.name: field.type for field in operations.schema}
+    if columns != {field.name: field.type for field in OPERATIONS}:
+        raise SinkError(f"a batch of operations has the columns {OPERATIONS.to_string()}; got {columns}")
     for name in ("id", "version"):
         if operations.column(name).null_count:
             raise SinkError(f"a batch of operations has a null {name}; only documents may be null")

@@ -22,14 +22,14 @@ _DAY_CHARS = len("2024-01-31")
 
 def values_at(document: Mapping[str, Any], path: str) -> Iterator[Any]:
     """Yield the scalars under a dotted path, through objects and lists; nulls and absent steps give nothing."""
-    found: list[Any] = [document]
+    values: list[Any] = [document]
     for step in path.split("."):
-        found = [
+        values = [
             cast("dict[str, Any]", item)[step]
-            for item in _flatten(found)
+            for item in _flatten(values)
             if isinstance(item, dict) and cast("dict[str, Any]", item).get(step) is not None
         ]
-    for value in _flatten(found):
+    for value in _flatten(values):
         if isinstance(value, dict):
             raise ValueError(f"field '{path}' is an object, but a value is declared")  # noqa: TRY004 - the document's fault
         if value is not None:

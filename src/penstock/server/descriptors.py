@@ -27,8 +27,8 @@ _MIN_FOR_CLIENTS = 16
 
 @dataclass(frozen=True, slots=True)
 class DescriptorBudget:
-    """How many file descriptors the process may open, and what the configuration needs: `needed` is an upper estimate,
-    `for_clients` the part of it for clients, `fitting` how many instances would fit."""
+    """Describes how many file descriptors the process may open, and what the configuration needs: `needed` is an upper
+    estimate, `for_clients` the part of it for clients, `fitting` how many instances would fit."""
 
     limit: int
     needed: int

@@ -103,7 +103,7 @@ class Destination(ABC):
                 return False
             self._halt_reason = reason
             self._stop_by_hand()
-            log.info("destination halted destination=%s reason=%s", self.name, reason)
+            log.info("destination stopped by hand destination=%s reason=%s", self.name, reason)
             return True
 
     def resume(self) -> bool:
@@ -256,7 +256,7 @@ class ElectedDestination(Destination):
 
     @property
     def is_served(self) -> bool:
-        """Whether clients can read the destination here, or another server runs it."""
+        """Return whether clients can read the destination here, or another server runs it."""
         return super().is_served or self.election.owner not in {None, self.election.address}
 
     def _running_instance(self) -> Instance:

@@ -46,8 +46,8 @@ def main(arguments: list[str]) -> int:
         return 1
     try:
         url = f"grpc://{server.address}"
-        found = {"url": url, "token": token, "process": LocalProcess.current().to_text()}
-        replace_file(folder / "server.json", json.dumps(found).encode())
+        content = {"url": url, "token": token, "process": LocalProcess.current().to_text()}
+        replace_file(folder / "server.json", json.dumps(content).encode())
         _answer({"url": url})
         _wait_for_end(server, folder / "users", stopped)
     finally:
@@ -94,10 +94,10 @@ def _wait_for_end(server: Server, users: Path, stopped: threading.Event) -> None
         if has_users(users):
             last_used_s = time.monotonic()
         elif time.monotonic() - last_used_s > _GRACE_S:
-            log.info("embedded capture ends reason=no process uses it any more")
+            log.info("embedded capture stopped reason=no process uses it any more")
             return
         if server.has_failed:
-            log.error("embedded capture ends reason=%s", server.failure)
+            log.error("embedded capture stopped reason=%s", server.failure)
             return
 
 

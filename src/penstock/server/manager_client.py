@@ -80,44 +80,44 @@ class ManagerClient:
         """Return the `instance.properties` of a destination; None when it has not changed."""
         return _drop_empty(self._request(f"instance_polling/{quote(destination, safe='')}", {"md5": md5}))
 
-    def _request(self, what: str, query: Mapping[str, str]) -> PolledSettings | None:
+    def _request(self, path: str, query: Mapping[str, str]) -> PolledSettings | None:
         """Send one request and return the content of the answer; None when it has not changed. Raises
         ConfigurationError."""
-        url = f"{self._settings.url}/api/v1/config/{what}?{urlencode(query)}"
+        url = f"{self._settings.url}/api/v1/config/{path}?{urlencode(query)}"
         request = urllib.request.Request(url, headers=self._login_headers())  # noqa: S310 - the settings allow http only
         try:
             with self._opener.open(request, timeout=_TIMEOUT_S) as answer:
                 body = answer.read(_MAX_BYTES + 1)
         except urllib.error.HTTPError as error:
             error.close()
-            raise self._make_error(what, f"answers {error.code}") from None
+            raise self._make_error(path, f"answers {error.code}") from None
         except (OSError, ValueError, HTTPException) as error:
-            raise self._make_error(what, f"cannot be asked: {getattr(error, 'reason', error)}") from None
+            raise self._make_error(path, f"cannot be asked: {getattr(error, 'reason', error)}") from None
         if len(body) > _MAX_BYTES:
-            raise self._make_error(what, f"answers with more than {_MAX_BYTES} bytes")
-        return self._parse_reply(what, body)
+            raise self._make_error(path, f"answers with more than {_MAX_BYTES} bytes")
+        return self._parse_reply(path, body)
 
     def _login_headers(self) -> dict[str, str]:
         """Return the headers that carry the login."""
         stored = self._settings.stored_hash
         return {"user": self._settings.user, "passwd": "" if stored is None else stored.hex()}
 
-    def _parse_reply(self, what: str, body: bytes) -> PolledSettings | None:
+    def _parse_reply(self, path: str, body: bytes) -> PolledSettings | None:
         """Return the content of an answer; None when it has not changed. Raises ConfigurationError."""
         try:
             answer: Any = json.loads(body)
             code, data = answer["code"], answer.get("data")
             content, status = (data.get("content"), data.get("status")) if data else (None, None)
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._make_error(what, "answers what canal's admin does not") from None
+            raise self._make_error(path, "answers what canal's admin does not") from None
         if code != _OK:
             message = " ".join(str(answer.get("message")).split())
-            raise self._make_error(what, f"refuses, with code {code}: {message[:_MAX_MESSAGE_LENGTH]}")
+            raise self._make_error(path, f"refuses, with code {code}: {message[:_MAX_MESSAGE_LENGTH]}")
         return None if content is None else PolledSettings(str(content), None if status is None else str(status))
 
-    def _make_error(self, what: str, text: str) -> ConfigurationError:
+    def _make_error(self, path: str, text: str) -> ConfigurationError:
         """Return the error for an answer that cannot be used."""
-        return ConfigurationError(f"the manager {self._settings.url} {text} ({what})")
+        return ConfigurationError(f"the manager {self._settings.url} {text} ({path})")
 
 
 def _drop_empty(polled: PolledSettings | None) -> PolledSettings | None:

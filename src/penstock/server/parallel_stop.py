@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 def stop_in_parallel(steps: Mapping[str, Callable[[], object]], timeout_s: float) -> list[str]:
     """Run all steps in parallel, each in a daemon thread; return the names of those that have not ended in time.
 
-    A step that raises has ended: its error is logged, and the others go on.
+    A step that raises has ended: its error is logged, and the others continue.
     """
     until = time.monotonic() + timeout_s
     threads = {
@@ -29,4 +29,4 @@ def _run(name: str, step: Callable[[], object]) -> None:
     try:
         step()
     except Exception:
-        log.exception("stop failed part=%s", name)
+        log.exception("part of the server not stopped part=%s", name)

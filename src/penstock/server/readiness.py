@@ -1,4 +1,4 @@
-"""Whether a server is ready: every destination makes progress, here or on another server."""
+"""Tells whether a server is ready: every destination makes progress, here or on another server."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _STARTING = "it is being started"
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Why a server is not ready, and notes on what is unusual but fine, by destination and `(server)`."""
+    """The reasons why a server is not ready, and notes on what is unusual but fine, by destination and `(server)`."""
 
     unready_reasons: Mapping[str, str]
     notes: Mapping[str, str]  # what is not as usual, and all right: it stands by, or was stopped by hand
 
     @property
     def is_ready(self) -> bool:
-        """Whether neither a destination nor the server itself gives a reason against it."""
+        """Return whether neither a destination nor the server itself gives a reason against it."""
         return not self.unready_reasons
 
     def to_json(self) -> dict[str, object]:

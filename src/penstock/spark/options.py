@@ -150,7 +150,7 @@ class ReadOptions:
 
     @property
     def starts_elsewhere_each_time(self) -> bool:
-        """Whether the start of a stream means another position each time that it is asked for."""
+        """Return whether the start of a stream means another position each time that it is asked for."""
         start = self.starting_position or "latest"
         if start == "earliest" or start.startswith("{"):
             return False

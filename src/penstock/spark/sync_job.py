@@ -119,7 +119,7 @@ class SyncJob:
 
 
 class Beginning:
-    """Where a new checkpoint begins, remembered beside it before the first load.
+    """The position at which a new checkpoint begins, remembered beside it before the first load.
 
     Spark's own offsets exist only from the first batch on; a load that was interrupted before must begin at the same
     position again, or what was deleted in between would never be deleted in the index.
@@ -137,7 +137,7 @@ class Beginning:
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream has offsets of its own, from which it resumes."""
+        """Return whether the stream has offsets of its own, from which it resumes."""
         return any((self._checkpoint / "offsets").glob("[0-9]*"))
 
     @property

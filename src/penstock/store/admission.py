@@ -1,4 +1,4 @@
-"""How a client joins a store: at its start in the store, or in the source's log before the store begins."""
+"""Admission of clients: a client joins at its start in the store, or in the source's log before the store begins."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -59,11 +59,11 @@ class ClientAdmission:
                 origin, boundary = index.origin_for(wanted) if wanted else index.origin, index.boundary
             with suppress(BlockGoneError):
                 view = StoreView(blocks, self._storage.entries, origin, boundary)
-                client = begin_client(name, start or Start.first(), view, self._log, self._origin_for)
+                client = begin_client(name, start or Start.stored(), view, self._log, self._origin_for)
                 with self._lock:
                     known = self._registry.clients.get(name)
-                    is_there = self._index.origin.sequence <= client.get.sequence <= self._index.put.sequence
-                    if known is not None or is_there or client.is_catching_up:
+                    is_stored = self._index.origin.sequence <= client.get.sequence <= self._index.put.sequence
+                    if known is not None or is_stored or client.is_catching_up:
                         return self._register(known or client, options)
         raise StoreError(
             f"client {name} cannot join: what it would begin with went {TRIES} times while it was looked for"

@@ -1,4 +1,4 @@
-"""What a consumer asks for, and what it gets."""
+"""The size of a batch that a client asks for, and the batch that it gets."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,5 @@
-"""Which blocks there are, in order: in few bytes each, for there may be millions in files that a slow client needs."""
+"""Indexes of the stored blocks, in order. An entry takes few bytes, because files may hold millions of blocks for a
+slow client."""
 
 import threading
 from array import array
@@ -18,7 +19,7 @@ _WIDTH = 15  # numbers of a block
 _FIRST, _SEGMENT, _AT, _LENGTH = 0, 12, 13, 14
 _LOW = 0xFFFFFFFF
 _PER_PAGE = 4096  # blocks
-_REMEMBERED = 256  # that were looked at last
+_CACHED = 256  # blocks that were looked at last
 
 
 class BlockIndex(Protocol):
@@ -41,12 +42,13 @@ class BlockIndex(Protocol):
 
     def __iter__(self) -> Iterator[BlockInfo]: ...
 
-    def since(self, number: int) -> Iterator[BlockInfo]:
+    def iter_from(self, number: int) -> Iterator[BlockInfo]:
         """Yield the blocks from this number on, in order."""
         ...
 
     def find(self, is_before: Callable[[BlockInfo], bool]) -> int:
-        """Return the number of the first block for which that does not hold; it holds for all before."""
+        """Return the number of the first block for which `is_before` does not hold; it holds for all blocks before that
+        one."""
         ...
 
 
@@ -61,15 +63,15 @@ class FileBlockIndex:
         self._pages: dict[int, array[int]] = {}
         self._names: list[str] = []
         self._codes: dict[str, int] = {}
-        self._seen: OrderedDict[int, BlockInfo] = OrderedDict()
+        self._cache: OrderedDict[int, BlockInfo] = OrderedDict()
 
     def __len__(self) -> int:
         return self.tail - self.head
 
     def __iter__(self) -> Iterator[BlockInfo]:
-        return self.since(self.head)
+        return self.iter_from(self.head)
 
-    def since(self, number: int) -> Iterator[BlockInfo]:
+    def iter_from(self, number: int) -> Iterator[BlockInfo]:
         """Yield the blocks from this number on, in order."""
         while number < self.tail:
             yield self[number]
@@ -79,12 +81,12 @@ class FileBlockIndex:
         with self._lock:
             if not self.head <= number < self.tail:
                 raise StoreError(f"block {number} is not in the index ({self.head} to {self.tail})")
-            found = self._seen.get(number)
-            if found is None:
-                found = self._seen[number] = self._info(number)
-                if len(self._seen) > _REMEMBERED:
-                    self._seen.popitem(last=False)
-            return found
+            info = self._cache.get(number)
+            if info is None:
+                info = self._cache[number] = self._info(number)
+                if len(self._cache) > _CACHED:
+                    self._cache.popitem(last=False)
+            return info
 
     def append(self, info: BlockInfo, location: tuple[int, int, int]) -> None:
         """Add a block at its location: the number of the segment, the offset in it, and the length."""
@@ -123,8 +125,8 @@ class FileBlockIndex:
             dropped = self._info(stop - 1)
             for page in range(self.head // _PER_PAGE, stop // _PER_PAGE):
                 del self._pages[page]
-            for number in [one for one in self._seen if one < stop]:
-                del self._seen[number]
+            for number in [cached for cached in self._cache if cached < stop]:
+                del self._cache[number]
             self.head = stop
             return dropped
 
@@ -137,7 +139,7 @@ class FileBlockIndex:
             del page[-_WIDTH:]
             if not page:
                 del self._pages[self.tail // _PER_PAGE]
-            self._seen.pop(self.tail, None)
+            self._cache.pop(self.tail, None)
             return info
 
     def clear(self) -> None:
@@ -145,7 +147,7 @@ class FileBlockIndex:
         with self._lock:
             self.head = self.tail = -(-self.tail // _PER_PAGE) * _PER_PAGE  # where a page begins
             self._pages.clear()
-            self._seen.clear()
+            self._cache.clear()
 
     def find(self, is_before: Callable[[BlockInfo], bool]) -> int:
         """Return the number of the first block for which `is_before` does not hold; it holds for all blocks before that
@@ -179,8 +181,8 @@ class FileBlockIndex:
 
 
 class TieredIndex:
-    """Blocks in files, and after them those in memory. One that moves from memory to files keeps its number. `lock`
-    protects both."""
+    """Blocks in files, and after them those in memory. A block that moves from memory to files keeps its number.
+    `lock` protects both."""
 
     def __init__(self, files: FileBlockIndex, memory: Ring[BlockInfo], lock: threading.Lock) -> None:
         self._files, self._memory, self._lock = files, memory, lock
@@ -206,9 +208,9 @@ class TieredIndex:
         return self._memory[self._memory.head + at - len(self._files)]
 
     def __iter__(self) -> Iterator[BlockInfo]:
-        return self.since(self.head)
+        return self.iter_from(self.head)
 
-    def since(self, number: int) -> Iterator[BlockInfo]:
+    def iter_from(self, number: int) -> Iterator[BlockInfo]:
         """Yield the blocks from this number on, in order."""
         while number < self.tail:
             yield self[number]

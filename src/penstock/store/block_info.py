@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import CELL_BYTES
+from penstock.binlog.events.event_columns import EVENT_INDEX_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.model import Position
 
-# What a block takes of memory beside its events and their cells: measured, see test_memory.py.
+# What a block takes of memory beside its events and their index: measured, see test_memory.py.
 _BLOCK_BYTES, _ENTRY_BYTES = 2250, 18
 
 
@@ -47,10 +47,10 @@ class BlockEntries:
         """Return the entries of a block."""
         entry, boundary = block.column("entry"), block.column("boundary").view(np.bool_)
         events = np.flatnonzero(entry.view(np.bool_) | boundary)
-        bounds = block.cells.bounds
-        reach = bounds[events + 1] + CELL_BYTES * (events + 1) - bounds[0]
+        bounds = block.index.bounds
+        reach = bounds[events + 1] + EVENT_INDEX_BYTES * (events + 1) - bounds[0]
         if events.size:
-            reach[-1] = int(bounds[-1]) - int(bounds[0]) + CELL_BYTES * len(block)
+            reach[-1] = int(bounds[-1]) - int(bounds[0]) + EVENT_INDEX_BYTES * len(block)
         return cls(block, events, reach, boundary[events], entry[events] == Entry.DDL)
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class BlockEntries:
 
     @property
     def size(self) -> int:
-        """The bytes of the block: its events and their cells."""
+        """The bytes of the block: its events and their index."""
         return int(self.reach[-1]) if self.reach.size else 0
 
     @property
@@ -68,7 +68,7 @@ class BlockEntries:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """Return the offset in the log's file at which each entry ends."""
+        """The offset in the log's file at which each entry ends."""
         return (self.block.column("position") + self.block.column("span"))[self.events]
 
     def end_of(self, entry: int) -> Position:

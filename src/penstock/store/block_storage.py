@@ -1,4 +1,4 @@
-"""Where a store keeps its blocks: the one thing in which memory, file and mixed differ."""
+"""The interface of block storages: the one thing in which memory, file and tiered stores differ."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -20,11 +20,11 @@ class BlockGoneError(StoreError):
 
 
 class BlockStorage(Protocol):
-    """Where a store has its blocks. The store calls all but `write`, `entries` and `close` under its lock."""
+    """Stores the blocks of a store. The store calls all but `write`, `entries` and `close` under its lock."""
 
-    is_persistent: bool  # the process: then blocks go by whole transactions, since a client comes again with a boundary
+    is_persistent: bool  # blocks outlive the process; they are then freed by whole transactions, where clients resume
     problem: str  # why there is no room, when it is not for clients
-    wake: Callable[[], None]  # to be called, without any lock, when there is room again by itself
+    wake: Callable[[], None]  # called, without any lock, when there is room again without an ack
 
     @property
     def blocks(self) -> "BlockIndex":

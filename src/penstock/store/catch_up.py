@@ -52,7 +52,7 @@ def begin_client(
         if log is None or (start.kind == "position" and start.position and start.position > boundary.position):
             raise
         begin = origin
-    if log is not None and begin.position == origin.position and start.kind not in {"first", "latest"}:
+    if log is not None and begin.position == origin.position and start.kind not in {"stored", "latest"}:
         wanted = start.position or log.find(start)
         begin = origin_for(wanted)
         if start.position is None and wanted.epoch > begin.position.epoch:
@@ -72,7 +72,7 @@ def evict(client: StoreClient, log: LogReader) -> bool:
     if client.is_reading_log:
         return False
     catch_up = client.catch_up
-    client.start_catch_up(catch_up if catch_up is not None and client.is_behind else CatchUp.resumed(log, client))
+    client.start_catch_up(catch_up if catch_up is not None and client.is_behind else CatchUp.resume(log, client))
     client.delivered.clear()
     client.rewinds += 1  # what it is just getting from the store comes from the log
     return True
@@ -99,7 +99,7 @@ class CatchUp:
         )  # after what was got, and after the last part
 
     @classmethod
-    def resumed(cls, log: LogReader, client: StoreClient) -> "CatchUp":
+    def resume(cls, log: LogReader, client: StoreClient) -> "CatchUp":
         """Return a catch-up for a client that got its last batches from the store, and perhaps earlier ones from the
         log."""
         before = client.catch_up
@@ -193,13 +193,13 @@ class CatchUp:
         """Return whether the client has acked all batches that it got from the source's log."""
         return not self._waiting
 
-    def moved(self) -> "CatchUp":
+    def translate(self) -> "CatchUp":
         """Return a catch-up for the new log after a switch of the source: it resumes at the last boundary that is
         acked. Batches that were delivered already can still be acked, and are redelivered."""
         moved = CatchUp(self._log, self._log.translate(self.boundary))
         moved._waiting.extend(self._waiting)
         return moved
 
-    def rewound(self) -> "CatchUp":
+    def rewind(self) -> "CatchUp":
         """Return a catch-up reader positioned at the last ack, so that unacked entries are redelivered."""
         return CatchUp(self._log, self.boundary, self.acked)

@@ -108,7 +108,7 @@ class StoreClient:
     acked_boundary: EntryPosition  # the last transaction boundary that it has acked
     persisted: EntryPosition | None = None  # the last boundary whose ack is persisted, if acks are persisted later
     filter: TableFilter | None = None
-    wants_whole: bool = False  # transactions only
+    wants_whole: bool = False  # it gets whole transactions only
     reads_log: bool = False  # what does not fit into memory it reads from the source's log by itself
     # Evict it instead of blocking capture: after so many idle seconds, or at once when another has drained the store.
     evict_after_s: float | None = None
@@ -125,7 +125,7 @@ class StoreClient:
 
     @property
     def catch_up(self) -> "CatchUp | None":
-        """Return the reader of the source's log, while the client reads it or has batches of it outstanding."""
+        """The reader of the source's log, while the client reads it or has batches of it outstanding."""
         serving = self.serving
         return serving.catch_up if isinstance(serving, CatchingUp | Joining | Lost) else None
 
@@ -241,9 +241,9 @@ class StoreClient:
         self.rewinds += 1
         serving = self.serving
         if isinstance(serving, CatchingUp):
-            self.serving = CatchingUp(serving.catch_up.rewound(), serving.rounds)
+            self.serving = CatchingUp(serving.catch_up.rewind(), serving.rounds)
         elif isinstance(serving, Joining):
-            self.serving = Joining(serving.catch_up.rewound())
+            self.serving = Joining(serving.catch_up.rewind())
 
     def filter_block(self, block: Block) -> Block:
         """Return the block with rows of tables that the filter hides as events without a meaning.

@@ -1,4 +1,4 @@
-"""Where a batch ends."""
+"""Cuts batches: decides which entries of the blocks a batch holds, and where it ends."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from penstock.store.client import StoreClient
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """EntryEncoder low … high - 1 of a block may be in the batch."""
+    """The entries low … high - 1 of a block, which may be in the batch."""
 
     info: BlockInfo
     entries: BlockEntries
@@ -23,6 +23,7 @@ class _Piece:
     high: int
 
     def position_at(self, entry: int) -> EntryPosition:
+        """Return the position after an entry of the block."""
         sequence, reach = self.info.first + entry, self.info.base + int(self.entries.reach[entry])
         return EntryPosition(sequence, self.entries.end_of(entry), reach)
 
@@ -46,17 +47,17 @@ def cut_batch(
         if low >= high:
             break
         piece = _Piece(info, entries_of(info), low, high)
-        fit = _fitting(piece, after, size)
+        fit = _count_fitting(piece, after, size)
         wall, is_alone = _before_statement(piece, is_first=not pieces) if is_ddl_alone else (high, False)
         if not pieces:
             fit = max(fit, low + 1)
         stop = max(low, min(fit, wall))
         pieces.append(piece)
         if client.wants_whole:
-            marks = low + np.flatnonzero(piece.entries.are_boundaries[low:wall])
-            fitting = marks[marks < stop]
-            if fitting.size or (end is None and marks.size):
-                end = piece.position_at(int(fitting[-1] if fitting.size else marks[0]))
+            boundaries = low + np.flatnonzero(piece.entries.are_boundaries[low:wall])
+            fitting = boundaries[boundaries < stop]
+            if fitting.size or (end is None and boundaries.size):
+                end = piece.position_at(int(fitting[-1] if fitting.size else boundaries[0]))
             elif end is None and wall < high:
                 end = piece.position_at(wall)  # the statement ends what has no end of its own
         elif stop > low:
@@ -97,8 +98,8 @@ def _is_enough(size: BatchSize, after: EntryPosition, end: EntryPosition | None)
     return end is not None and size.is_enough(end.bytes - after.bytes)
 
 
-def _fitting(piece: _Piece, after: EntryPosition, size: BatchSize) -> int:
-    """Return how many of the block's entries fit into the size."""
+def _count_fitting(piece: _Piece, after: EntryPosition, size: BatchSize) -> int:
+    """Return the index of the first entry of the block that does not fit into the size."""
     if size.unit == "items":
         return min(piece.high, after.sequence + 1 + size.count - piece.info.first)
     within = np.searchsorted(piece.entries.reach, after.bytes + size.bytes - piece.info.base, "right")

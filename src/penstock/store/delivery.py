@@ -19,7 +19,7 @@ from penstock.store.position_reader import TRIES
 from penstock.store.store_index import StoreIndex
 from penstock.store.store_lock import StoreLock
 
-_ROUNDS = 3  # in which a client may reach the store's begin and find that it has moved on
+_MAX_APPROACHES = 3  # how often a client may reach the store's begin and find that it has moved on
 
 
 class ClientDelivery:
@@ -45,7 +45,7 @@ class ClientDelivery:
                         return batch
                     continue
                 with self._lock:
-                    self._lock.wait(lambda: self._registry.is_ready(client, size), self._lock.left(deadline))
+                    self._lock.wait(lambda: self._registry.is_ready(client, size), self._lock.remaining_s(deadline))
                     self._check_live(client)
                     after, rewinds = client.get, client.rewinds
                     last = self._index.boundary.sequence if client.wants_whole else self._index.put.sequence
@@ -154,11 +154,11 @@ class ClientDelivery:
                 return None
             is_other_log = catch_up.boundary.epoch != self._index.put.position.epoch
         if is_other_log:
-            moved = catch_up.moved()
+            translated = catch_up.translate()
             # The source was switched. From here on all comes from the new log, up to where the store continues in it.
             with self._lock:
                 if client.catch_up is catch_up:
-                    client.start_catch_up(moved)
+                    client.start_catch_up(translated)
             return None
         with self._lock:
             is_far = client.is_catching_up
@@ -179,11 +179,11 @@ class ClientDelivery:
         if client.get.position <= catch_up.got and client.get.sequence > begin.sequence:
             # As after an eviction: it got this from the store, which still has what follows.
             begin, is_boundary = client.get, False
-        rounds = client.count_approach()
-        if catch_up.got >= begin.position or rounds == _ROUNDS:
+        approaches = client.count_approach()
+        if catch_up.got >= begin.position or approaches == _MAX_APPROACHES:
             client.join(begin, begin if is_boundary else replace(begin, position=catch_up.last_boundary))
 
-    # -- helpers
+    # -- looking up
 
     def _load(self, end: Position) -> None:
         """Read the blocks that an ack looks into from the disk, before the lock is taken and others have to wait."""
@@ -201,8 +201,8 @@ class ClientDelivery:
             if client is None:
                 if self._lock.failure is not None and self._lock.failure.transient:
                     raise self._lock.failure  # a stopped store has no clients any more, and this is why
-                known = ", ".join(sorted(self._registry.clients)) or "none"
-                raise StoreError(f"there is no client {name}; there is {known}")
+                names = ", ".join(sorted(self._registry.clients)) or "none"
+                raise StoreError(f"there is no client {name}; there is {names}")
             client.seen_s = self._lock.clock()
             return client
 

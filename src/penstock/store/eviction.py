@@ -79,10 +79,10 @@ class StoreSpace:
         """
         registry, now_s = self._registry, self._clock()
         slowest = registry.slowest
-        others = [
+        connected = [
             client for client in registry.holding if client not in slowest and not registry.is_absent(client, now_s)
         ]
-        has_drained = any(client.ack.sequence == self._index.put.sequence for client in others)
+        has_drained = any(client.ack.sequence == self._index.put.sequence for client in connected)
         dropped = [client for client in slowest if _may_drop(client, now_s, has_drained=has_drained)]
         for client in dropped:
             client.lose(f"the store was full, and {client.name} was evicted")
@@ -90,11 +90,11 @@ class StoreSpace:
                 "reader evicted from full store destination=%s client=%s position=%s: it resumes from the source's log",
                 self._destination, client.name, client.position,
             )  # fmt: skip
-        stay = [client for client in slowest if client not in dropped]
+        remaining = [client for client in slowest if client not in dropped]
         can_wait = self._storage.is_persistent and not self._storage.problem  # the disk makes room by itself
-        if can_wait or not others or not all(self._may_evict(client, now_s, has_drained) for client in stay):
+        if can_wait or not connected or not all(self._may_evict(client, now_s, has_drained) for client in remaining):
             return bool(dropped)
-        evicted = [client for client in stay if self._evict(client)]
+        evicted = [client for client in remaining if self._evict(client)]
         return bool(evicted or dropped)
 
     def _may_evict(self, client: StoreClient, now_s: float, has_drained: bool = True) -> bool:

@@ -1,7 +1,7 @@
-"""Blocks in segment files: they outlive the process.
+"""The storage of blocks in segment files, which outlive the process.
 
 A frame that a crash left half written is cut off when the files are opened again, and reported. So is everything after
-a damaged head; capture reads it from the source's log again. Damage inside a block is found when that is read.
+a damaged head; capture reads it from the source's log again. Damage inside a block is found when the block is read.
 """
 
 import errno
@@ -28,15 +28,15 @@ log = logging.getLogger(__name__)
 
 SyncPolicy = Literal["batch", "interval", "none"]
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
-_REMEMBERED = 8  # blocks that were read last
+_CACHED = 8  # blocks that were read last
 _ASIDE = ".damaged"
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long blocks in files are retained. Acked blocks are retained up to `keep_bytes` and `keep_s`. Beyond
-    `limit_bytes` and `limit_s` the oldest are dropped even if a client has not acked them; without these limits they
-    stay."""
+    """The retention of blocks in files. Acked blocks are retained up to `keep_bytes` and `keep_s`.
+    Beyond `limit_bytes` and `limit_s` the oldest are dropped even if a client has not acked them; without these limits
+    they stay."""
 
     keep_bytes: int = 0
     keep_s: float = 0
@@ -71,9 +71,9 @@ class FileStorage:
         self._retention, self._clock = retention or Retention(), clock
         self._segments: list[Segment] = []
         self._written: dict[int, tuple[int, int, int]] = {}  # by first sequence: locations of what is not added yet
-        self._remembered: OrderedDict[int, tuple[BlockInfo, BlockEntries]] = OrderedDict()
-        self._memory = threading.Lock()  # of _remembered
-        self._state = threading.Lock()  # of _segments, while one thread writes and another frees
+        self._cache: OrderedDict[int, tuple[BlockInfo, BlockEntries]] = OrderedDict()
+        self._cache_lock = threading.Lock()  # protects _cache
+        self._segments_lock = threading.Lock()  # protects _segments, while one thread writes and another frees
         self._writes_from: int | None = None  # sequence of the first entry that is being written
         self._is_dirty = False  # something was written and not synced
         self._warnings = WriteWarnings(
@@ -91,7 +91,7 @@ class FileStorage:
         try:
             self._recover()
         except OSError as error:
-            self._let_go()
+            self._release_folder()
             raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
         if self.recovered:
             log.warning(
@@ -102,7 +102,7 @@ class FileStorage:
         self._syncer: threading.Thread | None = None
         if sync == "interval":
             self._syncer = threading.Thread(
-                target=self._sync_often, name=f"penstock-store-sync-{destination}", daemon=True
+                target=self._run_syncs, name=f"penstock-store-sync-{destination}", daemon=True
             )
             self._syncer.start()
 
@@ -160,14 +160,14 @@ class FileStorage:
     def write(self, blocks: Sequence[tuple[BlockInfo, BlockEntries]]) -> None:
         """Append blocks to the segment files, all or none, and sync them as the policy says. Raises StoreFullError when
         the disk has no room, StoreError when it cannot be written to."""
-        with self._state:
+        with self._segments_lock:
             self._writes_from = blocks[0][0].first if blocks else None
             before = [(segment, segment.size, segment.last) for segment in self._segments[-1:]]
         opened: list[Segment] = []
         try:
             for info, entries in blocks:
                 if not self._segments or self._segments[-1].size >= self._segment_bytes:
-                    self._close_last()
+                    self._finish_last_segment()
                     opened.append(Segment(self.folder / f"{info.first:020}{SUFFIX}", is_new=True))
                     if self._sync != "none":
                         sync_folder(self.folder)
@@ -186,20 +186,20 @@ class FileStorage:
                 with suppress(OSError):
                     segment.remove()
             for segment, size, last in before:
-                segment.cut_back(size)
+                segment.discard_after(size)
                 segment.last = last
-            raise self._refused(error) from None
+            raise self._note_failure(error) from None
         finally:
-            with self._state:
+            with self._segments_lock:
                 self._writes_from = None
 
-    def _refused(self, error: OSError) -> StoreError | StoreFullError:
+    def _note_failure(self, error: OSError) -> StoreError | StoreFullError:
         self.problem = f"{self.folder} cannot be written to: {error.strerror}"
         return StoreFullError(self.problem) if error.errno in _NO_ROOM else StoreError(self.problem)
 
-    def _close_last(self) -> None:
+    def _finish_last_segment(self) -> None:
         if self._segments:
-            self._segments[-1].mend()
+            self._segments[-1].repair()
             if self._sync != "none":
                 self._segments[-1].sync()
 
@@ -211,10 +211,10 @@ class FileStorage:
             self._segments[-1].sync()
             self._synced_s, self._is_dirty = now, False
 
-    def _sync_often(self) -> None:
+    def _run_syncs(self) -> None:
         """Sync the last file every interval, also when nothing more is written."""
         while not self._closing.wait(self._interval_s):
-            with self._state:
+            with self._segments_lock:
                 dirty = self._segments[-1:] if self._is_dirty else []
                 self._is_dirty = False
             for segment in dirty:
@@ -229,7 +229,7 @@ class FileStorage:
 
     def add(self, info: BlockInfo, entries: BlockEntries) -> None:
         """Make a block that was written readable."""
-        self._remember(info, entries)
+        self._cache_block(info, entries)
         self.blocks.append(info, self._written.pop(info.first))
 
     # -- reading
@@ -242,26 +242,26 @@ class FileStorage:
     def entries(self, info: BlockInfo) -> BlockEntries:
         """Return the entries of a block, from the cache or from its file. Raises BlockGoneError when it was freed,
         StoreError when the file is damaged."""
-        with self._memory:
-            remembered = self._remembered.get(info.first)
+        with self._cache_lock:
+            remembered = self._cache.get(info.first)
             if remembered is not None and remembered[0].is_same(info):
-                self._remembered.move_to_end(info.first)
+                self._cache.move_to_end(info.first)
                 return remembered[1]
         location = self.blocks.location_of(info)
         segment = self._segment(location[0]) if location is not None else None
         if location is None or segment is None:
             raise BlockGoneError.of(info)
-        found = segment.entries(*location[1:])
-        if found is None or self.blocks.location_of(info) != location:
+        entries = segment.entries(*location[1:])
+        if entries is None or self.blocks.location_of(info) != location:
             raise BlockGoneError.of(info)  # maybe others were written there in the meantime
-        self._remember(info, found)
-        return found
+        self._cache_block(info, entries)
+        return entries
 
-    def _remember(self, info: BlockInfo, entries: BlockEntries) -> None:
-        with self._memory:
-            self._remembered[info.first] = info, entries
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
+    def _cache_block(self, info: BlockInfo, entries: BlockEntries) -> None:
+        with self._cache_lock:
+            self._cache[info.first] = info, entries
+            while len(self._cache) > _CACHED:
+                self._cache.popitem(last=False)
 
     # -- removing
 
@@ -269,55 +269,55 @@ class FileStorage:
         """Free whole segments: those that all clients have acked and that need not be retained, and those beyond the
         limits."""
         dropped = None
-        with self._state:
-            while self._segments and self._may_go(self._segments[0], sequence):
+        with self._segments_lock:
+            while self._segments and self._may_remove(self._segments[0], sequence):
                 oldest = self._segments[0]
                 try:
                     oldest.remove()
                 except OSError as error:
-                    self._refused(error)
+                    self._note_failure(error)
                     break  # what is acked stays until it can go
                 del self._segments[0]
                 dropped = self.blocks.drop_until(oldest.last) or dropped
         if dropped is not None:
-            self._forget(0, dropped.first)
+            self._uncache(0, dropped.first)
         return dropped
 
-    def _forget(self, first: int, last: int) -> None:
+    def _uncache(self, first: int, last: int) -> None:
         """Drop the blocks that begin with these entries from the cache."""
-        with self._memory:
-            for number in [number for number in self._remembered if first <= number <= last]:
-                del self._remembered[number]
+        with self._cache_lock:
+            for number in [number for number in self._cache if first <= number <= last]:
+                del self._cache[number]
 
     def _segment(self, number: int) -> Segment | None:
-        with self._state:
+        with self._segments_lock:
             return next((segment for segment in self._segments if segment.number == number), None)
 
-    def _may_go(self, segment: Segment, sequence: int) -> bool:
-        kept = self._retention
+    def _may_remove(self, segment: Segment, sequence: int) -> bool:
+        retention = self._retention
         first = self._writes_from
         if first is not None and (segment.last >= first or segment is self._segments[-1]):
             return False
-        rest, age_s = self.size_bytes - segment.size, self._clock() - segment.written_s
-        if segment.last <= sequence and rest >= kept.keep_bytes and age_s >= kept.keep_s:
+        remaining_bytes, age_s = self.size_bytes - segment.size, self._clock() - segment.written_s
+        if segment.last <= sequence and remaining_bytes >= retention.keep_bytes and age_s >= retention.keep_s:
             return True
-        is_large = kept.limit_bytes is not None and self.size_bytes > kept.limit_bytes
-        is_old = kept.limit_s is not None and age_s > kept.limit_s
+        is_large = retention.limit_bytes is not None and self.size_bytes > retention.limit_bytes
+        is_old = retention.limit_s is not None and age_s > retention.limit_s
         return len(self._segments) > 1 and (is_large or is_old)
 
     def clear(self) -> None:
         """Remove all segments, from the last to the first, so that an error leaves a readable beginning."""
-        with self._state:
+        with self._segments_lock:
             while self._segments:
                 newest = self._segments[-1]
                 try:
                     newest.remove()
                 except OSError as error:
-                    raise self._refused(error) from None
+                    raise self._note_failure(error) from None
                 del self._segments[-1]
                 while len(self.blocks) and self.blocks.segment_of(self.blocks.tail - 1) == newest.number:
                     first = self.blocks.drop_last().first
-                    self._forget(first, first)
+                    self._uncache(first, first)
 
     @property
     def first_volatile(self) -> int | None:
@@ -337,10 +337,10 @@ class FileStorage:
         """Remove the last block that was written."""
         location = self._written.get(info.first) or self.blocks.location_of(info)
         segment = self._segment(location[0]) if location is not None else None
-        with self._state:
+        with self._segments_lock:
             try:
                 if location is None or segment is None:
-                    pass  # all have acked it already
+                    pass  # all clients have acked it already
                 elif at := location[1]:
                     segment.cut(at)
                     segment.last = info.first - 1
@@ -348,9 +348,9 @@ class FileStorage:
                     segment.remove()
                     self._segments.remove(segment)
             except OSError as error:
-                raise self._refused(error) from None
+                raise self._note_failure(error) from None
         self._written.pop(info.first, None)
-        self._forget(info.first, info.first)
+        self._uncache(info.first, info.first)
 
     @property
     def size_bytes(self) -> int:
@@ -365,16 +365,16 @@ class FileStorage:
         if self._syncer is not None:
             self._syncer.join()
         try:
-            self._close_last()
+            self._finish_last_segment()
         finally:
-            self._let_go()
+            self._release_folder()
 
-    def _let_go(self) -> None:
+    def _release_folder(self) -> None:
         for segment in self._segments:
             segment.close()
         self._segments = []
         self._written.clear()
         self.blocks.clear()
-        with self._memory:
-            self._remembered.clear()
+        with self._cache_lock:
+            self._cache.clear()
         self._lock.release()

@@ -1,12 +1,12 @@
-"""A block in a segment file.
+"""The frame of a block in a segment file.
 
-    magic 4 | CRC32 of what follows up to the cells 4 | length of all 8 | first sequence, entries, bytes before, bytes,
+    magic 4 | CRC32 of what follows up to the index 4 | length of all 8 | first sequence, entries, bytes before, bytes,
     boundary 8 each | offset of what came before, start offset, end offset, time of the end 8 each | bytes of events 8
-    | events 4 | their CRC32 4 | CRC32 of the cells 4 | length of the names 4 | of the description 4 | flags 4
+    | events 4 | their CRC32 4 | CRC32 of the index 4 | length of the names 4 | of the description 4 | flags 4
     | epoch of the log, and that of what came before 4 each
-    | name of the log file and, after a zero byte, that of what came before | description | cells of the events | events
+    | name of the log file and, after a zero byte, that of what came before | description | index of the events | events
 
-What comes before the cells is padded to 8 bytes, as is the whole. Flags: 1, the log is between two transactions before
+What comes before the index is padded to 8 bytes, as is the whole. Flags: 1, the log is between two transactions before
 it; 2, the events carry checksums that were verified, and the CRC32 covers only these, so that the events are not summed
 a second time.
 """
@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import EventColumns
-from penstock.binlog.events.checksum import are_sound, checksum_of, seal_of
+from penstock.binlog.events.checksum import block_checksum, checksum_of, have_valid_checksums
+from penstock.binlog.events.event_columns import EventColumns
 from penstock.model import Position
 from penstock.model.position import ensure_file_number
 from penstock.store.block_info import BlockEntries, BlockInfo
@@ -28,7 +28,7 @@ from penstock.store.block_info import BlockEntries, BlockInfo
 _HEAD = struct.Struct("<4sIQ10q8I")
 _MAGIC = b"psb4"
 _AFTER_CRC = 8
-_IS_BEGIN, _IS_SEALED = 1, 2
+_IS_BEGIN, _HAS_BLOCK_CHECKSUM = 1, 2
 HEAD_BYTES = _HEAD.size + 511  # with two names of files
 Part = bytes | memoryview
 
@@ -43,46 +43,48 @@ class Head:
     event_bytes: int
     events: int
     events_crc: int
-    cells_crc: int
+    index_crc: int
     names: bytes
     description: int
-    is_sealed: bool
+    has_block_checksum: bool
 
     @property
-    def cells_at(self) -> int:
-        """The offset in the frame at which the cells of the events begin."""
+    def index_at(self) -> int:
+        """The offset in the frame at which the index of the events begins."""
         return _padded(_HEAD.size + len(self.names) + self.description)
 
     @property
     def events_at(self) -> int:
         """The offset in the frame at which the events begin."""
-        return self.cells_at + EventColumns.buffer_size(self.events)
+        return self.index_at + EventColumns.buffer_size(self.events)
 
 
 def encode(info: BlockInfo, entries: BlockEntries) -> list[Part]:
-    """Return the parts of the frame, one after the other; neither the events nor their cells are copied."""
+    """Return the parts of the frame, one after the other; neither the events nor their index is copied."""
     block = entries.block
-    bounds, cells = block.cells.bounds, block.cells.to_buffer()
+    bounds, index = block.index.bounds, block.index.to_buffer()
     events = block.data[bounds[0] : bounds[-1]]
     names, description = f"{block.file}\0{info.after.file}".encode(), block.encode_description()
-    is_sealed, events_crc = (True, block.seal) if block.seal is not None else (False, checksum_of(events))
-    cells_crc = checksum_of(cells)
+    has_block_checksum, events_crc = (
+        (True, block.checksum) if block.checksum is not None else (False, checksum_of(events))
+    )
+    index_crc = checksum_of(index)
     head = Head(
-        0, 0, info, events.size, len(block), events_crc, cells_crc, names, len(description), is_sealed,
+        0, 0, info, events.size, len(block), events_crc, index_crc, names, len(description), has_block_checksum,
     )  # fmt: skip
     length = _padded(head.events_at + events.size)
-    front = bytearray(head.cells_at)
+    front = bytearray(head.index_at)
     _HEAD.pack_into(
         front, 0,
         _MAGIC, 0, length, info.first, info.count, info.base, info.size, info.boundary,
         info.after.offset, info.start.offset, info.end.offset, info.end.timestamp,
-        head.event_bytes, head.events, events_crc, cells_crc, len(names), len(description),
-        _IS_BEGIN * info.is_begin + _IS_SEALED * is_sealed, info.end.epoch, info.after.epoch,
+        head.event_bytes, head.events, events_crc, index_crc, len(names), len(description),
+        _IS_BEGIN * info.is_begin + _HAS_BLOCK_CHECKSUM * has_block_checksum, info.end.epoch, info.after.epoch,
     )  # fmt: skip
-    about = names + description
-    front[_HEAD.size : _HEAD.size + len(about)] = about
+    variable = names + description
+    front[_HEAD.size : _HEAD.size + len(variable)] = variable
     struct.pack_into("<I", front, 4, zlib.crc32(memoryview(front)[_AFTER_CRC:]))
-    return [bytes(front), cells.data, events.data, bytes(length - head.events_at - events.size)]
+    return [bytes(front), index.data, events.data, bytes(length - head.events_at - events.size)]
 
 
 def read_head(raw: bytes) -> Head | None:
@@ -91,7 +93,7 @@ def read_head(raw: bytes) -> Head | None:
         return None
     magic, crc, length, *numbers = _HEAD.unpack_from(raw)
     first, count, base, size, boundary, before, start, end, time_s = numbers[:9]
-    event_bytes, events, events_crc, cells_crc, names_bytes, description, flags, epoch, epoch_before = numbers[9:]
+    event_bytes, events, events_crc, index_crc, names_bytes, description, flags, epoch, epoch_before = numbers[9:]
     if magic != _MAGIC or event_bytes < 0 or _HEAD.size + names_bytes > len(raw):
         return None
     names = raw[_HEAD.size : _HEAD.size + names_bytes]
@@ -101,34 +103,36 @@ def read_head(raw: bytes) -> Head | None:
     after = Position(file_before, before, epoch=epoch_before)
     positions = Position(file, start, epoch=epoch), Position(file, end, time_s, epoch)
     info = BlockInfo(first, count, base, size, after, *positions, boundary, bool(flags & _IS_BEGIN))
-    is_sealed = bool(flags & _IS_SEALED)
-    head = Head(crc, length, info, event_bytes, events, events_crc, cells_crc, names, description, is_sealed)
+    has_block_checksum = bool(flags & _HAS_BLOCK_CHECKSUM)
+    head = Head(crc, length, info, event_bytes, events, events_crc, index_crc, names, description, has_block_checksum)
     return head if length == _padded(head.events_at + event_bytes) else None
 
 
 def is_whole(head: Head, raw: NDArray[np.uint8]) -> bool:
     """Return whether a frame has the length that its head says, and fits its checksums."""
-    if raw.size != head.length or zlib.crc32(raw[_AFTER_CRC : head.cells_at].data) != head.crc:
+    if raw.size != head.length or zlib.crc32(raw[_AFTER_CRC : head.index_at].data) != head.crc:
         return False
-    cells, events = _cells(head, raw), _events(head, raw)
-    if checksum_of(cells) != head.cells_crc:
+    index, events = _index(head, raw), _events(head, raw)
+    if checksum_of(index) != head.index_crc:
         return False
-    if not head.is_sealed:
+    if not head.has_block_checksum:
         return checksum_of(events) == head.events_crc
-    bounds = EventColumns.from_buffer(cells).bounds
-    return are_sound(events, bounds) and seal_of(events, bounds) == head.events_crc
+    bounds = EventColumns.from_buffer(index).bounds
+    return have_valid_checksums(events, bounds) and block_checksum(events, bounds) == head.events_crc
 
 
 def decode(head: Head, raw: NDArray[np.uint8]) -> Block:
     """Return the block of a whole frame, over the same memory."""
     at = _HEAD.size + len(head.names)
     description = raw[at : at + head.description].tobytes()
-    seal = head.events_crc if head.is_sealed else None
-    return Block.from_description(description, _events(head, raw), EventColumns.from_buffer(_cells(head, raw)), seal)
+    checksum = head.events_crc if head.has_block_checksum else None
+    return Block.from_description(
+        description, _events(head, raw), EventColumns.from_buffer(_index(head, raw)), checksum
+    )
 
 
-def _cells(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return raw[head.cells_at : head.cells_at + EventColumns.buffer_size(head.events)]
+def _index(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return raw[head.index_at : head.index_at + EventColumns.buffer_size(head.events)]
 
 
 def _events(head: Head, raw: NDArray[np.uint8]) -> NDArray[np.uint8]:

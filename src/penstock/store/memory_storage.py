@@ -1,4 +1,4 @@
-"""Blocks in memory."""
+"""The storage of blocks in memory."""
 
 from collections.abc import Callable, Sequence
 
@@ -29,7 +29,7 @@ class MemoryStorage:
         room for anything."""
         if not len(self.blocks):
             return True
-        size = self._bytes + sum(one.memory_bytes for one in blocks)
+        size = self._bytes + sum(block.memory_bytes for block in blocks)
         count = waiting + sum(map(len, blocks))
         return size <= self._limit_bytes and (self._slots is None or count <= self._slots)
 
@@ -49,10 +49,10 @@ class MemoryStorage:
 
     def entries(self, info: BlockInfo) -> BlockEntries:
         """Return the entries of a block. Raises BlockGoneError when it was freed."""
-        found = self._entries.get(info.first)
-        if found is None or not found[0].is_same(info):
+        stored = self._entries.get(info.first)
+        if stored is None or not stored[0].is_same(info):
             raise BlockGoneError.of(info)
-        return found[1]
+        return stored[1]
 
     def free(self, sequence: int) -> BlockInfo | None:
         """Free the blocks whose entries all lie at or before this sequence, and return the last one that was freed."""

@@ -71,7 +71,9 @@ class PositionReader:
             if start < self._index.origin_for(start).position or end > self._index.boundary.position:
                 return None
             blocks = self._storage.blocks
-            wanted = [info for info in blocks.since(blocks.find(lambda info: info.end <= start)) if info.start < end]
+            wanted = [
+                info for info in blocks.iter_from(blocks.find(lambda info: info.end <= start)) if info.start < end
+            ]
         parts = (part for info in wanted if len(part := self._storage.entries(info).block.between(start, end)))
         try:
             if sum(info.size for info in wanted) <= EAGER_BYTES:

@@ -30,9 +30,9 @@ class Ring(Generic[T]):
         return item
 
     def __iter__(self) -> Iterator[T]:
-        return self.since(self.head)
+        return self.iter_from(self.head)
 
-    def since(self, number: int) -> Iterator[T]:
+    def iter_from(self, number: int) -> Iterator[T]:
         """Return the items from this number on, in order, as an iterator."""
         return (self[n] for n in range(number, self.tail))
 
@@ -66,6 +66,7 @@ class Ring(Generic[T]):
         self.head = self.tail
 
     def find(self, is_before: Callable[[T], bool]) -> int:
-        """Return the number of the first item for which that does not hold; it holds for all before."""
+        """Return the number of the first item for which `is_before` does not hold; it holds for all items before that
+        one."""
         numbers = range(self.head, self.tail)
         return self.head + bisect_left(numbers, True, key=lambda number: not is_before(self[number]))

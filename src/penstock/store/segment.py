@@ -14,7 +14,7 @@ from penstock.store.block_info import BlockEntries
 from penstock.store.frame import HEAD_BYTES, Head, Part, decode, is_whole, read_head
 
 SUFFIX = ".blocks"
-_MOST_PARTS = 512  # of one write; the system takes 1024
+_MAX_PARTS = 512  # of one write; the system takes 1024
 
 
 class Segment:
@@ -23,28 +23,28 @@ class Segment:
     def __init__(self, path: Path, *, is_new: bool = False) -> None:
         self.path = path
         self.number = int(path.name.removesuffix(SUFFIX))  # of its first entry
-        anew = os.O_TRUNC if is_new else 0
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | anew, 0o600)
+        truncate = os.O_TRUNC if is_new else 0
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | truncate, 0o600)
         self.size = os.fstat(self._file).st_size
         self.last = -1  # sequence of the last entry in it
         self._is_torn = False  # the file is longer than `size`
-        self._lock = threading.Lock()  # of _file, while others read
+        self._lock = threading.Lock()  # protects _file, while others read
         self.written_s = path.stat().st_mtime
 
     def append(self, parts: Sequence[Part]) -> int:
         """Append a frame and return where it begins. What an error leaves behind lies after `size`."""
-        self.mend()
+        self.repair()
         at = self.size
         self._is_torn = True
-        for first in range(0, len(parts), _MOST_PARTS):
-            left = [memoryview(part) for part in parts[first : first + _MOST_PARTS] if len(part)]
-            while left:
-                done = os.pwritev(self._file, left, at)
-                at += done
-                while left and done >= len(left[0]):
-                    done -= len(left.pop(0))
-                if done:
-                    left[0] = left[0][done:]
+        for first in range(0, len(parts), _MAX_PARTS):
+            remaining = [memoryview(part) for part in parts[first : first + _MAX_PARTS] if len(part)]
+            while remaining:
+                written = os.pwritev(self._file, remaining, at)
+                at += written
+                while remaining and written >= len(remaining[0]):
+                    written -= len(remaining.pop(0))
+                if written:
+                    remaining[0] = remaining[0][written:]
         begin, self.size, self._is_torn = self.size, at, False
         return begin
 
@@ -53,14 +53,14 @@ class Segment:
         os.ftruncate(self._file, size)
         self.size, self._is_torn = size, False
 
-    def cut_back(self, size: int) -> None:
+    def discard_after(self, size: int) -> None:
         """Discard what was written after `size`; if the file cannot be cut now, it is cut before the next frame is
         written."""
         self.size, self._is_torn = size, True
         with suppress(OSError):
-            self.mend()
+            self.repair()
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Cut off what a failed write has left after `size`."""
         if self._is_torn:
             self.cut(self.size)

@@ -17,21 +17,21 @@ EntriesOf = Callable[[BlockInfo], BlockEntries]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a new client starts; made by one of the class methods.
+    """The point at which a new client starts; made by one of the class methods.
 
     store.add_client("1001", Start.latest())
     store.add_client("1002", Start.at(Position("binlog.000007", 2507)))
     """
 
-    kind: Literal["first", "latest", "position", "cursor", "gtid", "time"]
+    kind: Literal["stored", "latest", "position", "cursor", "gtid", "time"]
     position: Position | None = None
     gtid: str = ""
     time_us: int = 0
 
     @classmethod
-    def first(cls) -> "Start":
+    def stored(cls) -> "Start":
         """Start with the oldest entry that the store has."""
-        return cls("first")
+        return cls("stored")
 
     @classmethod
     def latest(cls) -> "Start":
@@ -78,7 +78,7 @@ class StoreView:
 def find_start(start: Start, view: StoreView) -> EntryPosition:
     """Return the entry after which a client starts. Raises PositionLostError for what the store does not have."""
     match start.kind:
-        case "first":
+        case "stored":
             return view.origin
         case "latest":
             return view.boundary

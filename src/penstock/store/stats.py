@@ -11,7 +11,7 @@ from penstock.store.store_index import StoreIndex
 
 @dataclass(frozen=True, slots=True)
 class ClientStats:
-    """How far one client of a store is, and what the store holds for it."""
+    """The progress of one client of a store, and what the store holds for it."""
 
     name: str
     state: ClientState
@@ -19,7 +19,7 @@ class ClientStats:
     acked: Position
     waiting_entries: int  # put, and not acked by it
     waiting_bytes: int
-    is_holding: bool  # no other has acked less: the oldest entries are kept for it
+    is_holding: bool  # no other has acked less: the store holds the oldest entries for it
     from_log: bool  # it gets what lies before the store, from the source's log
     idle_s: float  # since it asked last
     lost: str  # why
@@ -43,7 +43,7 @@ class StoreStats:
 
     @property
     def holders(self) -> list[str]:
-        """Return the names of the clients for which the oldest entries are held; none when all have acked
+        """The names of the clients for which the oldest entries are held; none when all have acked
         everything."""
         return [client.name for client in self.clients if client.is_holding]
 
@@ -53,7 +53,7 @@ def collect_stats(storage: BlockStorage, index: StoreIndex, registry: ClientRegi
     put, holding = index.put, registry.holding
     lowest = min((client.ack for client in holding), key=lambda ack: ack.sequence, default=put)
 
-    def counted(client: StoreClient) -> ClientStats:
+    def summarize(client: StoreClient) -> ClientStats:
         is_holding = client in holding and client.ack.sequence == lowest.sequence < put.sequence
         catch_up = client.catch_up
         return ClientStats(
@@ -70,7 +70,7 @@ def collect_stats(storage: BlockStorage, index: StoreIndex, registry: ClientRegi
             client.absent_since_s is None,
         )
 
-    clients = tuple(counted(client) for client in registry.clients.values())
+    clients = tuple(summarize(client) for client in registry.clients.values())
     return StoreStats(
         index.origin.position,
         index.boundary.position,

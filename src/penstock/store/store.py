@@ -34,8 +34,8 @@ from penstock.store.store_lock import StoreLock
 
 log = logging.getLogger(__name__)
 
-_LOOK_AGAIN_S = 0.5  # for room on the disk
-_LOOK_FOR_SILENCE_S = 1.0  # of clients that capture waits for
+_DISK_RETRY_S = 0.5  # between two attempts to write to a full disk
+_IDLE_CHECK_S = 1.0  # between two looks whether the clients that capture waits for have become idle
 
 
 class EventStore:
@@ -78,16 +78,16 @@ class EventStore:
     # -- capture's side
 
     def put(self, blocks: Block | Sequence[Block], timeout_s: float | None = None) -> bool:
-        """Add all blocks; return False when there was no room in time. Without a timeout it waits for room."""
+        """Add all blocks; return False when there was no room in time. Without a timeout wait for room."""
         all_blocks = [blocks] if isinstance(blocks, Block) else blocks
         entries = [block for block in map(BlockEntries.of, all_blocks) if len(block)]
         deadline = self._lock.deadline(timeout_s)
         while True:
             with self._lock:
-                while not self._lock.wait(lambda: not entries or self._has_room(entries), self._slice(deadline)):
-                    if self._lock.left(deadline) == 0:
+                while not self._lock.wait(lambda: not entries or self._has_room(entries), self._next_wait_s(deadline)):
+                    if self._lock.remaining_s(deadline) == 0:
                         return False
-                numbered = self._index.number(entries)
+                numbered = self._index.assign_sequences(entries)
             try:
                 self._storage.write(numbered)
             except StoreFullError as error:
@@ -115,13 +115,13 @@ class EventStore:
             self._lock.notify()  # who waits for a full batch gets what there is
         return False
 
-    def _slice(self, deadline: float | None) -> float:
+    def _next_wait_s(self, deadline: float | None) -> float:
         """Return how long a put waits before it looks for idle clients again."""
-        left = self._lock.left(deadline)
-        return _LOOK_FOR_SILENCE_S if left is None else min(left, _LOOK_FOR_SILENCE_S)
+        remaining_s = self._lock.remaining_s(deadline)
+        return _IDLE_CHECK_S if remaining_s is None else min(remaining_s, _IDLE_CHECK_S)
 
     def _wait_for_disk(self, error: StoreFullError, deadline: float | None) -> bool:
-        """Wait a moment, or until acks have made room; return False when the time is over."""
+        """Wait until acks may have made room on the disk; return False when the deadline has passed."""
         with self._lock:
             self._warnings.report_failure(error)
             while self._space.make_room():
@@ -129,14 +129,14 @@ class EventStore:
             self._space.free()  # also what was acked while the write failed
             self._registry.is_full = True
             self._lock.notify()  # who waits for a full batch gets what there is
-            left = self._lock.left(deadline)
-            self._lock.pause(0 if left == 0 else min(_LOOK_AGAIN_S, left or _LOOK_AGAIN_S))
-            return left != 0
+            remaining_s = self._lock.remaining_s(deadline)
+            self._lock.pause(0 if remaining_s == 0 else min(_DISK_RETRY_S, remaining_s or _DISK_RETRY_S))
+            return remaining_s != 0
 
     def wait_until_durable(self, timeout_s: float) -> Position | None:
         """Return the last transaction boundary once everything up to it would survive a crash; None when not in time.
 
-        For stores that write at once, and for those that need not survive anything.
+        It serves stores that write at once, and those in memory, which need not survive anything.
         """
         with self._lock:
             boundary = self._index.boundary
@@ -186,7 +186,7 @@ class EventStore:
         with self._lock:
             put = self._index.put
             if put.sequence != self._index.boundary.sequence or position <= put.position:
-                raise StoreError(f"the store cannot go on at {position}: it is at {put.position}")
+                raise StoreError(f"the store cannot continue at {position}: it is at {put.position}")
             self._index.continue_at(position)
             for name, acked in acks.items():
                 client = self._registry.clients.get(name)
@@ -331,7 +331,7 @@ class EventStore:
 
     @property
     def why_full(self) -> str:
-        """Return for which client, or for what else, capture waits while the store is full."""
+        """The reason why capture waits while the store is full: a client, or the disk."""
         with self._lock:
             if self._storage.problem:
                 return self._storage.problem

@@ -1,4 +1,4 @@
-"""The arithmetic of a store: where it begins, where it ends, and which block holds which sequence and position.
+"""The index of a store: where it begins, where it ends, and which block holds which sequence and position.
 
 It reads no clock and takes no lock: the store calls it while it holds its own.
 """
@@ -69,8 +69,8 @@ class StoreIndex:
         end = blocks[number - 1].end if number > blocks.head else self.origin.position
         return self.origin_for(position).position <= position <= end
 
-    def number(self, blocks: Sequence[BlockEntries]) -> list[tuple[BlockInfo, BlockEntries]]:
-        """Give blocks the sequences that they will have when they are added next."""
+    def assign_sequences(self, blocks: Sequence[BlockEntries]) -> list[tuple[BlockInfo, BlockEntries]]:
+        """Return the blocks with the sequences that their entries will have when they are added next."""
         numbered: list[tuple[BlockInfo, BlockEntries]] = []
         sequence, base, after = self.put.sequence + 1, self.put.bytes, self.put.position
         is_begin = self.boundary.sequence == self.put.sequence
@@ -157,10 +157,10 @@ class StoreIndex:
 
     def blocks_for_batch(self, client: StoreClient, size: BatchSize) -> list[BlockInfo]:
         """Return the blocks with the entries that the client's next batch can have."""
-        blocks, after, found = self.storage.blocks, client.get, list[BlockInfo]()
+        blocks, after, chosen = self.storage.blocks, client.get, list[BlockInfo]()
         has_end = not client.wants_whole
-        for block in blocks.since(blocks.find(lambda block: block.last <= after.sequence)):
-            found.append(block)
+        for block in blocks.iter_from(blocks.find(lambda block: block.last <= after.sequence)):
+            chosen.append(block)
             has_end = has_end or block.boundary > after.sequence
             is_full = block.last - after.sequence >= size.count
             if size.unit == "memory":
@@ -168,7 +168,7 @@ class StoreIndex:
                 is_full = available_bytes >= size.bytes or size.is_enough(available_bytes)
             if is_full and has_end:
                 break
-        return found
+        return chosen
 
     def find_delivered(self, client: StoreClient, end: Position, sequence: int | None) -> EntryPosition:
         """Return the entry that ends at `end`, among those that the client got and has not acked."""
@@ -180,7 +180,7 @@ class StoreIndex:
                     f"client {client.name} cannot ack sequence {sequence}: it has acked {low - 1} and got {high}"
                 )
             low = high = sequence
-        for block in blocks.since(blocks.find(lambda block: block.last < low)):
+        for block in blocks.iter_from(blocks.find(lambda block: block.last < low)):
             if block.first > high:
                 break
             if block.end < end or block.start >= end:
@@ -206,9 +206,9 @@ class StoreIndex:
                 break
             if block.boundary >= 0:
                 entries = self.storage.entries(block)
-                marks = np.flatnonzero(entries.are_boundaries[: sequence + 1 - block.first])
-                if marks.size:
-                    boundary = _boundary_in(block, entries, block.first + int(marks[-1]))
+                boundaries = np.flatnonzero(entries.are_boundaries[: sequence + 1 - block.first])
+                if boundaries.size:
+                    boundary = _boundary_in(block, entries, block.first + int(boundaries[-1]))
                     return max(after, boundary, key=lambda position: position.sequence)
         return after
 
@@ -222,9 +222,9 @@ class StoreIndex:
                 continue
             entries = self.storage.entries(block)
             inside = len(entries.block.between(block.start, end))
-            marks = np.flatnonzero(entries.are_boundaries & (entries.events < inside))
-            if marks.size:
-                return _boundary_in(block, entries, block.first + int(marks[-1]))
+            boundaries = np.flatnonzero(entries.are_boundaries & (entries.events < inside))
+            if boundaries.size:
+                return _boundary_in(block, entries, block.first + int(boundaries[-1]))
         return None
 
     def blocks_near(self, end: Position) -> list[BlockInfo]:
@@ -237,16 +237,16 @@ class StoreIndex:
 
     def blocks_after(self, start: Position, max_bytes: int) -> list[BlockInfo]:
         """Return the blocks with the log after `start`, up to a boundary and `max_bytes`."""
-        found, size, has_end = list[BlockInfo](), 0, False
+        chosen, size, has_end = list[BlockInfo](), 0, False
         blocks = self.storage.blocks
-        for block in blocks.since(blocks.find(lambda block: block.end <= start)):
-            found.append(block)
+        for block in blocks.iter_from(blocks.find(lambda block: block.end <= start)):
+            chosen.append(block)
             # The boundary of the first block may be `start` itself.
             has_end = has_end or (block.boundary >= 0 and block.start >= start)
             size += block.end.offset - max(block.start, start).offset
             if has_end and size >= max_bytes:
                 break
-        return found
+        return chosen
 
 
 def _end(info: BlockInfo) -> EntryPosition:

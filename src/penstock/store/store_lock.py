@@ -1,4 +1,4 @@
-"""One at a time, and waiting for a change: the lock of a store."""
+"""The lock of a store, and waiting in it for a change."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class StoreLock:
         """Return the time at which a timeout that starts now ends, by the lock's clock; None without a timeout."""
         return None if timeout_s is None else self.clock() + timeout_s
 
-    def left(self, deadline: float | None) -> float | None:
+    def remaining_s(self, deadline: float | None) -> float | None:
         """Return the seconds that are left until a deadline, or 0 after it; None without a deadline."""
         return None if deadline is None else max(0.0, deadline - self.clock())
 
@@ -42,10 +42,10 @@ class StoreLock:
             self.check()
             if ready():
                 return True
-            left = self.left(deadline)
-            if left == 0:
+            remaining_s = self.remaining_s(deadline)
+            if remaining_s == 0:
                 return False
-            self._changed.wait(left)
+            self._changed.wait(remaining_s)
 
     def pause(self, timeout_s: float) -> None:
         """Wait until the store has changed, or until the timeout."""

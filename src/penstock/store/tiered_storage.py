@@ -1,8 +1,8 @@
-"""Blocks in memory, and the oldest in files once a client falls behind.
+"""The tiered storage: blocks in memory, and the oldest in files once a client falls behind.
 
 Clients that keep up are served from memory. When the memory is half full, a thread moves the oldest blocks to segment
-files, so that a slow client costs disk and not memory, and no put waits for it. When all have acked what lies in the
-files, these go. What is in memory is written to the files when the storage is closed.
+files, so that a slow client costs disk and not memory, and no put waits for it. Files that all clients have acked are
+deleted. What is in memory is written to the files when the storage is closed.
 """
 
 import logging
@@ -17,7 +17,7 @@ from penstock.store.file_storage import FileStorage
 from penstock.store.ring import Ring
 
 log = logging.getLogger(__name__)
-_LOOK_AGAIN_S = 0.5  # for room on the disk
+_DISK_RETRY_S = 0.5  # between two attempts to write to a full disk
 
 
 class TieredStorage:
@@ -73,7 +73,7 @@ class TieredStorage:
                 self.wake()
                 with self._lock:
                     if not self._is_closing:
-                        self._filled.wait(_LOOK_AGAIN_S)
+                        self._filled.wait(_DISK_RETRY_S)
             except Exception as error:
                 # Without this thread no put would ever have room again: the next one says why.
                 log.exception("blocks cannot be moved to files destination=%s", self._files.destination)
@@ -106,7 +106,7 @@ class TieredStorage:
         with self._lock:
             if self._failure is not None:
                 raise self._failure
-            self._wanted = sum(one.memory_bytes for one in blocks)
+            self._wanted = sum(block.memory_bytes for block in blocks)
             if not self._memory or self._bytes + self._wanted <= self._limit_bytes:
                 self.problem = ""  # nothing waits for the disk
                 return True
@@ -134,8 +134,8 @@ class TieredStorage:
     def entries(self, info: BlockInfo) -> BlockEntries:
         """Return the entries of a block, from memory or from its file. Raises BlockGoneError when it was freed."""
         with self._lock:
-            found = self._memory.get(info.first)
-        return found[1] if found is not None and found[0].is_same(info) else self._files.entries(info)
+            stored = self._memory.get(info.first)
+        return stored[1] if stored is not None and stored[0].is_same(info) else self._files.entries(info)
 
     def is_near(self, sequence: int) -> bool:
         """Return whether an entry is not older than what is in memory; True for any when no block is there."""
@@ -174,7 +174,7 @@ class TieredStorage:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes of the blocks in memory."""
+        """The bytes of the blocks in memory."""
         with self._lock:
             return self._bytes
 
@@ -196,7 +196,7 @@ class TieredStorage:
             for info, entries in list(self._memory.values()):
                 self._move(info, entries)
         finally:
-            # What could not be written comes from the source's log again.
+            # What could not be written is captured from the source's log again.
             self._memory.clear()
             self._bytes = 0
             self._ring.clear()

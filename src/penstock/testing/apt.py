@@ -28,7 +28,7 @@ _INSTALLED = re.compile(r"^Inst (\S+) ", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PackageFolder:
-    """Unpacked packages; `root` stands for the file system's root."""
+    """A folder into which Debian packages were unpacked; `root` is used as the root of their paths."""
 
     root: Path
 
@@ -42,7 +42,7 @@ class PackageFolder:
         loaders = sorted({*self.root.glob("lib/*/ld-linux*.so.*"), *self.root.glob("usr/lib/*/ld-linux*.so.*")})
         if not loaders or not self.path_of(program).is_file():
             raise ServerStartError(
-                f"{self.root} has no {program} or no loader for it: remove the folder to fetch it anew"
+                f"{self.root} has no {program} or no loader for it: remove the folder to fetch it again"
             )
         triplet = loaders[0].parent.name
         libraries = [str(self.root / base / triplet) for base in ("usr/lib", "lib") if (self.root / base).is_dir()]

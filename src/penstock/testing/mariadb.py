@@ -70,7 +70,7 @@ class MariaDBInstallation:
         build_once(target, lambda folder: unpack_mariadb(folder, report), report)
         unpacked = cls.find_unpacked(target)
         if unpacked is None:
-            raise ServerStartError(f"{target} has no usable MariaDB: remove the folder to fetch it anew")
+            raise ServerStartError(f"{target} has no usable MariaDB: remove the folder to fetch it again")
         return unpacked
 
 
@@ -172,5 +172,5 @@ def _is_usable(program: str) -> bool:
     """Tell whether a program runs and is new enough."""
     command = [program, "--no-defaults", "--version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - found on PATH
-    found = _VERSION.search(answer.stdout)
-    return found is not None and (int(found[1]), int(found[2])) >= OLDEST
+    match = _VERSION.search(answer.stdout)
+    return match is not None and (int(match[1]), int(match[2])) >= OLDEST

@@ -127,10 +127,10 @@ class ServerProcess:
         self.kill()
         status = self._process.returncode
         if not in_time:
-            what = f"was not ready after {timeout_s:g} s"
+            outcome = f"was not ready after {timeout_s:g} s"
         else:
-            what = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
-        raise ServerStartError(f"{self.name} {what}; the end of {self.log}:\n{read_log_tail(self.log)}")
+            outcome = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"exited with status {status}"
+        raise ServerStartError(f"{self.name} {outcome}; the end of {self.log}:\n{read_log_tail(self.log)}")
 
     def stop(self, timeout_s: float = 20) -> None:
         """Send SIGTERM to the whole group, and SIGKILL to what is left of it when the time is over."""

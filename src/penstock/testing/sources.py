@@ -36,16 +36,16 @@ def _is_sources_file(path: Path) -> bool:
 def _rewrite_lines(text: str, suite: str) -> Iterator[str]:
     """Yield the lines of a one-line-style file for another suite."""
     for line in text.splitlines():
-        found = _LIST_LINE.match(line.partition("#")[0].strip())
-        if found and _MAIN_SUITE.fullmatch(found["suite"]) and "main" in found["components"].split():
-            yield f"deb {found['options'] or ''}{found['uri']} {suite} {found['components']}\n"
+        match = _LIST_LINE.match(line.partition("#")[0].strip())
+        if match and _MAIN_SUITE.fullmatch(match["suite"]) and "main" in match["components"].split():
+            yield f"deb {match['options'] or ''}{match['uri']} {suite} {match['components']}\n"
 
 
 def _rewrite_stanzas(text: str, suite: str) -> Iterator[str]:
     """Yield the stanzas of a deb822 file for another suite."""
     without_comments = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for stanza in re.split(r"\n\s*\n", without_comments):
-        fields = {found["name"].lower(): found["value"].strip() for found in _FIELD.finditer(stanza)}
+        fields = {match["name"].lower(): match["value"].strip() for match in _FIELD.finditer(stanza)}
         if not _is_distribution(fields):
             continue
         fields |= {"types": "deb", "suites": suite}

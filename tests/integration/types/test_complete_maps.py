@@ -1,4 +1,4 @@
-"""Table maps whose metadata is taken away and written anew from the catalogue: as the server wrote them."""
+"""Table maps whose metadata is removed and written again from the catalogue: as the server wrote them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

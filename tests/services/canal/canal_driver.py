@@ -42,7 +42,7 @@ def shown(message):
 
 def entry_shown(entry):
     header = entry.header
-    about = {
+    shown = {
         "entryType": entries.EntryType.Name(entry.entryType),
         "schema": header.schemaName,
         "table": header.tableName,
@@ -52,11 +52,11 @@ def entry_shown(entry):
         change = entries.RowChange()
         change.MergeFromString(entry.storeValue)
         rows = [
-            {side: [column_shown(one) for one in getattr(row, f"{side}Columns")] for side in ("before", "after")}
+            {side: [column_shown(column) for column in getattr(row, f"{side}Columns")] for side in ("before", "after")}
             for row in change.rowDatas
         ]
-        about["change"] = {"isDdl": change.isDdl, "sql": change.sql, "rows": rows}
-    return about
+        shown["change"] = {"isDdl": change.isDdl, "sql": change.sql, "rows": rows}
+    return shown
 
 
 def column_shown(column):

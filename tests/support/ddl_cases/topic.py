@@ -1,4 +1,5 @@
-"""How cases are written: a topic is a text of statements, one a line; a line that begins with spaces goes on.
+"""How cases are written: a topic is a text of statements, one a line; a line that begins with spaces continues the one
+before.
 
 `mariadb mysql9: CREATE …` is for these servers only; `mariadb` counts for MariaDB 11 as well, `mariadb10` does not.
 `{db}` is the topic's own database, in use from the beginning.

@@ -1,8 +1,8 @@
 """An instance that captures while something happens to its source, and what its client got of the log.
 
 The client acks every batch. What it gets is one log without gap and without duplicate, but for one thing: when the
-connection breaks inside a transaction of which the client has a part, the transaction comes again from its beginning,
-and replaces that part.
+connection breaks inside a transaction of which the client has a part, the transaction is redelivered from its
+beginning, and replaces that part.
 """
 
 import logging
@@ -67,7 +67,7 @@ class Taker:
         self.failure: BaseException | None = None
 
     def start(self) -> None:
-        self._instance.clients.subscribe(CLIENT, "", Start.first())
+        self._instance.clients.subscribe(CLIENT, "", Start.stored())
         self._thread.start()
 
     def end(self) -> None:
@@ -174,7 +174,7 @@ class Scenario:
         assert poll(lambda: self.has(end), seconds), f"the client is at {self.reading.boundary}, the log at {end}"
 
     def _write_enough(self) -> None:
-        """Whatever the test needed, go on writing until a comparison shows something."""
+        """Whatever the test needed, continue to write until a comparison shows something."""
         deadline = time.monotonic() + 60
         while len(self.reading.events) <= 2 * _ENOUGH and time.monotonic() < deadline:
             self.workload.write(50)
@@ -186,11 +186,13 @@ class Scenario:
         assert end is not None
         keep_all(self.server, self.kept)
         expected = events_between(self.kept, start, end)
-        found = self.reading.events
-        place = next((i for i, (ours, theirs) in enumerate(zip(found, expected, strict=False)) if ours != theirs), None)
+        events = self.reading.events
+        place = next(
+            (i for i, (ours, theirs) in enumerate(zip(events, expected, strict=False)) if ours != theirs), None
+        )
         if place is not None:
-            raise AssertionError(f"event {place}: got {found[place][:2]}, the server has {expected[place][:2]}")
-        assert len(found) == len(expected)
+            raise AssertionError(f"event {place}: got {events[place][:2]}, the server has {expected[place][:2]}")
+        assert len(events) == len(expected)
         assert len(expected) > _ENOUGH, "too little was written to show anything"
 
     @contextmanager

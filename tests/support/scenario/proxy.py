@@ -20,7 +20,7 @@ class Network:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.trouble: Callable[[random.Random], int] | None = None
-        self.is_silent = False  # it goes on as if nothing more came, instead of being cut
+        self.is_silent = False  # the connection stays open as if nothing more came, instead of being cut
         self.delay_s = 0.0
         self.happened = 0
         self._closing = threading.Event()
@@ -32,14 +32,14 @@ class Network:
 
     def __exit__(self, *_: object) -> None:
         self._closing.set()
-        for one in (self._listener, *self._sockets):
-            _close(one)
+        for connection in (self._listener, *self._sockets):
+            _close(connection)
 
     def move_to(self, port: int) -> None:
         """Another server is behind it now, and all connections end."""
         self._target = port
-        for one in self._sockets:
-            _close(one)
+        for connection in self._sockets:
+            _close(connection)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ class Network:
         _close(server)
 
 
-def _close(one: socket.socket) -> None:
+def _close(connection: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()

@@ -29,20 +29,20 @@ _CHECKSUM_AT_END = 5  # of a format event: algorithm 1 | CRC32 4
 
 
 def log_files(folder: Path) -> list[Path]:
-    found = [path for path in folder.glob("binlog.*") if path.suffix[1:].isdigit()]
-    return sorted(found, key=lambda path: file_number(path.name))
+    paths = [path for path in folder.glob("binlog.*") if path.suffix[1:].isdigit()]
+    return sorted(paths, key=lambda path: file_number(path.name))
 
 
 def events_between(folder: Path, start: Position, end: Position) -> list[Event]:
     """What a capture of (start, end] has of these files."""
-    found, numbers = list[Event](), range(start.file_number, end.file_number + 1)
+    events, numbers = list[Event](), range(start.file_number, end.file_number + 1)
     files = {file_number(path.name): path for path in log_files(folder)}
     for number in numbers:
         data = files[number].read_bytes()
         low = start.offset if number == start.file_number else 0
         high = end.offset if number == end.file_number else len(data)
-        found += [(number, at, raw) for at, raw in _events(data[:high]) if at >= low]
-    return found
+        events += [(number, at, raw) for at, raw in _events(data[:high]) if at >= low]
+    return events
 
 
 def _events(data: bytes) -> Iterator[tuple[int, bytes]]:

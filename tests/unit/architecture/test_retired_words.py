@@ -26,6 +26,17 @@ RETIRED = {
     "Shelf": "BlockStorage",
     "StateBook": "StateTracker",
     "is_anew": "is_reset",
+    "CELL_BYTES": "EVENT_INDEX_BYTES",
+    "LOOK_AGAIN_S": "RETRY_S",
+    "are_sound": "have_valid_checksums",
+    "begin_ids": "reserve_ids",
+    "find_marks": "find_xa_events",
+    "give_seal": "set_block_checksum",
+    "have_not": "step_as_candidate",
+    "let_go": "release_folder",
+    "mend_utf8": "repair_utf8",
+    "seal_of": "block_checksum",
+    "take_seal": "take_block_checksum",
 }
 WORDS = re.compile(rf"\b\w*({'|'.join(RETIRED)})\b")
 

@@ -101,7 +101,7 @@ def test_events_can_be_chosen_and_put_together_again(log: LogWriter, data: st.Da
     one, other = part.filter(mask), part.filter(~mask)
     assert events_of(one) == [event for event, is_chosen in zip(events_of(part), mask, strict=True) if is_chosen]
     both = one.prepend(other)
-    assert both.seal is None
+    assert both.checksum is None
     assert both.events.equals(pa.Table.from_batches([other.events, one.events]).combine_chunks().to_batches()[0])
     order = np.argsort(np.concatenate([np.flatnonzero(~mask), np.flatnonzero(mask)]))
     assert both.take(order).events.equals(part.events)
@@ -183,5 +183,5 @@ def test_parts_are_whole_transactions_and_all_of_the_block(log: LogWriter, size:
         assert all(len(part) for part in parts) or not len(block)
         for part in parts[:-1]:
             ends = part.boundaries + 1
-            without_last = part.cells.bounds[ends[-2]] if ends.size > 1 else part.cells.bounds[0]
-            assert int(without_last) - int(part.cells.bounds[0]) < size
+            without_last = part.index.bounds[ends[-2]] if ends.size > 1 else part.index.bounds[0]
+            assert int(without_last) - int(part.index.bounds[0]) < size

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.binlog.events import reader as reader_module
+from penstock.binlog.events import block_builder
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import BinlogError
@@ -65,7 +65,7 @@ def test_events_that_belong_to_one_to_come_can_wait_for_it() -> None:
 
 
 def test_a_full_index_makes_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader_module, "_EVENTS", 8)
+    monkeypatch.setattr(block_builder, "_EVENTS", 8)
     log = LogWriter().open()
     write(log, *(bytes([i]) for i in range(10)))
     blocks = read(log)

@@ -9,7 +9,7 @@ import pytest
 from penstock.binlog.events.block import Block
 from penstock.binlog.rows.changes import decode_changes
 from penstock.binlog.rows.fields import CHANGE_FIELDS, arrow_fields_of_table
-from penstock.binlog.rows.locate import MOST_CELLS
+from penstock.binlog.rows.locate import MAX_CELLS
 from penstock.binlog.values import compressed
 from penstock.errors import BinlogError, SchemaError
 from penstock.model import Column, Sequence, TableName, TableSchema, WireType
@@ -97,7 +97,7 @@ def test_minimal_images_of_a_wide_table_are_cut() -> None:
     assert [batch.num_rows for batch in batches] == [9000]
     batches = list(decode_changes(block, wide.name, arrow_fields_of_table(wide)))
     assert len(batches) > 1
-    assert all(batch.num_rows * 1000 <= MOST_CELLS for batch in batches)
+    assert all(batch.num_rows * 1000 <= MAX_CELLS for batch in batches)
     assert np.concatenate([batch.column("_row") for batch in batches]).tolist() == list(range(9000))
     assert batches[-1].column("_absent")[-1].as_py() == [f"c{i}" for i in range(1, 1000)]
 

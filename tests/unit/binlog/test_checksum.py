@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.checksum import TABLES, are_sound, checksum_of, crc32, seal_of
+from penstock.binlog.events.checksum import TABLES, block_checksum, checksum_of, crc32, have_valid_checksums
 from tests.twins.strategy import examples
 
 
@@ -38,13 +38,13 @@ def test_events_that_carry_their_own(bodies: list[bytes], where: int) -> None:
     raw = bytearray(b"".join(body + own for body, own in zip(bodies, sums, strict=True)))
     bounds = np.cumsum([0, *(len(body) + 4 for body in bodies)], dtype=np.int32)
     data = np.frombuffer(raw, np.uint8)
-    assert are_sound(data, bounds)
-    assert seal_of(data, bounds) == zlib.crc32(b"".join(sums))
+    assert have_valid_checksums(data, bounds)
+    assert block_checksum(data, bounds) == zlib.crc32(b"".join(sums))
     if raw:
         raw[where % len(raw)] ^= 1 << where % 8
-        assert not are_sound(data, bounds)
+        assert not have_valid_checksums(data, bounds)
 
 
 @pytest.mark.parametrize("bounds", [[0, 3], [0, 9], [-1, 8], [8, 4], [0, 1 << 30]])
 def test_events_that_are_not_inside_are_not_sound(bounds: list[int]) -> None:
-    assert not are_sound(np.zeros(8, np.uint8), np.array(bounds, np.int32))
+    assert not have_valid_checksums(np.zeros(8, np.uint8), np.array(bounds, np.int32))

@@ -11,7 +11,7 @@ from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.index import index_events
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.state import CHECKSUM_BYTES, IN_TRANSACTION, POSITION, TRANSACTION, IndexState
-from penstock.binlog.events.stop import StopReason
+from penstock.binlog.events.stop_reason import StopReason
 from penstock.model import Column, TableName, TableSchema, WireType
 from tests.twins import event as ev
 from tests.twins.event import Header, event

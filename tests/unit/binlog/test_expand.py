@@ -203,7 +203,7 @@ def test_fragments_of_another_number_are_refused() -> None:
 
 @pytest.mark.parametrize("is_rotated", [True, False])
 def test_fragments_end_with_their_file(is_rotated: bool) -> None:
-    """A server that was killed between two of them does not go on with them."""
+    """A server that was killed between two of them does not resume with them."""
     log, bodies = in_fragments()
     log.add(PARTIAL_ROW_DATA, bodies[0])
     log.rotate("binlog.000002") if is_rotated else None

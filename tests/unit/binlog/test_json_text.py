@@ -196,7 +196,7 @@ def test_text_much_longer_than_its_binary(sizes: list[int]) -> None:
 
 def test_more_text_than_a_column_may_have_is_refused() -> None:
     buffers = TextBuffers(1, 0)
-    buffers.out = np.empty(json_text.MOST_TEXT + 1000, np.uint8)  # never touched
+    buffers.out = np.empty(json_text.MAX_TEXT + 1000, np.uint8)  # never touched
     with pytest.raises(JsonError) as caught:
         buffers.grow(0)
     assert caught.value.fault is JsonFault.TOO_LARGE

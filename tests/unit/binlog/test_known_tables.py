@@ -94,8 +94,8 @@ def test_every_row_has_the_map_that_it_came_with(files: list[_Transactions], blo
     """Over blocks and files, and whatever is forgotten between two transactions."""
     names, blocks = list[TableName](), list[Block]()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_tables, "MOST_IDS", most)
-        patch.setattr(known_tables, "MOST_MAPS", 2 * most)
+        patch.setattr(known_tables, "MAX_IDS", most)
+        patch.setattr(known_tables, "MAX_MAPS", 2 * most)
         reader = BlockReader(START, block_bytes=block_bytes)
         for number, transactions in enumerate(files, 1):
             log = LogWriter(f"binlog.{number:06}").open()
@@ -134,7 +134,7 @@ def test_ids_of_one_table_share_one_map() -> None:
 
 
 def test_what_is_known_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_tables, "MOST_IDS", 100)
+    monkeypatch.setattr(known_tables, "MAX_IDS", 100)
     reader = BlockReader(START, block_bytes=2000)
     known, sizes = reader._state.known, list[int]()  # nobody else knows how much it remembers
     log = LogWriter().open()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.rows.heads import ENDS_EARLY, OTHER_COLUMN_COUNT
-from penstock.binlog.rows.locate import MOST_CELLS, RowsProblemError, locate
+from penstock.binlog.rows.locate import MAX_CELLS, RowsProblemError, locate
 from penstock.binlog.rows.located import ABSENT, NULL, LocatedRows, RowLayout
 from penstock.binlog.values.column import wire_size_of
 from penstock.model import ChangeKind, Column, TableSchema, WireType
@@ -46,7 +46,7 @@ def pieces_of(
     wires: list[tuple[int, int]],
     lines: list[int],
     documents: Sequence[int] = (),
-    most_cells: int = MOST_CELLS,
+    most_cells: int = MAX_CELLS,
 ) -> Iterator[LocatedRows]:
     sizes = np.array([len(one) for one in events], np.int64)
     starts = np.cumsum(sizes) - sizes

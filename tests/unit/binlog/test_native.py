@@ -41,8 +41,8 @@ def a_kernel() -> Kernel:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only place where code is looked for."""
-    real = native._places
-    monkeypatch.setattr(native, "_places", lambda one: iter([tmp_path / next(iter(real(one))).name]))
+    real = native._cache_files
+    monkeypatch.setattr(native, "_cache_files", lambda one: iter([tmp_path / next(iter(real(one))).name]))
     return tmp_path
 
 
@@ -98,7 +98,7 @@ def test_code_that_is_long_out_of_use_is_removed(folder: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("size", [0, 10, 40, 500])
-def test_a_damaged_file_is_compiled_anew(folder: Path, size: int) -> None:
+def test_a_damaged_file_is_compiled_again(folder: Path, size: int) -> None:
     a_kernel()(np.array([1], np.uint8), 1)
     (path,) = folder.iterdir()
     whole = path.read_bytes()
@@ -111,7 +111,7 @@ def test_a_damaged_file_is_compiled_anew(folder: Path, size: int) -> None:
 def test_a_user_without_a_home_has_one_place_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
-    assert len(list(native._places(a_kernel()))) == 1
+    assert len(list(native._cache_files(a_kernel()))) == 1
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_process_without_a_cache_to_write_works() -> None:
 import sys, pathlib
 sys.dont_write_bytecode = True
 from penstock.binlog import native
-native._places = lambda one: iter([pathlib.Path("/proc/nowhere") / "x.code"])
+native._cache_files = lambda one: iter([pathlib.Path("/proc/nowhere") / "x.code"])
 import numpy as np
 from penstock.binlog.values import numbers
 bits = np.zeros(1, np.uint8)

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.binlog.events.checksum import seal_of
+from penstock.binlog.events.checksum import block_checksum
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.reader import BlockReader
 from penstock.model import Column, Position, Sequence
@@ -71,7 +71,7 @@ def test_blocks_do_not_depend_on_the_pieces_they_came_in(
         assert one.equals(many)
     for block in pieces:
         assert block.end.offset - block.start.offset == sum(len(event) for event in block.events["event"].to_pylist())
-        assert block.seal == (seal_of(block.data, block.cells.bounds) if log.is_checksummed else None)
+        assert block.checksum == (block_checksum(block.data, block.index.bounds) if log.is_checksummed else None)
         assert {*block.tables} == {*block.column("table_id")[block.column("entry") == Entry.ROWS].tolist()}
 
 

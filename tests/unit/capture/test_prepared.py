@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
-from penstock.binlog.xa.marks import find_xa_events
 from penstock.binlog.xa.resolver import XaResolver
+from penstock.binlog.xa.xa_events import find_xa_events
 from penstock.capture.prepared import PreparedTransactions
 from penstock.capture.prepared_files import PreparedFiles
 from penstock.errors import PositionLostError
 from penstock.model import Position
 from tests.twins.feed import read, rows_in
 from tests.twins.log import LogWriter
-from tests.twins.xa import TABLE, WrittenLog, XaLog, find_marks, xid_text
+from tests.twins.xa import TABLE, WrittenLog, XaLog, find_events, xid_text
 
 NAMES = "abcde"
 
@@ -156,7 +156,7 @@ def test_gtids_and_boundaries_are_those_of_the_log(seed: int, is_mariadb: bool) 
 @given(st.integers(0, 1 << 30), st.booleans(), st.lists(st.integers(20, 900), max_size=30))
 def test_the_kernel_finds_what_its_twin_finds(seed: int, is_mariadb: bool, sizes: list[int]) -> None:
     for block in read(random_log(random.Random(seed), is_mariadb=is_mariadb, steps=12).writer, sizes):
-        assert find_xa_events(block).tolist() == find_marks(block)
+        assert find_xa_events(block).tolist() == find_events(block)
 
 
 def test_a_log_without_xa_passes_as_it_is() -> None:

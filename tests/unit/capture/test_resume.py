@@ -49,7 +49,7 @@ OTHER, RESET = LogMatch.OTHER_SERVER, LogMatch.RESET
 MORE, LESS = GtidSet.parse(f"{UUID}:1-90"), GtidSet.parse(f"{UUID}:1-40")
 LACKING = GtidSet.parse(f"{UUID}:41-50")
 BEHIND = f"db:3306 does not have {LACKING.text} yet, which is captured already"
-BEGAN_ANEW = f"the log of db:3306 began anew, or lost its end: what came after {AT} may be lost"
+WAS_RESET = f"the log of db:3306 was reset, or lost its end: what came after {AT} may be lost"
 SHORT = f"db:3306 ends at binlog.000006:2000, and {AT} was captured: waiting for what is missing"
 
 RESUME: dict[str, tuple[ResumeFacts, ResumePlan]] = {
@@ -100,8 +100,8 @@ RESUME: dict[str, tuple[ResumeFacts, ResumePlan]] = {
     "a position without GTIDs": (facts(PLAIN, OTHER), Translate(None, raises_epoch=True)),
     "the epoch was raised already": (facts(epoch=2), Translate(MINE, raises_epoch=False)),
     "the epoch was raised already, without GTIDs": (facts(PLAIN, epoch=2), Translate(None, raises_epoch=False)),
-    "a log that was reset": (facts(match=RESET, inventory=log(1, 1)), LostPosition(BEGAN_ANEW)),
-    "a reset of a folder whose files are complete": (facts(match=RESET, is_copied=True), LostPosition(BEGAN_ANEW)),
+    "a log that was reset": (facts(match=RESET, inventory=log(1, 1)), LostPosition(WAS_RESET)),
+    "a reset of a folder whose files are complete": (facts(match=RESET, is_copied=True), LostPosition(WAS_RESET)),
     "a folder that is being copied": (facts(match=RESET, inventory=log(5, 6), is_copied=True), WaitForFiles(SHORT)),
     "the server lost the end of its log": (
         facts(inventory=log(size=900)),
@@ -123,7 +123,7 @@ def gap_after(position: Position, inventory: LogInventory, gone: GtidSet | None)
 
 NOTHING, GONE = GtidSet.parse(""), GtidSet.parse(f"{UUID}:51-60")
 PURGED = log(8, 9)
-STOP = "compare the data, then say with on_purged: latest, or `penstock position set`, where to go on"
+STOP = "compare the data, then say with on_purged: latest, or `penstock position set`, where to resume"
 LOST_END = f"db:3306 has lost the end of its log, {AT} was captured: refused"
 
 

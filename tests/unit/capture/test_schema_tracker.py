@@ -198,7 +198,7 @@ def test_what_is_known_leaves_the_events_as_they_are(tmp_path: Path) -> None:
     tables = opened(tmp_path)
     found = tables.follow(block)
     assert found.data is block.data
-    assert found.seal == block.seal
+    assert found.checksum == block.checksum
     assert found.problems == {}
     (number,) = found.tables
     assert found.tables[number].startswith(block.tables[number])
@@ -244,7 +244,7 @@ def test_a_shape_that_does_not_fit_stops_the_table(tmp_path: Path, caplog: pytes
     assert [str(name) for name in tables.stopped_tables] == ["shop.a"]
     assert found.select_tables({TableName("shop", "b")}).problems == {}
     assert found.select_tables({TableName("shop", "a")}).problems == found.problems
-    assert Block.from_description(found.encode_description(), found.data, found.cells).problems == found.problems
+    assert Block.from_description(found.encode_description(), found.data, found.index).problems == found.problems
     assert b"problems" not in block.encode_description()
     tables.close()
 

@@ -18,7 +18,7 @@ TABLES = [TableSchema(TableName("s", name), (Column("id", WireType.LONG),), ("id
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Rows of two tables in turn, which come again and again: compressed, many of them share an offset."""
+    """Rows of two tables in turn, repeated many times: compressed, many of them share an offset."""
     inner = LogWriter(is_mariadb=False, is_checksummed=False)
     inner.add(ev.QUERY, ev.query(b"BEGIN"))
     for number, table in enumerate(TABLES):

@@ -68,7 +68,7 @@ def test_a_run_that_compiles_kernels_says_so_once(
     def places(kernel: Kernel) -> Iterator[Path]:
         yield tmp_path / kernel.function.__name__
 
-    monkeypatch.setattr(native, "_places", places)
+    monkeypatch.setattr(native, "_cache_files", places)
     native._announce_compilation.cache_clear()
 
     def one_more(value: int) -> int:

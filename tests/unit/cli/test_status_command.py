@@ -40,7 +40,7 @@ def url_of(server: Server) -> tuple[str, ...]:
 
 def test_it_shows_instances_and_clients(server: Server) -> None:
     clients = server.destinations.running_instance("shop").clients
-    clients.subscribe(1001, "", Start.first())
+    clients.subscribe(1001, "", Start.stored())
     assert poll_until(lambda: clients.get(1001, BatchSize(3), 0) is not None, 20)
     result = run(*url_of(server))
     assert result.exit_code == 0

@@ -107,7 +107,7 @@ def test_a_part_of_another_epoch_is_not_joined(tmp_path: Path) -> None:
     path.write_bytes(MAGIC + bytes(log.data))
     block = Block.concatenate(list(LogFile(path)))
     other = Block(
-        **{name: getattr(block, name) for name in ("file", "server_version", "tags", "data", "cells", "tables")},
+        **{name: getattr(block, name) for name in ("file", "server_version", "tags", "data", "index", "tables")},
         epoch=1,
     )
     with pytest.raises(ProtocolError, match="the source was switched"):

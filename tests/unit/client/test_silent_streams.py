@@ -21,7 +21,7 @@ WAIT_S = 60.0
 
 
 class StalledRead:
-    """Whether a range is being read, and whether it may go on."""
+    """Whether a range is being read, and whether it may continue."""
 
     def __init__(self) -> None:
         self.is_allowed, self.is_reading = threading.Event(), threading.Event()

@@ -84,13 +84,13 @@ class FakeNodes:
         if self.fails or self.session_id in self._zookeeper.expired:
             raise CoordinationError("cut")
 
-    def look(self, path: str, wake: Wake | None = None) -> ZkNode | None:
+    def get_node(self, path: str, wake: Wake | None = None) -> ZkNode | None:
         self._check()
         if wake is not None:
             self._zookeeper.wakes.append((path, wake))
         return self._zookeeper.nodes.get(path)
 
-    def names(self, path: str, wake: Wake | None = None) -> list[str]:
+    def child_names(self, path: str, wake: Wake | None = None) -> list[str]:
         self._check()
         if wake is not None:
             self._zookeeper.wakes.append((path, wake))
@@ -98,16 +98,16 @@ class FakeNodes:
         return sorted({name.partition("/")[0] for name in below})
 
     def children(self, path: str) -> list[str]:
-        return self.names(path)
+        return self.child_names(path)
 
-    def make(self, path: str, value: bytes) -> bool:
+    def create_ephemeral(self, path: str, value: bytes) -> bool:
         self._check()
         if path in self._zookeeper.nodes:
             return False
         self._zookeeper.put(path, value, self.session_id)
         return True
 
-    def remove(self, path: str, version: int) -> bool:
+    def delete(self, path: str, version: int) -> bool:
         self._check()
         node = self._zookeeper.nodes.get(path)
         if node is None or node.version != version:
@@ -116,7 +116,7 @@ class FakeNodes:
         return True
 
     def read(self, path: str) -> tuple[bytes, int] | None:
-        node = self.look(path)
+        node = self.get_node(path)
         return None if node is None else (node.value, node.version)
 
     def create(self, path: str, value: bytes) -> None:

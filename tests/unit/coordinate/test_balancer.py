@@ -18,7 +18,7 @@ class Server:
         self.session = FakeSessions(zookeeper)
         self.refuses = False
         self.starts = 0
-        settings = BalancerSettings(settle_s=10, look_s=2)
+        settings = BalancerSettings(settle_s=10, poll_s=2)
         self.balance = Balancer(self.session, address, settings=settings, clock=zookeeper.clock)
         self.runnings = {name: self._running(zookeeper, name, address, stack) for name in DESTINATIONS}
 
@@ -38,11 +38,11 @@ class Server:
         if self.refuses:
             raise ValueError("not here")
 
-    def turn(self) -> None:
-        self.balance.turn()
+    def step(self) -> None:
+        self.balance.step()
         for running in self.runnings.values():
             for _ in range(20):
-                wait_s = running.turn()
+                wait_s = running.step()
                 assert running._callbacks.wait(5)
                 if wait_s and not running._woken.is_set():
                     break
@@ -73,7 +73,7 @@ class Shop:
         for _ in range(int(seconds / step_s)):
             self.zookeeper.advance(step_s)
             for server in self.servers.values():
-                server.turn()
+                server.step()
             after = self.owners()
             moved += [name for name in after if owners.get(name, after[name]) != after[name]]
             owners |= after

@@ -28,7 +28,7 @@ class Server:
         if self.fails:
             raise ValueError("no")
 
-    def turn(self) -> None:
+    def step(self) -> None:
         """What a process does that is not stopped: its session first."""
         if self.is_stopped:
             return
@@ -37,7 +37,7 @@ class Server:
             self.session.lose()
         elif session is None and not self.shop.is_cut(self):
             self.session.come_back()
-        self.running.turn()
+        self.running.step()
         assert self.running._callbacks.wait(5)
 
 
@@ -49,7 +49,7 @@ class ElectionMachine(RuleBasedStateMachine):
         self.cut = set[int]()
         self.servers = [Server(self, number) for number in range(3)]
         for number in range(3):
-            self.turn(number, 3)
+            self.step(number, 3)
 
     def is_cut(self, server: Server) -> bool:
         return self.servers.index(server) in self.cut
@@ -58,9 +58,9 @@ class ElectionMachine(RuleBasedStateMachine):
         return self.servers[number].session.current
 
     @rule(number=NUMBERS, times=st.integers(1, 4))
-    def turn(self, number: int, times: int) -> None:
+    def step(self, number: int, times: int) -> None:
         for _ in range(times):
-            self.servers[number].turn()
+            self.servers[number].step()
 
     @rule(seconds=st.sampled_from([0.1, 0.5, 1.0, 1.1, 2.0, 3.9, 4.0, 6.0, 10.0]))
     def wait(self, seconds: float) -> None:
@@ -96,14 +96,14 @@ class ElectionMachine(RuleBasedStateMachine):
             self.zookeeper.advance(seconds)
             for other in others:
                 if other != number:
-                    self.servers[other].turn()
+                    self.servers[other].step()
                     self.zookeeper.advance(1.0)
-                    self.servers[other].turn()
+                    self.servers[other].step()
             session.fails = number in self.cut
 
         if session is not None and not self.servers[number].is_stopped:
             session.stall = stall
-            self.servers[number].turn()
+            self.servers[number].step()
             session.stall = None
 
     @rule(number=NUMBERS)
@@ -149,8 +149,8 @@ class ElectionMachine(RuleBasedStateMachine):
         for _ in range(200):
             self.zookeeper.advance(0.5)
             for server in self.servers:
-                server.turn()
-                server.turn()
+                server.step()
+                server.step()
         held = [server for server in self.servers if server.running.is_held()]
         assert len(held) == 1
         for server in self.servers:

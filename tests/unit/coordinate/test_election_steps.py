@@ -1,4 +1,4 @@
-"""The election of one destination, turn by turn, with a clock that the test sets."""
+"""The election of one destination, step by step, with a clock that the test sets."""
 
 import json
 import threading
@@ -37,10 +37,10 @@ class Server:
         self.held_when_stopped.append(self.running.is_held())
         self.told.append(f"stopped: {reason}")
 
-    def turn(self) -> float:
+    def step(self) -> float:
         """Until it wants to wait."""
         for _ in range(20):
-            wait_s = self.running.turn()
+            wait_s = self.running.step()
             assert self.running._callbacks.wait(5)
             if wait_s > 0 and not self.running._woken.is_set():
                 return wait_s
@@ -49,7 +49,7 @@ class Server:
 
     def pass_to(self, seconds: float) -> None:
         self.session.zookeeper.advance(seconds)
-        self.turn()
+        self.step()
 
     @property
     def state(self) -> ElectionState:
@@ -80,8 +80,8 @@ def new_server(zookeeper: FakeZooKeeper) -> Iterator[NewServer]:
 def pair(new_server: NewServer) -> tuple[Server, Server]:
     """The first runs, the second stands by."""
     first, second = new_server("a:1"), new_server("b:1")
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     assert (first.state, second.state) == (ElectionState.RUNNING, ElectionState.STANDBY)
     return first, second
 
@@ -102,7 +102,7 @@ def test_a_crash(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     session = first.session.current
     assert session is not None
     zookeeper.expire(session.session_id)
-    assert second.turn() == pytest.approx(1.0)
+    assert second.step() == pytest.approx(1.0)
     assert second.state is ElectionState.STANDBY
     second.pass_to(1.0)
     assert (second.state, second.told) == (ElectionState.RUNNING, ["running 2"])
@@ -130,27 +130,27 @@ def test_a_session_that_is_lost_and_another(zookeeper: FakeZooKeeper, pair: tupl
     first, second = pair
     old = first.running.fence
     first.session.lose()
-    first.turn()
+    first.step()
     assert first.state is ElectionState.LOST
     first.session.come_back()
-    first.turn()
+    first.step()
     assert first.told[2:] == ["running 2"]
     assert old is not None
     assert not old.is_held()  # the new session is nothing to it
     assert first.session.current is not None
     assert zookeeper.nodes[f"{members_path('shop')}/a:1"].owner == first.session.current.session_id
-    second.turn()
+    second.step()
     assert second.state is ElectionState.STANDBY
 
 
 def test_the_other_runs_when_the_first_is_back(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     first, second = pair
     zookeeper.expire(first.session.lose())
-    second.turn()
+    second.step()
     second.pass_to(1.0)
     assert second.state is ElectionState.RUNNING
     first.session.come_back()
-    first.turn()
+    first.step()
     assert (first.state, first.running.owner) == (ElectionState.STANDBY, "b:1")
 
 
@@ -158,7 +158,7 @@ def test_a_release(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> Non
     """It stops first, and may keep its cursors meanwhile; the others need not wait."""
     first, second = pair
     assert not first.running.release(timeout_s=0)
-    first.turn()
+    first.step()
     assert first.told == ["running 1", "stopped: by hand"]
     assert first.held_when_stopped == [True]
     assert not first.running.is_held()
@@ -168,17 +168,17 @@ def test_a_release(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> Non
         "session": "0x1",
         "released": True,
     }
-    assert first.turn() == pytest.approx(10.0)  # there is another
-    second.turn()
+    assert first.step() == pytest.approx(10.0)  # there is another
+    second.step()
     assert (second.state, second.told) == (ElectionState.RUNNING, ["running 2"])
-    first.turn()
+    first.step()
     assert first.state is ElectionState.STANDBY
 
 
 def test_a_release_that_nobody_takes(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     first, second = pair
     first.running.release(timeout_s=0)
-    first.turn()
+    first.step()
     first.pass_to(9.9)
     assert first.state is ElectionState.STANDBY
     first.pass_to(0.2)
@@ -186,7 +186,7 @@ def test_a_release_that_nobody_takes(zookeeper: FakeZooKeeper, pair: tuple[Serve
     first.running.release(timeout_s=0)
     assert second.session.current is not None
     zookeeper.expire(second.session.current.session_id)
-    first.turn()
+    first.step()
     assert first.told[-1] == "running 3"  # there is nobody to leave it to
 
 
@@ -194,12 +194,12 @@ def test_a_release_is_not_taken_for_one_later(zookeeper: FakeZooKeeper, pair: tu
     """A crash after an old release is a crash."""
     first, second = pair
     first.running.release(timeout_s=0)
-    first.turn()
-    second.turn()
-    first.turn()
+    first.step()
+    second.step()
+    first.step()
     assert second.session.current is not None
     zookeeper.expire(second.session.lose())
-    assert first.turn() == pytest.approx(1.0)
+    assert first.step() == pytest.approx(1.0)
 
 
 def test_a_release_of_what_is_not_ours(pair: tuple[Server, Server]) -> None:
@@ -210,7 +210,7 @@ def test_a_release_whose_answer_is_lost(zookeeper: FakeZooKeeper, pair: tuple[Se
     first, _ = pair
     first.running.release(timeout_s=0)
     zookeeper.put(RUNNING, None)
-    assert first.turn() == pytest.approx(10.0)
+    assert first.step() == pytest.approx(10.0)
     assert first.state is ElectionState.STANDBY
 
 
@@ -219,16 +219,16 @@ def test_a_start_that_fails(zookeeper: FakeZooKeeper, new_server: NewServer) -> 
     server = new_server("a:1")
     server.error = ValueError("no source")
     for pause_s in (1, 2, 4, 8, 16, 30, 30):
-        assert server.turn() == pytest.approx(pause_s)
+        assert server.step() == pytest.approx(pause_s)
         assert RUNNING not in zookeeper.nodes
         assert server.told == []
         zookeeper.advance(pause_s)
     server.error = None
-    server.turn()
+    server.step()
     assert server.state is ElectionState.RUNNING
     zookeeper.advance(100)
     server.running.fail(ValueError("it broke"))
-    assert server.turn() == pytest.approx(1)
+    assert server.step() == pytest.approx(1)
     assert server.told[1:] == ["stopped: it failed: it broke"]
 
 
@@ -236,11 +236,11 @@ def test_others_take_what_fails_with_us(new_server: NewServer) -> None:
     first, second = new_server("a:1"), new_server("b:1")
     first.error = ValueError("no source")
     second.session.current, kept = None, second.session.current
-    second.turn()
+    second.step()
     second.session.current = kept
     second.running._membership.join(kept)
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     assert second.state is ElectionState.RUNNING
 
 
@@ -249,8 +249,8 @@ def test_a_pause(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     first, second = pair
     paused = zookeeper.nodes[RUNNING].value.replace(b"true", b"false")
     zookeeper.put(RUNNING, paused)
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     assert (first.state, second.state) == (ElectionState.PAUSED, ElectionState.STANDBY)
     assert first.told == ["running 1", "stopped: active=false was written into the running node"]
     assert first.held_when_stopped == [True]
@@ -258,27 +258,27 @@ def test_a_pause(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     first.pass_to(100)
     assert first.state is ElectionState.PAUSED
     zookeeper.put(RUNNING, paused.replace(b"false", b"true"))
-    first.turn()
+    first.step()
     assert (first.state, first.told[2:]) == (ElectionState.RUNNING, ["running 2"])
 
 
 def test_a_pause_that_is_removed(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     first, _ = pair
     zookeeper.put(RUNNING, b'{"active":false,"address":"a:1"}')
-    first.turn()
+    first.step()
     zookeeper.put(RUNNING, None)
-    first.turn()
+    first.step()
     assert first.told[2:] == ["running 2"]
 
 
 def test_a_pause_that_is_released(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]) -> None:
     first, second = pair
     zookeeper.put(RUNNING, b'{"active":false,"address":"a:1"}')
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     first.running.release(timeout_s=0)
-    first.turn()
-    second.turn()
+    first.step()
+    second.step()
     assert (first.state, second.state) == (ElectionState.STANDBY, ElectionState.RUNNING)
 
 
@@ -286,8 +286,8 @@ def test_a_node_that_is_removed(zookeeper: FakeZooKeeper, pair: tuple[Server, Se
     """Somebody else may have it already: it stops, and tries again."""
     first, second = pair
     zookeeper.put(RUNNING, None)
-    second.turn()
-    first.turn()
+    second.step()
+    first.step()
     assert first.told == ["running 1", "stopped: the running node was removed", "running 2"]
     assert first.held_when_stopped == [False]
 
@@ -300,7 +300,7 @@ def test_a_node_that_is_removed_from_one_that_does_not_hear_of_it(
     assert first.session.current is not None
     first.session.current.fails = True
     zookeeper.put(RUNNING, None)
-    assert second.turn() == pytest.approx(5.0)
+    assert second.step() == pytest.approx(5.0)
     second.pass_to(3.9)
     assert (first.running.is_held(), second.running.is_held()) == (True, False)
     second.pass_to(2.0)
@@ -315,13 +315,13 @@ def test_a_node_that_is_removed_while_the_stop_hangs(zookeeper: FakeZooKeeper, p
     may_stop = threading.Event()
     first.running._callbacks._on_stopped = lambda _: assert_true(may_stop.wait(10))
     zookeeper.put(RUNNING, None)
-    first.running.turn()
+    first.running.step()
     assert not first.running.is_held()
-    second.turn()
+    second.step()
     assert second.state is ElectionState.STANDBY
     zookeeper.advance(1.1)
-    first.running.turn()
-    second.turn()
+    first.running.step()
+    second.step()
     may_stop.set()
     assert (second.state, second.told) == (ElectionState.RUNNING, ["running 2"])
 
@@ -334,7 +334,7 @@ def test_a_node_of_another(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]
     first, _ = pair
     zookeeper.put(RUNNING, None)
     zookeeper.put(RUNNING, b'{"active":true,"address":"c:1"}', 99)
-    first.turn()
+    first.step()
     assert first.told == ["running 1", "stopped: c:1 runs it"]
     assert (first.state, first.running.owner) == (ElectionState.STANDBY, "c:1")
 
@@ -342,10 +342,10 @@ def test_a_node_of_another(zookeeper: FakeZooKeeper, pair: tuple[Server, Server]
 def test_a_node_that_cannot_be_read(zookeeper: FakeZooKeeper, new_server: NewServer) -> None:
     server = new_server("a:1")
     zookeeper.put(RUNNING, b"\xff?", 99)
-    server.turn()
+    server.step()
     assert server.state is ElectionState.STANDBY
     zookeeper.put(RUNNING, None)
-    server.turn()
+    server.step()
     server.pass_to(1.0)
     assert server.state is ElectionState.RUNNING
 
@@ -354,10 +354,10 @@ def test_our_node_of_before(zookeeper: FakeZooKeeper, new_server: NewServer) -> 
     """Another process had our address, and was killed: we are the former owner."""
     zookeeper.put(RUNNING, b'{"active":true,"address":"a:1"}', 99)
     server = new_server("a:1")
-    server.turn()
+    server.step()
     assert server.state is ElectionState.STANDBY
     zookeeper.put(RUNNING, None)
-    server.turn()
+    server.step()
     assert server.state is ElectionState.RUNNING
 
 
@@ -365,7 +365,7 @@ def test_somebody_claims_the_epoch(zookeeper: FakeZooKeeper, pair: tuple[Server,
     """As a command does that changes cursors: what runs is stopped, and begins again with them."""
     first, _ = pair
     claim(zookeeper.begin(), fencing_epoch_path("shop"))
-    assert first.turn() == pytest.approx(1.0)
+    assert first.step() == pytest.approx(1.0)
     assert first.told[1:] == ["stopped: somebody else has claimed the epoch"]
     first.pass_to(1.0)
     assert first.told[2:] == ["running 3"]
@@ -375,7 +375,7 @@ def test_an_epoch_that_is_no_number(zookeeper: FakeZooKeeper, new_server: NewSer
     """The node is not kept by one who cannot run."""
     zookeeper.put(fencing_epoch_path("shop"), b"what?", 0)
     server = new_server("a:1")
-    server.turn()
+    server.step()
     assert RUNNING not in zookeeper.nodes
     assert server.told == []
 
@@ -384,19 +384,19 @@ def test_a_cut_connection_is_looked_at_again(zookeeper: FakeZooKeeper, pair: tup
     first, _ = pair
     assert first.session.current is not None
     first.session.current.fails = True
-    assert first.turn() < 1
+    assert first.step() < 1
     assert first.running.is_held()  # for as long as the lease lasts
     first.session.current.fails = False
-    first.turn()
+    first.step()
     assert first.told == ["running 1"]
 
 
 def test_who_runs_much_waits_for_others(zookeeper: FakeZooKeeper, new_server: NewServer) -> None:
     server = new_server("a:1")
     server.running.balancing_delay = lambda: 0.4
-    assert server.turn() == pytest.approx(0.4)
+    assert server.step() == pytest.approx(0.4)
     server.pass_to(0.4)
     assert server.state is ElectionState.RUNNING
     zookeeper.put(RUNNING, None)
-    server.turn()
+    server.step()
     assert server.told[-1] == "running 2"  # who had it does not wait

@@ -27,7 +27,7 @@ def spreads(draw: st.DrawFn, *, is_open: bool = False) -> list[Assignment]:
 
 
 def applied(places: list[Assignment], move: Reassignment) -> list[Assignment]:
-    return [replace(one, owner=move.taker) if one.destination == move.destination else one for one in places]
+    return [replace(one, owner=move.to_server) if one.destination == move.destination else one for one in places]
 
 
 @given(spreads())
@@ -39,12 +39,12 @@ def test_it_comes_to_an_end(places: list[Assignment]) -> None:
             return
         move, before = found[0], count_loads(places)
         place = next(one for one in places if one.destination == move.destination)
-        assert (place.owner, move.taker in place.members, place.is_active) == (move.giver, True, True)
+        assert (place.owner, move.to_server in place.members, place.is_active) == (move.from_server, True, True)
         places = applied(places, move)
         after = count_loads(places)
         assert sum(one**2 for one in after.values()) < sum(one**2 for one in before.values())
-        assert after[move.taker] <= after[move.giver]  # so nobody would give it back
-        taken.append((move.destination, move.taker))
+        assert after[move.to_server] <= after[move.from_server]  # so nobody would give it back
+        taken.append((move.destination, move.to_server))
     raise AssertionError(f"no end: {taken[-10:]}")
 
 

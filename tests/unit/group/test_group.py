@@ -305,7 +305,7 @@ def test_a_member_that_fails_fails_the_group() -> None:
 
 def test_places_of_one_log_are_no_start_for_a_group() -> None:
     group, _, _ = group_of("a", "b")
-    with pytest.raises(ConfigurationError, match="a place in one log"):
+    with pytest.raises(ConfigurationError, match="a position in one log"):
         group.subscribe(1, "", Start.at(START))
     with pytest.raises(ConfigurationError, match="has no members"):
         Group("g", {})
@@ -381,7 +381,7 @@ class Run:
         self.fakes[name].state = state
 
     def crash(self) -> None:
-        """What was acked of whole transactions does not come again."""
+        """What was acked of whole transactions is not redelivered."""
         self.outstanding.clear()
         for name, fake in self.fakes.items():
             done = len(self.acked[name])

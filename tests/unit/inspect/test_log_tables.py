@@ -105,7 +105,7 @@ def test_names_hold_from_their_ddl_on(tmp_path: Path) -> None:
 def test_ddl_counts_for_later_files_also_where_those_before_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aside_bytes: int
 ) -> None:
-    monkeypatch.setattr(log_tables, "_MOST_ASIDE", aside_bytes)
+    monkeypatch.setattr(log_tables, "_MAX_ASIDE", aside_bytes)
     first, second, third, fifth = created(DATABASE, CREATE), *map(new_log, ("a.2", "a.3", "a.5"))
     insert(second, ITEM, [1, "a", None])
     third.statement("ALTER TABLE item RENAME COLUMN name TO title")

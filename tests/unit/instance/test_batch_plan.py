@@ -42,7 +42,7 @@ def rows_of(block: Block) -> int:
 
 
 def bytes_of(block: Block) -> int:
-    return int(block.cells.bounds[-1]) - int(block.cells.bounds[0])
+    return int(block.index.bounds[-1]) - int(block.index.bounds[0])
 
 
 @settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -205,7 +205,7 @@ def test_a_get_that_waits_gives_what_is_there_in_the_end() -> None:
 
 
 def test_the_source_breaks_inside_of_a_batch() -> None:
-    """Its last transaction comes again; the ack counts for what is complete."""
+    """Its last transaction is redelivered; the ack counts for what is complete."""
     store, meta = EventStore(MemoryStorage(1 << 20), START), MetaManager("d")
     clients = Clients(store, meta)
     clients.subscribe(1)
@@ -311,7 +311,7 @@ def test_a_cursor_that_the_log_does_not_have_is_refused() -> None:
 
 @pytest.mark.parametrize("period_s", [None, 3600.0])
 def test_files_go_when_an_ack_is_kept(tmp_path: Path, period_s: float | None) -> None:
-    """With a period they stay until then: after a crash the client comes again with the cursor that was kept."""
+    """With a period they stay until then: after a crash the client resumes with the cursor that was persisted."""
     storage = FileStorage(tmp_path / "store", segment_bytes=1, sync="none")
     store = EventStore(storage, START)
     with PersistentMetaManager("d", FileMetaBackend("d", tmp_path), period_s=period_s) as meta:

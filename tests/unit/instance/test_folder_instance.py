@@ -93,7 +93,7 @@ def running(folder: Path | str, **changes: Any) -> Iterator[Instance]:
 
 def rows_of(instance: Instance, count: int) -> list[int]:
     """That a client gets, and acks, until there are so many."""
-    instance.clients.subscribe(CLIENT, "", Start.first())
+    instance.clients.subscribe(CLIENT, "", Start.stored())
     found = list[int]()
 
     def get() -> bool:
@@ -241,7 +241,7 @@ def test_a_hole_between_files_is_a_gap(tmp_path: Path, file_of: Made, policy: st
 
 
 def test_another_log_in_the_folder_is_another_epoch(tmp_path: Path, file_of: Made) -> None:
-    """Of another server: it goes on by GTIDs."""
+    """Of another server: it resumes by GTIDs."""
     folder, data = tmp_path / "logs", tmp_path / "data"
     put(folder, file_of(1))
     with running(folder, data_dir=data) as instance:

@@ -37,7 +37,7 @@ def run_once(logs: Path, data_dir: Path) -> None:
     instance = Instance(settings)
     instance.start()
     try:
-        instance.clients.subscribe(1001, "", Start.first())
+        instance.clients.subscribe(1001, "", Start.stored())
     finally:
         instance.stop()
 

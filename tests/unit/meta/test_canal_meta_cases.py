@@ -63,7 +63,7 @@ def move(meta: MetaManager) -> Cursor:
 def check_kept(folder: Path, kind: str, is_kept: Callable[[dict[int, ClientRecord]], bool]) -> None:
     """While the manager runs: at once when it keeps before, else in a moment."""
     deadline = time.monotonic() + (0 if kind == "before" else _DEADLINE_S)
-    while not is_kept({record.client_id: record for record in FileMetaBackend("example", folder).look()}):
+    while not is_kept({record.client_id: record for record in FileMetaBackend("example", folder).read_records()}):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -83,7 +83,7 @@ def test_subscribe(make: Make, kind: str, tmp_path: Path) -> None:
 
 def test_batches(make: Make, kind: str) -> None:
     """Canal's first id is 0 in ZooKeeper, which its protocol takes for none; here it is 1 everywhere. After a restart
-    canal begins with it again, and takes a late ack for one of another batch; here ids go on rising."""
+    canal begins with it again, and takes a late ack for one of another batch; here ids continue to rise."""
     with make() as meta:
         meta.subscribe(1)
         assert (meta.first_batch(1), meta.latest_batch(1), meta.batches(1)) == (None, None, {})
@@ -103,7 +103,7 @@ def test_batches(make: Make, kind: str) -> None:
         assert meta.add_batch(1, batch(5)) == fourth + 1
     with make() as again:
         again.subscribe(1)
-        assert again.batches(1) == {}  # they are not kept: their entries come again
+        assert again.batches(1) == {}  # they are not persisted: their entries are redelivered
         later = again.add_batch(1, batch(5))
         assert later == 1 if kind == "memory" else later > fourth + 1
 

@@ -106,6 +106,6 @@ def test_capture_begins_at_the_lowest_cursor_of_those_who_are_there(make: Make) 
         assert meta.lowest_cursor() == Cursor(at(200))
         meta.forget(2)
         assert meta.lowest_cursor() == Cursor(at(300))
-        assert meta.cursor(3) == Cursor(at(100))  # it goes on from there when it comes again
+        assert meta.cursor(3) == Cursor(at(100))  # it resumes there when it subscribes again
         meta.forget(3)
         assert meta.cursor(3) is None

@@ -44,7 +44,7 @@ def saved(folder: Path, offset: int) -> None:
 
 def cursor_in(folder: Path) -> Cursor | None:
     """That of the file, whoever has it."""
-    records = {record.client_id: record for record in FileMetaBackend("example", folder).look()}
+    records = {record.client_id: record for record in FileMetaBackend("example", folder).read_records()}
     return records[1].cursor if 1 in records else None
 
 
@@ -134,14 +134,14 @@ def test_a_flipped_byte_is_noticed(tmp_path: Path) -> None:
     assert cursor_in(tmp_path) == Cursor(at(100))
 
 
-def test_without_any_whole_file_it_does_not_begin_anew(tmp_path: Path) -> None:
+def test_without_any_whole_file_it_does_not_start_from_nothing(tmp_path: Path) -> None:
     write(tmp_path, CANAL[:-40])
     with pytest.raises(MetaError, match=r"meta\.dat cannot be read, and there is no other"):
         file_meta(tmp_path).start()
 
 
 def test_an_empty_file_is_not_taken_for_a_first_start(tmp_path: Path) -> None:
-    """Canal leaves one when it dies while writing; to begin anew from it would skip changes."""
+    """Canal leaves one when it dies while writing; to start from it would skip changes."""
     write(tmp_path, "")
     with pytest.raises(MetaError, match=r"meta\.dat cannot be read"):
         file_meta(tmp_path).start()
@@ -278,14 +278,14 @@ def test_who_subscribes_is_known_at_once(tmp_path: Path) -> None:
     """A kill would leave a client that nobody knows of, and it would miss what came since."""
     with file_meta(tmp_path, period_s=3600) as meta:
         meta.subscribe(1, "shop.*", Cursor(at(100)))
-        (record,) = FileMetaBackend("example", tmp_path).look()
+        (record,) = FileMetaBackend("example", tmp_path).read_records()
         assert (record.filter, record.cursor) == ("shop.*", Cursor(at(100)))
         assert record.ids_until >= 1_000_000  # a batch that is given out now has an id that is not given out again
         meta.unsubscribe(1)
-        (record,) = FileMetaBackend("example", tmp_path).look()
+        (record,) = FileMetaBackend("example", tmp_path).read_records()
         assert not record.is_subscribed
         meta.forget(1)
-        assert FileMetaBackend("example", tmp_path).look() == []
+        assert FileMetaBackend("example", tmp_path).read_records() == []
 
 
 def test_ids_are_reserved_before_they_are_given_out(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_ids_are_reserved_before_they_are_given_out(tmp_path: Path) -> None:
         meta.subscribe(1)
     with file_meta(tmp_path, period_s=3600) as meta:
         first = meta.add_batch(1, BatchRange(at(100), at(200), 7))
-        (record,) = FileMetaBackend("example", tmp_path).look()
+        (record,) = FileMetaBackend("example", tmp_path).read_records()
         assert record.ids_until > first > 1_000_000
 
 
@@ -334,7 +334,7 @@ def test_after_the_stop_nothing_is_written_any_more(tmp_path: Path, period_s: fl
         for late in (lambda: old.update_cursor(1, Cursor(at(50))), lambda: old.unsubscribe(2)):
             with pytest.raises(MetaError, match=r"no longer ours|not ours"):
                 late()
-        assert {record.client_id: record.cursor for record in FileMetaBackend("example", tmp_path).look()} == {
+        assert {record.client_id: record.cursor for record in FileMetaBackend("example", tmp_path).read_records()} == {
             1: None,
             2: Cursor(at(124)),
         }

@@ -1,4 +1,4 @@
-"""From where capture goes on: each manager, and one that stands in for another."""
+"""Where capture resumes: each store of positions, and the one that falls back to another."""
 
 from pathlib import Path
 

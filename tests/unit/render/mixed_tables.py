@@ -48,7 +48,7 @@ def many_tables(draw: st.DrawFn) -> LogWriter:
 
 
 def spread(rows: int, count: int, *, has_new_ids: bool = False) -> LogWriter:
-    """A row in each transaction, over so many tables. With new ids, each transaction finds its table opened anew."""
+    """A row in each transaction, over so many tables. With new ids, each transaction finds its table opened again."""
     log = LogWriter().open()
     columns = (
         Column("id", WireType.LONG),

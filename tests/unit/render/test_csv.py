@@ -80,7 +80,7 @@ def test_an_image_that_carries_no_column_to_show_has_its_line(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", ["csv", "arrow", "parquet"])
 def test_a_table_with_two_ids_is_in_the_order_of_the_log(tmp_path: Path, kind: str) -> None:
-    """The second id is the lower one, and the first comes again."""
+    """The second id is the lower one, and the first follows it a second time."""
     other = TableSchema(TableName("shop", "other"), TABLE.columns, ("id",))
     log = LogWriter().open()
     for number, (table_id, table) in enumerate([(9, TABLE), (8, other), (7, TABLE), (9, TABLE), (7, TABLE)]):

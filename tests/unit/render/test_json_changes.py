@@ -88,7 +88,7 @@ def test_changes_are_those_of_json_lines(tmp_path: Path, log: LogWriter, are_alo
     path = file_of(log, tmp_path)
     lines = [exact(line) for line in shown(path, "--format", "json").split("\n")[:-1]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordered_changes, "MOST_BYTES", most)
+        patch.setattr(ordered_changes, "MAX_BYTES", most)
         if are_alone:
             with table_by_table():
                 changes = changes_of(path)

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.binlog.events.note import AnnotationPicker
+from penstock.binlog.events.annotation import AnnotationPicker
 from penstock.binlog.rows.table_changes import ColumnChoice, decode_table_changes
 from penstock.inspect.selection import EventSelection, compile_table_patterns
 from penstock.inspect.shapes import SchemaLookup

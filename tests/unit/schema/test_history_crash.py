@@ -16,7 +16,7 @@ from tests.unit.schema.history_writer import SNAPSHOT_EVERY, STEPS
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "12"))  # a long run has 500
 FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
-_MOST_LINES, _MOST_PLACES = 60, 40
+_MAX_LINES, _MAX_PLACES = 60, 40
 
 
 def killed(folder: Path, seed: int) -> tuple[Position, Position]:
@@ -26,7 +26,7 @@ def killed(folder: Path, seed: int) -> tuple[Position, Position]:
     fault = f"{step}:{when}:{chance.randrange(1, 12)}" if seed % 4 else ""
     command = [sys.executable, "-m", "tests.unit.schema.history_writer", str(folder), str(seed), fault]
     places: list[Position] = []
-    lines = 20 * _MOST_LINES if fault else chance.randrange(2, _MOST_LINES)
+    lines = 20 * _MAX_LINES if fault else chance.randrange(2, _MAX_LINES)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as writer:
         for number, line in enumerate(writer.stdout or ()):
             places.append(Position.parse(line.split()[1]))
@@ -68,6 +68,6 @@ def test_nothing_is_lost_and_nothing_is_made_up(tmp_path: Path) -> None:
             log.go_to(reached)
             assert reached in log.states, f"seed {seed}: a change that is none"
             first = history.first
-            known = [place for place in log.states if first <= place][-_MOST_PLACES:]
+            known = [place for place in log.states if first <= place][-_MAX_PLACES:]
             for place in known:
                 assert history.catalogue_at(place) == log.states[place], f"seed {seed} at {place}"

@@ -116,7 +116,7 @@ def plain(template: str) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """A line that begins with spaces goes on."""
+    """A line that begins with spaces continues the one before."""
     return re.sub(r"\n +", " ", text.strip()).split("\n")
 
 

@@ -49,7 +49,7 @@ def test_it_is_alive_and_ready(server: Server) -> None:
 
 def test_status_says_what_runs_and_who_reads(server: Server) -> None:
     clients = server.destinations.running_instance("shop").clients
-    clients.subscribe(CLIENT, "shop\\..*", Start.first())
+    clients.subscribe(CLIENT, "shop\\..*", Start.stored())
     first = clients.get(CLIENT, BatchSize(3), 10)
     second = clients.get(CLIENT, BatchSize(3), 10)
     assert first is not None
@@ -82,7 +82,7 @@ def test_status_says_what_runs_and_who_reads(server: Server) -> None:
 
 def test_metrics_are_what_prometheus_reads(server: Server) -> None:
     clients = server.destinations.running_instance("shop").clients
-    clients.subscribe(CLIENT, "", Start.first())
+    clients.subscribe(CLIENT, "", Start.stored())
     first = clients.get(CLIENT, BatchSize(3), 10)
     assert first is not None
     clients.ack(CLIENT, first[0])
@@ -114,7 +114,7 @@ def rows_of(server: Server) -> list[float]:
 
 def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> None:
     clients = server.destinations.running_instance("shop").clients
-    clients.subscribe(CLIENT, "", Start.first())
+    clients.subscribe(CLIENT, "", Start.stored())
     rows = 0
     while (batch := clients.get(CLIENT, BatchSize(3))) is not None:
         for block in batch[1].blocks:
@@ -130,7 +130,7 @@ def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> Non
     assert rows_of(server) == [rows, rows, some]
     again = clients.get(CLIENT, BatchSize(1000))
     assert again is not None
-    assert rows_of(server) == [rows, 2 * rows - some, some], "what comes again counts again"
+    assert rows_of(server) == [rows, 2 * rows - some, some], "what is redelivered counts again"
     clients.ack(CLIENT, again[0])
     assert rows_of(server) == [rows, 2 * rows - some, rows]
     assert others
@@ -138,7 +138,7 @@ def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> Non
 
 def test_all_metrics_of_canals_panels_are_there(server: Server) -> None:
     clients = server.destinations.running_instance("shop").clients
-    clients.subscribe(CLIENT, "", Start.first())
+    clients.subscribe(CLIENT, "", Start.stored())
     batch = clients.get(CLIENT, BatchSize(3), 10)
     assert batch is not None
     clients.ack(CLIENT, batch[0])

@@ -80,7 +80,7 @@ def test_a_password_may_be_given_as_canal_keeps_it(folder: Path) -> None:
 
 def test_an_instance_is_stopped_and_started(server: Server) -> None:
     clients = server.destinations.running_instance("shop").clients
-    clients.subscribe(CLIENT, "", Start.first())
+    clients.subscribe(CLIENT, "", Start.stored())
     first = clients.get(CLIENT, BatchSize(6), 10)
     assert first
     clients.ack(CLIENT, first[0])

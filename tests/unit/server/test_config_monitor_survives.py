@@ -1,4 +1,4 @@
-"""The config monitor goes on whatever a file says, and whatever goes wrong while it is read."""
+"""The config monitor continues whatever a file says, and whatever goes wrong while it is read."""
 
 import logging
 import threading

@@ -74,7 +74,7 @@ def test_a_reload_loses_no_position(
     if is_kept:
         settings = settings.model_copy(update={"data_dir": tmp_path / "data"})
     destinations.start(settings)
-    destinations.running_instance("shop").clients.subscribe(CLIENT, "", Start.first())
+    destinations.running_instance("shop").clients.subscribe(CLIENT, "", Start.stored())
     first = got(destinations, 6)
     destinations.reload(settings.model_copy(update={"retention_warning_h": 3}))
     assert destinations.running_instance("shop").settings.retention_warning_h == 3
@@ -88,7 +88,7 @@ def test_settings_that_cannot_start_leave_the_old_ones_running(
     destinations: Destinations, settings: InstanceSettings, tmp_path: Path
 ) -> None:
     destinations.start(settings)
-    destinations.running_instance("shop").clients.subscribe(CLIENT, "", Start.first())
+    destinations.running_instance("shop").clients.subscribe(CLIENT, "", Start.stored())
     first = got(destinations, 6)
     running = destinations.running_instance("shop")
     bad = settings_of(tmp_path / "nothing", destination="shop")

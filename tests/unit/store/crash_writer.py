@@ -1,6 +1,6 @@
 """A process to be killed: captures a made-up log, serves two clients, keeps their cursors, and says what is done.
 
-The log is the same in every run: what a place holds follows from its offset. So a run that goes on after a crash can be
+The log is the same in every run: what a place holds follows from its offset. So a run that resumes after a crash can be
 held against all runs before it. Killed from outside at any moment, or by itself inside of one step of a write.
 """
 

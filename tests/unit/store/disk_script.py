@@ -33,7 +33,7 @@ from tests.twins.blocks import block_of
 START = Position("binlog.000001", 4)
 _DEADLINE_S = 8.0
 _MOMENT_S = 0.02
-_LOOK_AGAIN_S = 0.05  # for room on the disk: sooner than in production
+_RETRY_S = 0.05  # of a write to a full disk: sooner than in production
 _IN_MEMORY = 40_000
 FULL = "No space left on device"
 READ_ONLY = "Read-only file system"
@@ -122,15 +122,15 @@ def put_until_refused(store: EventStore, source: Source) -> tuple[list[Block], B
 
 @contextmanager
 def waiting_put(store: EventStore, block: Block) -> Iterator[None]:
-    """It waits before what is done inside, and goes on after it by itself."""
+    """It waits before what is done inside, and continues after it by itself."""
     done = list[bool]()
     thread = threading.Thread(target=lambda: done.append(store.put(block, 10 * _DEADLINE_S)), daemon=True)
     thread.start()
-    thread.join(2 * _LOOK_AGAIN_S)
+    thread.join(2 * _RETRY_S)
     assert thread.is_alive(), "the put did not wait"
     yield
     thread.join(_DEADLINE_S)
-    assert done == [True], "the put did not go on"
+    assert done == [True], "the put did not continue"
 
 
 def opened(folder: Path, *, segment_bytes: int = 30_000) -> EventStore:
@@ -623,7 +623,7 @@ def with_many_clients(folder: Path) -> Path:
 def check_kept(folder: Path, offset: int) -> None:
     """As somebody else finds it."""
     keeper = FileMetaBackend("d", folder)
-    found = {record.client_id: record for record in keeper.look()}
+    found = {record.client_id: record for record in keeper.read_records()}
     assert len(found) == 50
     assert found[7].cursor == cursor_at(offset)
     json.loads(keeper.path.read_bytes())  # not that of meta.dat.previous
@@ -721,8 +721,9 @@ def wait_for(ready: Callable[[], bool]) -> None:
 
 if __name__ == "__main__":
     sys.meta_path.insert(0, WithoutPandas())
-    for module in (penstock.meta.persistent_manager, penstock.store.tiered_storage, penstock.store.store):
-        vars(module)["_LOOK_AGAIN_S"] = _LOOK_AGAIN_S
+    vars(penstock.meta.persistent_manager)["_RETRY_S"] = _RETRY_S
+    for module in (penstock.store.tiered_storage, penstock.store.store):
+        vars(module)["_DISK_RETRY_S"] = _RETRY_S
     case, where, *kinds = globals()[sys.argv[1]], Path(sys.argv[2]), *sys.argv[3:]
     for number, kind in enumerate(kinds or [()]):
         (where / str(number)).mkdir()

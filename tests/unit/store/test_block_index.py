@@ -36,7 +36,7 @@ def facts(held: BlockInfo) -> tuple[object, ...]:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_index, "_PER_PAGE", 4)
-    monkeypatch.setattr(block_index, "_REMEMBERED", 3)
+    monkeypatch.setattr(block_index, "_CACHED", 3)
 
 
 @examples(200)

@@ -19,7 +19,7 @@ from typing import Literal
 import pytest
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import CELL_BYTES
+from penstock.binlog.events.event_columns import EVENT_INDEX_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import StoreError
 from penstock.model import Position
@@ -33,7 +33,7 @@ from tests.unit.store.test_store_machine import are_bytes_right
 Unit = Literal["items", "memory"]
 Make = Callable[..., EventStore]
 RING = 16
-_EVENT = MEMORY_UNIT - CELL_BYTES  # an entry of it is a unit of memory
+_EVENT = MEMORY_UNIT - EVENT_INDEX_BYTES  # an entry of it is a unit of memory
 _IN_MEMORY = memory_bytes(MEMORY_UNIT, 1)  # with what a block takes
 _DEADLINE_S = 20.0
 
@@ -220,7 +220,7 @@ class TestMemBatch:
 
 
 class TestMultiThread:
-    """Canal goes on for 30 s and looks at offsets; here it is a second, and every byte."""
+    """Canal continues for 30 s and looks at offsets; here it is a second, and every byte."""
 
     COUNT = 2000
 

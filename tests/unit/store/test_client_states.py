@@ -19,7 +19,7 @@ def test_the_store_is_put_together_and_inherits_nothing() -> None:
 
 def test_a_client_that_begins_in_the_store_is_served_from_it() -> None:
     store, _ = begun(4)
-    store.add_client("one", Start.first())
+    store.add_client("one", Start.stored())
     assert serving(store, "one") == InStore()
 
 
@@ -54,10 +54,10 @@ def test_a_client_whose_cursor_is_after_the_store_waits_until_the_store_has_it()
 
 def test_a_lost_client_says_why_until_it_is_forgotten() -> None:
     store, _ = begun(4)
-    store.add_client("one", Start.first())
+    store.add_client("one", Start.stored())
     store._registry.clients["one"].lose("the disk was full")
     with pytest.raises(StoreError, match="client one is lost: the disk was full"):
         store.get("one", BatchSize(1))
     store.forget_client("one")
-    store.add_client("one", Start.first())
+    store.add_client("one", Start.stored())
     assert serving(store, "one") == InStore()

@@ -1,5 +1,5 @@
-"""kill -9 at random moments and inside of every step of a write: nothing is lost, nothing acked comes again, files and
-meta.dat are whole."""
+"""kill -9 at random moments and inside of every step of a write: nothing is lost, nothing acked is redelivered, files
+and meta.dat are whole."""
 
 import os
 import random
@@ -18,7 +18,7 @@ from tests.unit.store.test_store_machine import are_bytes_right
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))  # of each kind; a long run has 500
 FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
-_MOST_LINES = 150
+_MAX_LINES = 150
 
 
 @dataclass(slots=True)
@@ -55,9 +55,9 @@ def killed(folder: Path, kind: str, seed: int) -> Run:
     chance = random.Random(seed)
     step, when = FAULTS[(seed - seed // 4) % len(FAULTS)]
     fault = f"{step}:{when}:{chance.randrange(1, 16)}" if seed % 4 else ""
-    lines, run = chance.randrange(3, _MOST_LINES), Run()
+    lines, run = chance.randrange(3, _MAX_LINES), Run()
     if fault:
-        lines = 4 * _MOST_LINES  # the step may not come often
+        lines = 4 * _MAX_LINES  # the step may not come often
     command = [sys.executable, "-m", "tests.unit.store.crash_writer", str(folder), kind, str(seed), fault]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as writer:
@@ -74,7 +74,7 @@ def killed(folder: Path, kind: str, seed: int) -> Run:
 
 def cursors_in(folder: Path) -> dict[int, int]:
     """Of a meta.dat that must be whole."""
-    found = {record.client_id: record.cursor for record in FileMetaBackend("d", folder).look()}
+    found = {record.client_id: record.cursor for record in FileMetaBackend("d", folder).read_records()}
     return {client: cursor.position.offset for client, cursor in found.items() if cursor is not None}
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_lost(tmp_path: Path, kind: str) -> None:
         for client, ranges in run.got.items():
             # Each goes on at its cursor, neither before nor after it, and without a gap.
             starts = [start for start, _ in ranges]
-            assert starts[:1] in ([], [cursors[client]]), f"seed {seed}: client {client} did not go on where it was"
+            assert starts[:1] in ([], [cursors[client]]), f"seed {seed}: client {client} did not resume where it was"
             assert starts[1:] == [end for _, end in ranges][: len(starts) - 1]
         after = cursors_in(tmp_path)
         assert set(after) == set(CLIENTS), "a cursor is gone"
@@ -113,7 +113,7 @@ def check_store(folder: Path, kind: str, put: int, lowest: int) -> None:
     if kind != "mixed":
         assert store.latest.offset >= put, "what was put is gone"
         assert store.first.offset <= lowest, "what a client has not acked is gone"
-    store.add_client("reader", Start.first())
+    store.add_client("reader", Start.stored())
     at = None
     while batch := store.get("reader", BatchSize(7)):
         for block in batch.blocks:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.checksum import seal_of
+from penstock.binlog.events.checksum import block_checksum
 from penstock.binlog.events.layout import CHECKSUM
 from penstock.binlog.events.reader import BlockReader
 from penstock.errors import StoreError
@@ -39,7 +39,7 @@ def same(one: Block, other: Block) -> bool:
     about = (one.file, one.server_version, one.tags, dict(one.tables)) == (
         other.file, other.server_version, other.tags, dict(other.tables),
     )  # fmt: skip
-    return about and one.seal == other.seal and one.events.equals(other.events)
+    return about and one.checksum == other.checksum and one.events.equals(other.events)
 
 
 @examples(40)
@@ -57,9 +57,9 @@ def test_a_block_comes_back_as_it_was(log: LogWriter, first: int, last: int) -> 
         assert head is not None
         assert is_whole(head, array)
         is_whole_block = len(part) == len(block)
-        assert head.is_sealed == (is_whole_block and bool((part.column("checksum") == CHECKSUM).all()))
-        if head.is_sealed:
-            assert part.seal == seal_of(part.data, part.cells.bounds)
+        assert head.has_block_checksum == (is_whole_block and bool((part.column("checksum") == CHECKSUM).all()))
+        if head.has_block_checksum:
+            assert part.checksum == block_checksum(part.data, part.index.bounds)
         assert same(decode(head, array), part)
         assert head.info.__class__ is BlockInfo
         for name in ("first", "count", "base", "size", "after", "start", "end", "boundary", "is_begin"):
@@ -104,12 +104,12 @@ def test_events_of_another_frame_are_found_out_though_each_is_sound() -> None:
     assert len(one) == len(two)
     head = read_head(one[:HEAD_BYTES])
     assert head is not None
-    assert head.is_sealed
+    assert head.has_block_checksum
     assert is_sound(two)
     assert not is_sound(one[: head.events_at] + two[head.events_at :])
 
 
-def test_events_that_nobody_verified_are_summed_anew() -> None:
+def test_events_that_nobody_verified_are_summed_again() -> None:
     reader = BlockReader(START, verify=False)
     log = a_log(1)
     log.data[-1] ^= 1  # the checksum of the last event
@@ -117,7 +117,7 @@ def test_events_that_nobody_verified_are_summed_anew() -> None:
     raw = framed(block)
     head = read_head(raw[:HEAD_BYTES])
     assert head is not None
-    assert not head.is_sealed
+    assert not head.has_block_checksum
     assert is_sound(raw)
 
 

@@ -50,7 +50,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
 def test_a_mixed_store_that_has_room_in_memory_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
 ) -> None:
-    monkeypatch.setattr(penstock.store.tiered_storage, "_LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(penstock.store.tiered_storage, "_DISK_RETRY_S", 0.001)
     disk = FullDisk(os.pwritev)
     monkeypatch.setattr(os, "pwritev", disk)
     store = EventStore(TieredStorage(1 << 20, FileStorage(tmp_path, destination="shop", sync="none")), START)
@@ -93,7 +93,7 @@ def test_a_file_that_cannot_be_synced(
 def test_cursors_that_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: Callable[[], list[str]]
 ) -> None:
-    monkeypatch.setattr(penstock.meta.persistent_manager, "_LOOK_AGAIN_S", 0.001)
+    monkeypatch.setattr(penstock.meta.persistent_manager, "_RETRY_S", 0.001)
     meta = PersistentMetaManager("shop", FileMetaBackend("shop", tmp_path), period_s=0.001)
     meta.start()
     disk = FullDisk(os.fsync)

@@ -1,4 +1,4 @@
-"""A client that keeps its place itself holds up nobody: it gives way, and goes on from the source's log."""
+"""A client that keeps its place itself holds up nobody: it is evicted, and resumes from the source's log."""
 
 from collections.abc import Callable
 

@@ -148,7 +148,7 @@ def test_a_slow_read_ends_when_others_are_there_already(tmp_path: Path, monkeypa
     store.put(whole.slice(0, 3))
     store.ack("one", got(store).end)
     store.put(whole.slice(3, 5))
-    storage._remembered.clear()  # as others' reads do
+    storage._cache.clear()  # as others' reads do
     real = Segment.entries
 
     def slow(self: Segment, at: int, length: int) -> BlockEntries | None:
@@ -229,7 +229,7 @@ def test_what_is_in_memory_stays_while_files_before_it_do(tmp_path: Path) -> Non
     store.put(blocks[:3])
     move_first(storage)
     end, real = got(store).end, files.free
-    files.free = lambda _: None  # as while a write goes on
+    files.free = lambda _: None  # as during a write
     files.meanwhile = lambda: store.ack("one", end)
     move_first(storage)
     assert [held.end for held in files.blocks] == [block.end for block in blocks[:2]]

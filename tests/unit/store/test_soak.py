@@ -1,4 +1,4 @@
-"""Real threads, and everything at once: a source that breaks, clients that get, ack, roll back, leave and come again,
+"""Real threads, and everything at once: a source that breaks, clients that get, ack, roll back, leave and return,
 and read what the store no longer has from the source's log. Each sees the whole log."""
 
 import random
@@ -97,7 +97,7 @@ class Consumer:
         if batch is None:
             return
         seen = [int(at) for block in batch.blocks for at in block.column("position")]
-        if seen[0] != self._at:  # what was not complete, or not acked, comes again
+        if seen[0] != self._at:  # what was not complete, or not acked, is redelivered
             assert self._safe <= seen[0] < self._at, f"{self._name} missed {self._at} to {seen[0]}"
             assert seen[0] in self._source.boundaries | {self._acked}
             self._outstanding = [one for one in self._outstanding if one.end.offset <= seen[0]]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import CELL_BYTES
+from penstock.binlog.events.event_columns import EVENT_INDEX_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import PositionLostError, SourceConnectionError, StoreError
 from penstock.model import Position
@@ -65,7 +65,7 @@ def test_a_batch_has_at_least_one(count: int) -> None:
 
 class TestPut:
     def test_a_full_ring_refuses_in_entries_and_in_bytes(self) -> None:
-        size = memory_bytes(3 * (10 + CELL_BYTES), 3)
+        size = memory_bytes(3 * (10 + EVENT_INDEX_BYTES), 3)
         one, two, three = blocks_of(*[transaction()] * 3)
         for store in (store_of(limit_bytes=2 * size), store_of(slots=8)):
             assert store.put(one)
@@ -131,7 +131,7 @@ class TestGet:
         assert second.end.offset == 4 + 160
 
     def test_a_batch_in_memory_units_is_exact_and_never_empty(self) -> None:
-        each = 10 + CELL_BYTES
+        each = 10 + EVENT_INDEX_BYTES
         store = store_of([(10, ROWS)] * 10)
         for units, expected in ((1, 1), (each - 1, 1), (each, 1), (2 * each - 1, 1), (2 * each, 2), (3 * each, 3)):
             batch = got(store, BatchSize(units, "memory", 1))
@@ -266,7 +266,7 @@ class TestClients:
     def test_where_a_client_begins(self) -> None:
         store = store_of(*[transaction()] * 4)
         starts = {
-            "first": (Start.first(), 4),
+            "first": (Start.stored(), 4),
             "latest": (Start.latest(), 124),
             "position": (Start.at(Position(START.file, 64)), 64),
             "inside": (Start.at(Position(START.file, 74)), 74),
@@ -379,7 +379,7 @@ def test_a_producer_waits_for_its_consumers_and_nothing_is_lost(whole: bool) -> 
     """Real threads; some transactions are larger than the ring."""
     contents = [[(10, BEGIN), *[(20, ROWS)] * (number % 7), (10, END)] for number in range(300)]
     pieces = blocks_of(*(content[i : i + 2] for content in contents for i in range(0, len(content), 2)))
-    store = EventStore(MemoryStorage(memory_bytes(3 * 2 * (20 + CELL_BYTES), 6), slots=4), START)
+    store = EventStore(MemoryStorage(memory_bytes(3 * 2 * (20 + EVENT_INDEX_BYTES), 6), slots=4), START)
     names, seen = ("one", "two", "three"), dict[str, list[int]]()
     for name in names:
         store.add_client(name, wants_whole=whole)
@@ -488,7 +488,7 @@ def test_a_store_can_begin_elsewhere() -> None:
 def test_one_that_can_read_the_log_makes_no_transaction_stay_as_a_whole() -> None:
     """It would have to have room in memory, however large it is."""
     one, *pieces, end = blocks_of(transaction(), [(10, BEGIN)], *[[(10, ROWS)] * 8] * 50, [(10, END)])
-    limit = 3 * memory_bytes(8 * (10 + CELL_BYTES), 8)
+    limit = 3 * memory_bytes(8 * (10 + EVENT_INDEX_BYTES), 8)
     store = EventStore(MemoryStorage(limit), START)
     store.add_client("readers", wants_whole=True, reads_log=True)
     store.put(one)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import CELL_BYTES
+from penstock.binlog.events.event_columns import EVENT_INDEX_BYTES
 from penstock.binlog.events.layout import Entry
 from penstock.errors import StoreError
 from penstock.model import Position
@@ -132,7 +132,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def the_connection_breaks(self) -> None:
-        """And capture goes on after the last transaction."""
+        """Capture resumes after the last transaction."""
         self.model.discard_incomplete()
         self.at = self.model.place(self.model.boundary)
         assert self.store.discard_incomplete() == self.at
@@ -172,7 +172,7 @@ class FileStoreMachine(StoreMachine):
 
     @rule(is_clean=st.booleans())
     def restart(self, is_clean: bool) -> None:
-        """Cleanly, or as a kill leaves it; then as an instance starts: the clients come again with their cursors."""
+        """Cleanly, or as a kill leaves it; then as an instance starts: the clients return with their cursors."""
         model = self.model
         cursors = {name: model.ahead.get(name) or model.place(model.safe(name)) for name in model.clients}
         lowest, whole = min(cursors.values(), default=None), model.whole
@@ -243,14 +243,14 @@ def crash(storage: BlockStorage) -> None:
             mixed._filled.notify_all()
         mixed._mover.join()
         files = mixed._files
-    files._let_go()
+    files._release_folder()
 
 
 def items_of(events: Sequence[tuple[int, int]], at: Position) -> list[Item]:
     """The entries among the events of a block, with the bytes of the others before them, and the last with the rest."""
     found, begin, size = list[Item](), at, 0
     for length, entry in events:
-        size += length + CELL_BYTES
+        size += length + EVENT_INDEX_BYTES
         at = Position(at.file, at.offset + length)
         if entry != Entry.OTHER:
             found.append(Item(begin, at, entry, size))

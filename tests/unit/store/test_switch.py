@@ -176,11 +176,11 @@ def test_a_reader_by_position_reads_over_it() -> None:
 def test_it_goes_on_only_after_a_whole_transaction_and_never_back() -> None:
     store = EventStore(MemoryStorage(1 << 20), OLD)
     store.put(A[0].slice(0, 2))
-    with pytest.raises(StoreError, match=r"cannot go on at .*epoch 1"):
+    with pytest.raises(StoreError, match=r"cannot continue at .*epoch 1"):
         store.continue_at(B[0].start)
     store.discard_incomplete()
     store.continue_at(B[0].start)
-    with pytest.raises(StoreError, match="cannot go on at"):
+    with pytest.raises(StoreError, match="cannot continue at"):
         store.continue_at(OLD)
     with pytest.raises(PositionLostError):
         store.add_client("late", Start.at(Position("binlog.000001", 4, epoch=2)))

@@ -225,7 +225,7 @@ def test_an_incomplete_transaction_on_a_full_disk(tmp_path: Path, monkeypatch: p
     again = blocks_of(*[transaction()] * 3)[1:]
     store.put(again)
     batch = got(store)
-    done = one.end if acked == 4 else again[0].end  # a transaction that was acked does not come again
+    done = one.end if acked == 4 else again[0].end  # a transaction that was acked is not redelivered
     assert (batch.start, batch.end) == (done, again[-1].end)
     store.ack("one", batch.end)
     assert store.first == done  # that it acked more is not kept yet
@@ -304,7 +304,7 @@ def test_a_full_disk_ends_the_waiting_for_a_full_batch(tmp_path: Path, monkeypat
 
 
 def test_acks_are_taken_again_after_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was acked before does not come again in other pieces, whose acks would go back."""
+    """What was acked before is not redelivered in other pieces, whose acks would go back."""
     store = EventStore(FileStorage(tmp_path, sync="none"), START)
     clients = Clients(store, MetaManager("d"))
     clients.subscribe(1)

@@ -1,7 +1,7 @@
 """A block: whole binlog events of one log file with their index, in the shape that moves everywhere.
 
-The raw bytes of the events lie one after the other in one buffer, what is known of each in another (see cells). As
-Arrow it is a record batch with one line per event, over the very same memory: so Arrow Flight carries blocks as they
+The raw bytes of the events lie one after the other in one buffer, what is known of each in another (see event_columns).
+As Arrow it is a record batch with one line per event, over the very same memory: so Arrow Flight carries blocks as they
 are. `tables` maps each table id used in the block to its TABLE_MAP event, wherever in the log that was, so that a block
 can be decoded alone, later, elsewhere. `problems` says of which of them the schema is not known: the error is raised
 only when such a table is decoded.
@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import to_arrow_numbers, to_numpy
-from penstock.binlog.events.cells import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.event_arrays import EventArrays
+from penstock.binlog.events.event_columns import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.executed import executed_after
 from penstock.binlog.events.layout import Entry, event_name
 from penstock.binlog.events.state import GTID_BYTES
@@ -58,39 +58,39 @@ class Block:
     server_version: str
     tags: tuple[str, ...]  # of GTIDs
     data: NDArray[np.uint8]  # in which the events lie, one after the other
-    cells: EventColumns
+    index: EventColumns
     tables: Mapping[int, bytes]  # table id → TABLE_MAP body
-    seal: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
+    checksum: int | None = None  # one checksum over those of its events; none when one has none, or was not verified
     epoch: int = 0  # of its positions
-    executed: GtidSet | None = None  # before the first event in its cells' buffer; None when that is not known
+    executed: GtidSet | None = None  # before the first event in the index's buffer; None when that is not known
     problems: Mapping[int, str] = field(default_factory=dict[int, str])  # table id → why its shape is not known
-    # What was found out already. A part of the block, or a block that was made of it, finds it out anew.
-    signs: int | None = field(default=None, init=False, repr=False)  # what `scan_flags` saw
+    # What was found out already. A part of the block, or a block that was made of it, finds it out again.
+    flags: int | None = field(default=None, init=False, repr=False)  # what `scan_flags` returned
     final: GtidSet | None = field(default=None, init=False, repr=False)  # after its last event
 
     def __len__(self) -> int:
-        return self.cells.count
+        return self.index.count
 
     @property
     def size_bytes(self) -> int:
         """Return the bytes of the events and of their index."""
-        bounds = self.cells.bounds
+        bounds = self.index.bounds
         return int(bounds[-1]) - int(bounds[0]) + EventColumns.buffer_size(len(self))
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column of the events' index, by its name, as a view."""
-        return self.cells.column(name)
+        return self.index.column(name)
 
     @property
     def raw(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """Return the buffer of all events, and the start and size of each in it."""
-        offsets = self.cells.bounds.astype(np.int64)
+        offsets = self.index.bounds.astype(np.int64)
         return self.data, offsets[:-1], offsets[1:] - offsets[:-1]
 
     @property
     def gtids(self) -> NDArray[np.uint8]:
         """Return GTID_BYTES bytes per event, one line each, as a view."""
-        return self.cells.gtids
+        return self.index.gtids
 
     @property
     def events(self) -> pa.RecordBatch:
@@ -104,7 +104,7 @@ class Block:
     @property
     def event_array(self) -> pa.Array:
         """Return the events as an Arrow array of binaries over the same memory."""
-        buffers = [None, pa.py_buffer(self.cells.bounds), pa.py_buffer(self.data)]
+        buffers = [None, pa.py_buffer(self.index.bounds), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.binary(), len(self), buffers)
 
     @property
@@ -129,15 +129,15 @@ class Block:
 
     def executed_before(self, i: int) -> GtidSet | None:
         """Return the GTIDs of all transactions before event number `i`; None when they are not known."""
-        if self.executed is None or not self.cells.first + i:
+        if self.executed is None or not self.index.first + i:
             return self.executed
         if self.final is not None and not self.column("boundary")[i:].any():
             return self.final
-        whole = self.cells.with_preceding(i)
-        found = executed_after(self.executed, whole.gtids, whole.column("boundary"), self.tags)
+        whole = self.index.with_preceding(i)
+        executed = executed_after(self.executed, whole.gtids, whole.column("boundary"), self.tags)
         if i == len(self):
-            object.__setattr__(self, "final", found)
-        return found
+            object.__setattr__(self, "final", executed)
+        return executed
 
     @property
     def boundaries(self) -> NDArray[np.int64]:
@@ -148,7 +148,7 @@ class Block:
         """Return the events first … stop-1 as a block, without copying."""
         if not first and stop == len(self):
             return self
-        return replace(self, cells=self.cells.slice(first, stop), seal=None)
+        return replace(self, index=self.index.slice(first, stop), checksum=None)
 
     def split(self, size: int) -> "Iterator[Block]":
         """Yield slices of whole transactions with about `size` bytes each."""
@@ -156,7 +156,7 @@ class Block:
         if self.size_bytes <= 2 * size or not ends.size:
             yield self
             return
-        bounds, first = self.cells.bounds, 0
+        bounds, first = self.index.bounds, 0
         while first < len(self):
             stop = int(np.searchsorted(bounds[ends], int(bounds[first]) + size))
             stop = int(ends[stop]) if stop < ends.size else len(self)
@@ -165,10 +165,10 @@ class Block:
 
     def take(self, events: NDArray[np.int64]) -> "Block":
         """Return a copy with these events only."""
-        data, bounds = gather_bytes(self.data, self.cells.bounds, np.ascontiguousarray(events, np.int64))
+        data, bounds = gather_bytes(self.data, self.index.bounds, np.ascontiguousarray(events, np.int64))
         columns = {name: self.column(name)[events] for name in _NUMBERS}
-        cells = EventColumns.from_columns(columns, bounds, self.gtids[events])
-        return replace(self, data=data, cells=cells, seal=None, executed=None)
+        index = EventColumns.from_columns(columns, bounds, self.gtids[events])
+        return replace(self, data=data, index=index, checksum=None, executed=None)
 
     def filter(self, mask: NDArray[np.bool_]) -> "Block":
         """Return the events for which the mask is true; without copying when it is true for all."""
@@ -192,21 +192,21 @@ class Block:
         tables = {number: body for part in parts for number, body in part.tables.items()}
         problems = {number: problem for part in parts for number, problem in part.problems.items()}
         data, bounds = _bytes_of(raw)
-        cells = EventColumns.from_columns(columns, bounds, np.concatenate([part.gtids for part in parts]))
-        about = {"tables": tables, "problems": problems, "executed": first.executed_before(0)}
-        return replace(first, data=data, cells=cells, seal=None, **about)
+        index = EventColumns.from_columns(columns, bounds, np.concatenate([part.gtids for part in parts]))
+        shared = {"tables": tables, "problems": problems, "executed": first.executed_before(0)}
+        return replace(first, data=data, index=index, checksum=None, **shared)
 
     def with_columns(self, **columns: NDArray[Any]) -> "Block":
         """Return the block with other values in these columns; the events themselves are not copied."""
         known = {name: columns.get(name, self.column(name)) for name in _NUMBERS}
-        cells = EventColumns.from_columns(known, self.cells.bounds, self.gtids)
-        return replace(self, cells=cells, executed=self.executed_before(0))
+        index = EventColumns.from_columns(known, self.index.bounds, self.gtids)
+        return replace(self, index=index, executed=self.executed_before(0))
 
     def _with(self, raw: pa.Array, columns: Mapping[str, NDArray[Any]], gtids: NDArray[np.uint8]) -> "Block":
         """Return a block of these events with the table maps of this one."""
         data, bounds = _bytes_of(raw)
         return replace(
-            self, data=data, cells=EventColumns.from_columns(columns, bounds, gtids), seal=None, executed=None
+            self, data=data, index=EventColumns.from_columns(columns, bounds, gtids), checksum=None, executed=None
         )
 
     def between(self, start: Position, end: Position) -> "Block":
@@ -254,15 +254,15 @@ class Block:
         where = Position(self.file, int(self.column("position")[rows[0]]), epoch=self.epoch)
         return f"{where} {event_name(int(self.column('kind')[rows[0]]))} of table id {table_id}"
 
-    def encode_description(self, **more: Any) -> bytes:
+    def encode_description(self, **extra: Any) -> bytes:
         """Return as JSON bytes what the record batch does not hold: file, server version, table maps, epoch, GTIDs."""
         tables = {str(number): base64.b64encode(body).decode() for number, body in self.tables.items()}
-        about = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
+        description = {"file": self.file, "server_version": self.server_version, "tags": self.tags, "tables": tables}
         executed = self.executed_before(0)
-        about |= {"epoch": self.epoch, "executed": executed and executed.text}
+        description |= {"epoch": self.epoch, "executed": executed and executed.text}
         if self.problems:
-            about["problems"] = {str(number): problem for number, problem in self.problems.items()}
-        return json.dumps(about | more).encode()
+            description["problems"] = {str(number): problem for number, problem in self.problems.items()}
+        return json.dumps(description | extra).encode()
 
     @classmethod
     def from_arrow(cls, events: pa.RecordBatch, description: bytes) -> "Block":
@@ -276,15 +276,15 @@ class Block:
 
     @classmethod
     def from_description(
-        cls, description: bytes, data: NDArray[np.uint8], cells: EventColumns, seal: int | None = None
+        cls, description: bytes, data: NDArray[np.uint8], index: EventColumns, checksum: int | None = None
     ) -> "Block":
         """Return the block of event bytes, their index, and the description that `encode_description` made."""
-        about = json.loads(description)
-        tables = {int(number): base64.b64decode(body) for number, body in about["tables"].items()}
-        names = about["file"], about["server_version"], tuple(about["tags"])
-        executed = None if about["executed"] is None else GtidSet.parse(about["executed"])
-        problems = {int(number): problem for number, problem in about.get("problems", {}).items()}
-        return cls(*names, data, cells, tables, seal, about["epoch"], executed, problems)
+        fields = json.loads(description)
+        tables = {int(number): base64.b64decode(body) for number, body in fields["tables"].items()}
+        names = fields["file"], fields["server_version"], tuple(fields["tags"])
+        executed = None if fields["executed"] is None else GtidSet.parse(fields["executed"])
+        problems = {int(number): problem for number, problem in fields.get("problems", {}).items()}
+        return cls(*names, data, index, tables, checksum, fields["epoch"], executed, problems)
 
     @classmethod
     def from_arrays(
@@ -296,18 +296,18 @@ class Block:
         arrays: EventArrays,
         count: int,
         tables: Mapping[int, bytes],
-        seal: int | None = None,
+        checksum: int | None = None,
         epoch: int = 0,
         executed: GtidSet | None = None,
     ) -> "Block":
         """Return events 0 … count-1 of the reader's scratch arrays as a block; the arrays are copied, `data` is not."""
         columns = {name: getattr(arrays, name)[:count] for name in _NUMBERS}
-        cells = EventColumns.from_columns(columns, arrays.bounds(0, count), arrays.gtid[:count])
-        return cls(file, server_version, tags, data, cells, tables, seal, epoch, executed)
+        index = EventColumns.from_columns(columns, arrays.bounds(0, count), arrays.gtid[:count])
+        return cls(file, server_version, tags, data, index, tables, checksum, epoch, executed)
 
 
 def _bytes_of(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """The buffer of Arrow's binaries and where in it one ends and the next begins, as views."""
+    """Return the buffer of an array of Arrow's binaries, and where in it one ends and the next begins, as views."""
     _, bounds, data = events.buffers()
     if not len(events):
         return np.empty(0, np.uint8), np.zeros(1, np.int32)
@@ -315,7 +315,8 @@ def _bytes_of(events: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
 
 
 def _gtids_of(column: pa.Array) -> NDArray[np.uint8]:
-    """Buffers that came over the wire may be longer than their lines."""
+    """Return the GTIDs of a column, one line per event; a buffer that came over the wire may be longer than its
+    lines."""
     raw = np.frombuffer(column.buffers()[1] or b"", np.uint8)
     first = column.offset * GTID_BYTES
     return raw[first : first + len(column) * GTID_BYTES].reshape(-1, GTID_BYTES)

@@ -85,17 +85,20 @@ class _Bytes:
     at: int = 0
 
     def take(self, size: int) -> bytes:
+        """Return the next `size` bytes, and step over them. Raises BinlogError when there are not so many."""
         if size < 0 or self.at + size > len(self.data):
-            what = f"it ends early: {size} bytes wanted at {self.at} of {len(self.data)}"
-            raise event_error(self.kind, what, self.data[self.at :])
+            problem = f"it ends early: {size} bytes wanted at {self.at} of {len(self.data)}"
+            raise event_error(self.kind, problem, self.data[self.at :])
         self.at += size
         return self.data[self.at - size : self.at]
 
     def number(self, size: int) -> int:
+        """Return the next unsigned little-endian number of `size` bytes."""
         return int.from_bytes(self.take(size), "little")
 
     @property
     def is_done(self) -> bool:
+        """Return whether all bytes were read."""
         return self.at >= len(self.data)
 
 
@@ -183,23 +186,23 @@ def _text(charset: str, raw: bytes) -> str:
 
 
 def _variables(data: _Bytes) -> dict[int, bytes]:
-    found: dict[int, bytes] = {}
+    variables: dict[int, bytes] = {}
     while not data.is_done:
         code = data.number(1)
         if code in _FIXED_SIZES:
-            found[code] = data.take(_FIXED_SIZES[code])
+            variables[code] = data.take(_FIXED_SIZES[code])
         elif code in (_TIME_ZONE, _CATALOG):
-            found[code] = data.take(data.number(1))
+            variables[code] = data.take(data.number(1))
         elif code == _OLD_CATALOG:
-            found[code] = data.take(data.number(1) + 1)
+            variables[code] = data.take(data.number(1) + 1)
         elif code == _INVOKER:
             user, host = data.take(data.number(1)), data.take(data.number(1))
-            found[code] = user + b"@" + host
+            variables[code] = user + b"@" + host
         elif code == _DATABASES:
-            found[code] = _names(data)
+            variables[code] = _names(data)
         else:
             break
-    return found
+    return variables
 
 
 def _names(data: _Bytes) -> bytes:
@@ -230,7 +233,7 @@ def _user_variable(data: _Bytes) -> StatementVariable:
 
 
 def _decimal(raw: bytes) -> str:
-    """Precision 1 | scale 1 | digits as in a row."""
+    """Return a DECIMAL as text. It is stored as precision 1 | scale 1 | digits as in a row."""
     if len(raw) < 3:
         return raw.hex()
     precision, scale = raw[:2]
@@ -251,7 +254,7 @@ def _previous_gtids(data: _Bytes) -> str:
     head = data.take(8)
     has_tags = head[0] == 1 and head[7] == 1
     count = int.from_bytes(head[1:7] if has_tags else head, "little")
-    found: list[str] = []
+    sets: list[str] = []
     for _ in range(count):
         text = str(uuid.UUID(bytes=data.take(16)))
         if has_tags:
@@ -260,5 +263,5 @@ def _previous_gtids(data: _Bytes) -> str:
         for _ in range(data.number(8)):
             first, after = data.number(8), data.number(8)
             text += f":{first}" if after == first + 1 else f":{first}-{after - 1}"
-        found.append(text)
-    return ",".join(found)
+        sets.append(text)
+    return ",".join(sets)

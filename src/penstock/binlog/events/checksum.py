@@ -1,6 +1,6 @@
 """CRC32 as zlib computes it, inside kernels, so that an event is verified without leaving the loop.
 
-Long stretches are folded by carry-less multiplication, 64 bytes a step, where the processor has it. What is left, and
+Long ranges are folded by carry-less multiplication, 64 bytes a step, where the processor has it. What is left, and
 everything on other processors, goes through sixteen tables.
 """
 
@@ -93,28 +93,28 @@ def checksum_of(data: NDArray[np.uint8]) -> int:
 
 
 @shared
-def sealed(seal: Any, data: Any, at: Any, tables: Any) -> Any:
+def extend_block_checksum(checksum: Any, data: Any, at: Any, tables: Any) -> Any:
     """Return the block checksum extended by the checksum of the event that ends at `at`; it begins with all ones and
     ends inverted."""
-    return np.int64(_four(tables, 0, np.uint32(seal) ^ np.uint32(u32(data, at))))
+    return np.int64(_four(tables, 0, np.uint32(checksum) ^ np.uint32(u32(data, at))))
 
 
 @kernel(I64(BYTES, I32S_IN, U32S_IN))
-def _seal(data: Any, bounds: Any, tables: Any) -> Any:
-    seal = np.int64(0xFFFFFFFF)
+def _block_checksum(data: Any, bounds: Any, tables: Any) -> Any:
+    checksum = np.int64(0xFFFFFFFF)
     for event in range(1, bounds.size):
-        seal = sealed(seal, data, np.int64(bounds[event]) - CHECKSUM, tables)
-    return seal ^ np.int64(0xFFFFFFFF)
+        checksum = extend_block_checksum(checksum, data, np.int64(bounds[event]) - CHECKSUM, tables)
+    return checksum ^ np.int64(0xFFFFFFFF)
 
 
-def seal_of(data: NDArray[np.uint8], bounds: NDArray[np.int32]) -> int:
-    """Return one checksum over those with which the events end. Where each event matches its own, it covers all their
-    bytes."""
-    return _seal(data, bounds, TABLES)
+def block_checksum(data: NDArray[np.uint8], bounds: NDArray[np.int32]) -> int:
+    """Return the checksum of a block: one over the checksums with which its events end. Where each event matches its
+    own, it covers all their bytes."""
+    return _block_checksum(data, bounds, TABLES)
 
 
 @kernel(I64(BYTES, I32S_IN, U32S_IN))
-def _first_unsound(data: Any, bounds: Any, tables: Any) -> Any:
+def _find_invalid(data: Any, bounds: Any, tables: Any) -> Any:
     for event in range(bounds.size - 1):
         at: Any = np.int64(bounds[event])
         stop: Any = np.int64(bounds[event + 1]) - CHECKSUM
@@ -123,6 +123,6 @@ def _first_unsound(data: Any, bounds: Any, tables: Any) -> Any:
     return np.int64(-1)
 
 
-def are_sound(data: NDArray[np.uint8], bounds: NDArray[np.int32]) -> bool:
+def have_valid_checksums(data: NDArray[np.uint8], bounds: NDArray[np.int32]) -> bool:
     """Return whether each of these events matches the checksum with which it ends."""
-    return _first_unsound(data, bounds, TABLES) < 0
+    return _find_invalid(data, bounds, TABLES) < 0

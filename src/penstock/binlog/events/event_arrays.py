@@ -58,17 +58,17 @@ class EventArrays:
 
     def bounds(self, first: int, stop: int) -> NDArray[np.int32]:
         """Return where the events begin, and where the last one ends, counted from the first."""
-        found = np.empty(stop - first + 1, np.int32)
-        found[:-1] = self.start[first:stop] - self.start[first]
-        found[-1] = self.start[stop - 1] + self.size[stop - 1] - self.start[first]
-        return found
+        bounds = np.empty(stop - first + 1, np.int32)
+        bounds[:-1] = self.start[first:stop] - self.start[first]
+        bounds[-1] = self.start[stop - 1] + self.size[stop - 1] - self.start[first]
+        return bounds
 
     def drop(self, first: int, count: int) -> None:
         """Remove the events before `first`, of `count` events; the others begin the next block."""
         if first == count:
             return
         begin = int(self.start[first])
-        for one in fields(self):
-            cells = getattr(self, one.name)
-            cells[: count - first] = cells[first:count]
+        for array_field in fields(self):
+            values = getattr(self, array_field.name)
+            values[: count - first] = values[first:count]
         self.start[: count - first] -= begin

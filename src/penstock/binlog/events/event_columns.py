@@ -19,10 +19,10 @@ SHORTS = ("kind", "entry", "boundary", "checksum")
 _BOUND_BYTES = 4
 _BOUNDS_AT = 8 * len(LONGS)
 _GTIDS_AT = _BOUNDS_AT + _BOUND_BYTES + len(SHORTS)
-CELL_BYTES = _GTIDS_AT + GTID_BYTES
+EVENT_INDEX_BYTES = _GTIDS_AT + GTID_BYTES
 
 # Bytes of each cell before the column, bytes that no cell has, type.
-_PLACES: dict[str, tuple[int, int, Any]] = {name: (8 * i, 0, np.dtype(np.int64)) for i, name in enumerate(LONGS)} | {
+_LAYOUT: dict[str, tuple[int, int, Any]] = {name: (8 * i, 0, np.dtype(np.int64)) for i, name in enumerate(LONGS)} | {
     name: (_BOUNDS_AT + _BOUND_BYTES + i, _BOUND_BYTES, np.dtype(np.uint8)) for i, name in enumerate(SHORTS)
 }
 _BOUND = np.dtype(np.int32)
@@ -45,29 +45,29 @@ class EventColumns:
     ) -> "EventColumns":
         """Return an index with a copy of these columns; `bounds` has one number more than they."""
         count = bounds.size - 1
-        made = cls.from_buffer(np.empty(cls.buffer_size(count), np.uint8))
-        for name in _PLACES:
-            made.column(name)[:] = columns[name]
-        made.bounds[:] = bounds
-        made.gtids[:] = gtids
-        made.raw.flags.writeable = False
-        return made
+        index = cls.from_buffer(np.empty(cls.buffer_size(count), np.uint8))
+        for name in _LAYOUT:
+            index.column(name)[:] = columns[name]
+        index.bounds[:] = bounds
+        index.gtids[:] = gtids
+        index.raw.flags.writeable = False
+        return index
 
     @classmethod
     def from_buffer(cls, raw: NDArray[np.uint8]) -> "EventColumns":
         """Return an index that uses a whole buffer as its memory, without copying it."""
-        count = (raw.size - _BOUND_BYTES) // CELL_BYTES
+        count = (raw.size - _BOUND_BYTES) // EVENT_INDEX_BYTES
         return cls(raw, count, 0, count)
 
     @staticmethod
     def buffer_size(count: int) -> int:
         """Return the size in bytes of a buffer for `count` events."""
-        return CELL_BYTES * count + _BOUND_BYTES
+        return EVENT_INDEX_BYTES * count + _BOUND_BYTES
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column by its name, as a view."""
-        before, more, dtype = _PLACES[name]
-        return np.frombuffer(self.raw, dtype, self.count, before * self.room + more + dtype.itemsize * self.first)
+        before, extra, dtype = _LAYOUT[name]
+        return np.frombuffer(self.raw, dtype, self.count, before * self.room + extra + dtype.itemsize * self.first)
 
     @property
     def bounds(self) -> NDArray[np.int32]:
@@ -85,7 +85,7 @@ class EventColumns:
         return EventColumns(self.raw, self.room, self.first + first, stop - first)
 
     def with_preceding(self, stop: int) -> "EventColumns":
-        """Return the index with all events that lie before it in the buffer, up to the event `stop`."""
+        """Return the index of all events in the buffer from its first one up to the event `stop` of this range."""
         return EventColumns(self.raw, self.room, 0, self.first + stop)
 
     def to_buffer(self) -> NDArray[np.uint8]:
@@ -94,5 +94,5 @@ class EventColumns:
         if self.count == self.room and not bounds[0]:
             return self.raw
         return EventColumns.from_columns(
-            {name: self.column(name) for name in _PLACES}, bounds - bounds[0], self.gtids
+            {name: self.column(name) for name in _LAYOUT}, bounds - bounds[0], self.gtids
         ).raw

@@ -54,8 +54,8 @@ def executed_after(
 
 @brief_kernel(PAIR(BYTES, BYTES))
 def _run(gtids: Any, boundary: Any) -> Any:
-    """The first and the last event that end a transaction with a GTID; -1 twice when none does, and -1 for the first
-    when they are not all of one source, or MySQL's numbers do not rise by one."""
+    """Return the first and the last event that end a transaction with a GTID; -1 twice when none does, and -1 for the
+    first when they are not all of one source, or MySQL's numbers do not rise by one."""
     first, last, number = np.int64(-1), np.int64(-1), np.int64(0)
     for event in range(boundary.size):
         at = event * GTID_BYTES
@@ -99,7 +99,8 @@ def _with_last(known: GtidSet, gtid: bytes) -> GtidSet:
 
 
 def _with_mysql(known: GtidSet, gtids: NDArray[np.uint8], tags: Sequence[str]) -> GtidSet:
-    """All of one source. Replicas may commit in another order; as a set that is the same."""
+    """Return a set with these GTIDs added, which are all of one source. Replicas may commit in another order; as a set
+    that is the same."""
     flavour, uuid, _ = _MYSQL.unpack(gtids[0].tobytes())
     tag = flavour - TAGGED
     if tag >= len(tags):

@@ -26,7 +26,7 @@ _LARGEST_PAYLOAD = 1 << 40  # a transaction of a terabyte; more is a broken numb
 
 
 def _packed(data: Bytes, at: int) -> tuple[int, int]:
-    """Length-encoded integer and where it ends."""
+    """Return the length-encoded integer at `at`, and where it ends."""
     if at >= len(data):
         raise EventProblemError("it ends early")
     first = data[at]

@@ -50,10 +50,10 @@ def parse_format(event: memoryview) -> BinlogFormat:
             _VERSION.start,
         )
     for kind, length in _HEADS.items():
-        found = event[_LENGTHS + kind - 1]
-        if found != length:
+        actual = event[_LENGTHS + kind - 1]
+        if actual != length:
             raise EventProblemError(
-                f"{event_name(kind)} events of server {version} have a head of {found} bytes instead of {length}: logs"
+                f"{event_name(kind)} events of server {version} have a head of {actual} bytes instead of {length}: logs"
                 f" of MySQL 5.0 and of early versions of 5.1 are not read; {_WHO_READS_IT}",
                 _LENGTHS + kind - 1,
             )
@@ -68,14 +68,14 @@ def has_valid_checksum(event: memoryview) -> bool:
     made."""
     stop = len(event) - CHECKSUM
     mark = IN_USE if event[TYPE_AT] == EventType.FORMAT_DESCRIPTION else 0
-    found = zlib.crc32(event[:FLAGS_AT])
-    found = zlib.crc32(bytes([event[FLAGS_AT] & ~mark]), found)
-    found = zlib.crc32(event[FLAGS_AT + 1 : stop], found)
-    return found == int.from_bytes(event[stop:], "little")
+    crc = zlib.crc32(event[:FLAGS_AT])
+    crc = zlib.crc32(bytes([event[FLAGS_AT] & ~mark]), crc)
+    crc = zlib.crc32(event[FLAGS_AT + 1 : stop], crc)
+    return crc == int.from_bytes(event[stop:], "little")
 
 
 def _knows_checksums(server_version: str) -> bool:
-    """MySQL before 5.6.1 did not; its format event ends without the algorithm."""
+    """Return whether a server writes the checksum algorithm into its format event: MySQL before 5.6.1 does not."""
     return "MariaDB" in server_version or _numbers(server_version) >= _FIRST_WITH_CHECKSUM
 
 

@@ -12,7 +12,7 @@ _LONGEST_CHECKSUM = 4
 
 
 class Fragments:
-    """The pieces of one large event."""
+    """Collects the fragments of one large event."""
 
     def __init__(self) -> None:
         self.start = 0  # file offset of the first
@@ -21,6 +21,7 @@ class Fragments:
 
     @property
     def is_open(self) -> bool:
+        """Return whether fragments of an event were added, and its last one was not yet."""
         return self._number > 0
 
     def forget(self) -> None:
@@ -35,7 +36,8 @@ class Fragments:
         )
 
     def add(self, event: memoryview, position: int) -> bytearray | None:
-        """Gives the whole event with the last piece. `event` is without its checksum."""
+        """Add a fragment, which comes without its checksum. Return the whole event with the last one, and None
+        before."""
         body = event[HEADER:]
         count, number = int.from_bytes(body[:4], "little"), int.from_bytes(body[4:8], "little")
         if len(body) < _HEAD:

@@ -18,7 +18,7 @@ from penstock.binlog.events.state import (
     UUID_AT,
     UUID_BYTES,
 )
-from penstock.binlog.kernel import I32S, I64, I64S, U8S, U8S_2D, kernel, little, shared
+from penstock.binlog.kernel import I32S, I64, I64S, U8S, U8S_2D, kernel, read_little_endian, shared
 
 _LONGEST = 92
 _TEN = np.uint64(10)
@@ -47,15 +47,15 @@ def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
     bounds[0] = 0
     hexes = b"0123456789abcdef"
     for i in range(gtids.shape[0]):
-        one = gtids[i]
+        gtid = gtids[i]
         lengths[i] = 0
-        tag = np.int64(one[0]) - TAGGED
-        if one[0] == MYSQL or 0 <= tag < tags.shape[0]:
+        tag = np.int64(gtid[0]) - TAGGED
+        if gtid[0] == MYSQL or 0 <= tag < tags.shape[0]:
             for k in range(UUID_BYTES):
                 if k in (4, 6, 8, 10):
                     out[at] = _HYPHEN
                     at += 1
-                byte = one[UUID_AT + k]
+                byte = gtid[UUID_AT + k]
                 out[at] = hexes[byte >> 4]
                 out[at + 1] = hexes[byte & 15]
                 at += 2
@@ -67,13 +67,13 @@ def _render(gtids: Any, tags: Any, out: Any, bounds: Any, lengths: Any) -> Any:
                     at += 1
                 out[at] = _COLON
                 at += 1
-            at = _write_number(little(one, NUMBER_AT, 8), out, at)
-        elif one[0] == MARIADB:
-            at = _write_number(little(one, DOMAIN_AT, 4), out, at)
+            at = _write_number(read_little_endian(gtid, NUMBER_AT, 8), out, at)
+        elif gtid[0] == MARIADB:
+            at = _write_number(read_little_endian(gtid, DOMAIN_AT, 4), out, at)
             out[at] = _HYPHEN
-            at = _write_number(little(one, ORIGIN_AT, 4), out, at + 1)
+            at = _write_number(read_little_endian(gtid, ORIGIN_AT, 4), out, at + 1)
             out[at] = _HYPHEN
-            at = _write_number(little(one, NUMBER_AT, 8), out, at + 1)
+            at = _write_number(read_little_endian(gtid, NUMBER_AT, 8), out, at + 1)
         else:
             lengths[i] = -1
         bounds[i + 1] = at

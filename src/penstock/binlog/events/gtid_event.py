@@ -1,4 +1,4 @@
-"""GTID events, which open transactions, in kernels.
+"""Reads GTID events, with which transactions begin, in kernels.
 
 GTID, ANONYMOUS_GTID  flags 1 | uuid 16 | number 8 | 2 | last committed 8 | sequence 8 | from 8.0 on: committed 7 …
 MARIADB_GTID          number 8 | domain 4 | flags 1 (1: stands alone) …; the server's id is the header's
@@ -19,9 +19,9 @@ from penstock.binlog.events.state import (
     ORIGIN_AT,
     UUID_AT,
 )
-from penstock.binlog.events.stop import BAD_EVENT, NO_REASON, TAGS_FULL
+from penstock.binlog.events.stop_reason import BAD_EVENT, NO_REASON, TAGS_FULL
 from penstock.binlog.events.tagged import BROKEN, NO_ROOM, read_tagged
-from penstock.binlog.kernel import little, shared
+from penstock.binlog.kernel import read_little_endian, shared
 
 _GTID, _TAGGED, _MARIADB = int(EventType.GTID), int(EventType.GTID_TAGGED), int(EventType.MARIADB_GTID)
 _MARIADB_SIZE, _MARIADB_DOMAIN, _MARIADB_FLAGS, _STANDS_ALONE = 13, 8, 12, 1
@@ -31,7 +31,7 @@ _ORIGINAL_FOLLOWS = np.int64(1) << 55  # of the time: another one, of the first 
 
 
 @shared
-def open_transaction(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any) -> Any:
+def read_gtid_event(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any) -> Any:
     """Read a GTID event data[at:stop]: write the GTID, which must be all zeros before, and the commit time. Return a
     reason to stop, or none."""
     body, kind = at + HEADER, data[at + TYPE_AT]
@@ -46,17 +46,17 @@ def open_transaction(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags:
         state[IN_TRANSACTION] = 0 if data[body + _MARIADB_FLAGS] & _STANDS_ALONE else 1
         return NO_REASON
     if kind == _TAGGED:
-        found = read_tagged(data, body, stop, state, gtid, tags)
-        if found == NO_ROOM:
+        code = read_tagged(data, body, stop, state, gtid, tags)
+        if code == NO_ROOM:
             return TAGS_FULL
-        return BAD_EVENT if found == BROKEN else NO_REASON
+        return BAD_EVENT if code == BROKEN else NO_REASON
     if body + _MYSQL_SIZE > stop:
         return BAD_EVENT
     if kind == _GTID:
         gtid[0] = MYSQL
         _copy(data, body + _MYSQL_UUID, gtid, UUID_AT, 24)
     if body + _MYSQL_COMMITTED + _COMMITTED_BYTES <= stop and data[body + _MYSQL_CLOCK] == _HAS_TIMES:
-        state[COMMIT_US] = little(data, body + _MYSQL_COMMITTED, _COMMITTED_BYTES) & ~_ORIGINAL_FOLLOWS
+        state[COMMIT_US] = read_little_endian(data, body + _MYSQL_COMMITTED, _COMMITTED_BYTES) & ~_ORIGINAL_FOLLOWS
     return NO_REASON
 
 

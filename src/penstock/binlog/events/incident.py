@@ -18,6 +18,8 @@ _WHAT = "the server says that it may have lost events here: compare the data"
 
 @dataclass(frozen=True, slots=True)
 class Incident:
+    """An INCIDENT event, with which the server says that its log may lack changes at this position."""
+
     event: int  # index in its block, or in its file
     file: str
     position: int

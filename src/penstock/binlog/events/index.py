@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.events.checksum import TABLES, crc32, sealed
+from penstock.binlog.events.checksum import TABLES, crc32, extend_block_checksum
 from penstock.binlog.events.event_arrays import EventArrays
 from penstock.binlog.events.framing import entry_of_statement
+from penstock.binlog.events.gtid_event import read_gtid_event
 from penstock.binlog.events.known_tables import TABLE_ID_BYTES, find_table, has_map, learn_table
 from penstock.binlog.events.layout import (
     ARTIFICIAL,
@@ -37,14 +38,14 @@ from penstock.binlog.events.layout import (
     Entry,
     EventType,
 )
-from penstock.binlog.events.opening import open_transaction
 from penstock.binlog.events.roles import BETWEEN, ENDS, FOR_PYTHON, INCIDENT, MAPS, OPENS, ROLE_OF, ROWS, STATEMENT
 from penstock.binlog.events.state import (
     ALERT,
+    BLOCK_CHECKSUM,
     BY_BYTES,
     CHECKSUM_BYTES,
     COMMIT_US,
-    ENTRY_SEAL,
+    ENTRY_CHECKSUM,
     FRAME_AT,
     FRAME_SHIFT,
     FRAME_SPAN,
@@ -54,12 +55,11 @@ from penstock.binlog.events.state import (
     LENIENT,
     ORDINAL,
     POSITION,
-    SEAL,
     TRANSACTION,
     VERIFY,
     IndexState,
 )
-from penstock.binlog.events.stop import (
+from penstock.binlog.events.stop_reason import (
     ATTENTION,
     BAD_CHECKSUM,
     BAD_EVENT,
@@ -82,7 +82,7 @@ from penstock.binlog.kernel import (
     U8S_2D,
     U32S_IN,
     kernel,
-    little,
+    read_little_endian,
     shared,
     u16,
     u32,
@@ -96,7 +96,7 @@ _GTID_LIST = int(EventType.MARIADB_GTID_LIST)
 _DATABASE_LENGTH, _VARIABLES_LENGTH, _VARIABLES = 8, 11, 13
 # TABLE_MAP and rows: table id 6 | flags 2
 _TABLE_HEAD = 8
-_WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 bits, and begin anew at 4 GiB
+_WRAP, _LOW = np.int64(1) << 32, np.int64(0xFFFFFFFF)  # end positions have 32 bits, and start again from 0 at 4 GiB
 
 
 @shared
@@ -202,7 +202,7 @@ def _index_events(
 
         entry, boundary, table, ordinal = _OTHER, 0, np.int64(0), np.int64(0)
         if role == OPENS:
-            why = open_transaction(data, at, stop, state, gtid, tags)
+            why = read_gtid_event(data, at, stop, state, gtid, tags)
             if why != NO_REASON:
                 return why, at, count
             if state[IN_TRANSACTION]:
@@ -219,7 +219,7 @@ def _index_events(
         elif role in (MAPS, ROWS):
             if body + _TABLE_HEAD > stop:
                 return BAD_EVENT, at, count
-            table = little(data, body, TABLE_ID_BYTES)
+            table = read_little_endian(data, body, TABLE_ID_BYTES)
             if role == MAPS or table != NO_TABLE:
                 slot = find_table(tables, table)
                 is_known = tables[slot, 0] != 0
@@ -242,11 +242,13 @@ def _index_events(
 
         start[count], size_of[count], position_of[count] = at + shift, size, position
         span_of[count], checksum_of[count] = next_position - position, state[CHECKSUM_BYTES]
-        if state[SEAL] >= 0:
+        if state[BLOCK_CHECKSUM] >= 0:
             is_verified = state[VERIFY] and state[CHECKSUM_BYTES]
-            state[SEAL] = sealed(state[SEAL], data, stop, crc_tables) if is_verified else np.int64(-1)
+            state[BLOCK_CHECKSUM] = (
+                extend_block_checksum(state[BLOCK_CHECKSUM], data, stop, crc_tables) if is_verified else np.int64(-1)
+            )
         if entry or boundary:
-            state[ENTRY_SEAL] = state[SEAL]
+            state[ENTRY_CHECKSUM] = state[BLOCK_CHECKSUM]
         kind_of[count], entry_of[count], boundary_of[count] = kind, entry, boundary
         timestamp_of[count], server_of[count], table_of[count] = timestamp, u32(data, at + SERVER_AT), table
         transaction_of[count] = state[TRANSACTION] if state[TRANSACTION] >= 0 else position

@@ -1,4 +1,4 @@
-"""Bytes on their way into blocks."""
+"""The buffer between a transport and the blocks that are cut from its bytes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,8 @@ class InputBuffer:
     def move(self, size: int, more: int = 0) -> None:
         """Move to a new buffer of this size, or of the size of the next event and `more` bytes after it, if that is
         larger."""
-        kept = self.data[self.run : self.fill]
+        retained = self.data[self.run : self.fill]
         data = np.empty(max(size, self.at - self.run + self.event_size + more), np.uint8)
-        data[: kept.size] = kept
-        self.data, self.fill = data, kept.size
+        data[: retained.size] = retained
+        self.data, self.fill = data, retained.size
         self.at, self.run = self.at - self.run, 0

@@ -33,13 +33,13 @@ from penstock.binlog.kernel import (
     U8S,
     U32S_IN,
     kernel,
-    little,
+    read_little_endian,
     shared,
 )
 
-MOST_IDS = 1 << 16  # more of them, or of maps, or of their bytes, are forgotten between two transactions
-MOST_MAPS = 1 << 16
-MOST_BYTES = 32 << 20
+MAX_IDS = 1 << 16  # more of them, or of maps, or of their bytes, are forgotten between two transactions
+MAX_MAPS = 1 << 16
+MAX_BYTES = 32 << 20
 TABLE_ID_BYTES = 6
 _IDS, _MAPS = 0, 1  # cells of `counts`
 _NAMES_AT = 8  # in a table map: table id 6 | flags 2 | length 1, database, 0 | length 1, table, 0 | …
@@ -66,7 +66,7 @@ def has_map(data: Any, body: Any, stop: Any, number: Any, bounds: Any, texts: An
         return False
     at, first = body + TABLE_ID_BYTES, first + TABLE_ID_BYTES
     while at + 8 <= stop:
-        if little(data, at, 8) != little(texts, first, 8):
+        if read_little_endian(data, at, 8) != read_little_endian(texts, first, 8):
             return False
         at += 8
         first += 8
@@ -114,7 +114,7 @@ def learn_table(
 ) -> Any:  # fmt: skip
     """Give the id of the table map data[body:stop] this map. Return whether that was possible: there is room, and the
     names of a map that is new are checked already or need no check."""
-    number = little(data, body, TABLE_ID_BYTES)
+    number = read_little_endian(data, body, TABLE_ID_BYTES)
     line = find_table(tables, number)
     is_new_id = tables[line, 0] == 0
     if is_new_id and 2 * (counts[_IDS] + 1) > tables.shape[0]:
@@ -165,11 +165,11 @@ def _move_maps(old: Any, new: Any) -> None:
 
 
 @kernel(NONE(I64S_2D_IN, I64S_IN, I64S))
-def _find_maps(tables: Any, numbers: Any, found: Any) -> None:
+def _find_maps(tables: Any, numbers: Any, lines: Any) -> None:
     """Write the number of its map for each table id into `found`; -1 where it has none."""
     for k in range(numbers.size):
         line = find_table(tables, numbers[k])
-        found[k] = tables[line, 1] if tables[line, 0] != 0 else np.int64(-1)
+        lines[k] = tables[line, 1] if tables[line, 0] != 0 else np.int64(-1)
 
 
 class KnownTables:
@@ -215,7 +215,7 @@ class KnownTables:
     def forget_ids(self) -> None:
         """Forget the ids, which mean other tables in another file; maps are kept."""
         lines = self._tables.shape[0]
-        self._tables = np.zeros((lines if lines <= 4 * MOST_IDS else _FIRST_LINES, 2), np.int64)
+        self._tables = np.zeros((lines if lines <= 4 * MAX_IDS else _FIRST_LINES, 2), np.int64)
         self.counts[_IDS] = 0
 
     def forget_maps(self) -> None:
@@ -230,15 +230,15 @@ class KnownTables:
         """Forget everything if it has become too much to keep. Call it between two transactions: each begins with its
         own maps."""
         ids, maps = self.counts.tolist()
-        if maps > MOST_MAPS or self._bounds[maps] > MOST_BYTES:
+        if maps > MAX_MAPS or self._bounds[maps] > MAX_BYTES:
             self.forget_maps()
-        elif ids > MOST_IDS:
+        elif ids > MAX_IDS:
             self.forget_ids()
 
     def _find(self, numbers: Sequence[int]) -> NDArray[np.int64]:
-        found = np.empty(len(numbers), np.int64)
-        _find_maps(self._tables, np.array(numbers, np.int64), found)
-        return found
+        lines = np.empty(len(numbers), np.int64)
+        _find_maps(self._tables, np.array(numbers, np.int64), lines)
+        return lines
 
     def _make_room(self, size: int) -> None:
         """Grow the arrays until one more id and one more map of this size fit."""

@@ -17,6 +17,8 @@ _LAST_WITHOUT_YEAR_SIGN = 15
 
 
 class MapField(IntEnum):
+    """The types of the optional metadata fields of a TABLE_MAP event."""
+
     SIGNEDNESS = 1
     DEFAULT_CHARSET = 2
     COLUMN_CHARSET = 3
@@ -34,6 +36,7 @@ class MapField(IntEnum):
 
 
 def types_with_sign(server_version: str) -> frozenset[WireType]:
+    """Return the column types that have a bit in the list of signs, which depends on the server's version."""
     return _NUMERIC | {WireType.YEAR} if _year_has_sign(server_version) else _NUMERIC
 
 
@@ -44,6 +47,6 @@ def types_with_charset(server_version: str) -> frozenset[WireType]:
 
 
 def _year_has_sign(server_version: str) -> bool:
-    """Early releases of MySQL 8.0 (seen in 8.0.12) write no sign bit for YEAR; MariaDB and later ones do."""
+    """Return whether a server writes a sign bit for YEAR: early releases of MySQL 8.0 (seen in 8.0.12) do not."""
     numbers = re.match(r"8\.0\.(\d+)", server_version)
     return not numbers or "MariaDB" in server_version or int(numbers.group(1)) > _LAST_WITHOUT_YEAR_SIGN

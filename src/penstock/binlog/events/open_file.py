@@ -33,6 +33,8 @@ class _Expanded:
         self._path, self._kind, self._reader = path, kind, reader
 
     def readinto(self, into: memoryview, /) -> int:
+        """Read expanded bytes into a buffer, and return how many; 0 at the end. Raises BinlogError for a broken
+        file."""
         try:
             return int(self._reader.readinto(into))
         except (EOFError, OSError, zlib.error, pa.ArrowException) as error:
@@ -75,6 +77,7 @@ class _Plain:
         self._file = file
 
     def readinto(self, into: memoryview, /) -> int:
+        """Read bytes into a buffer, and return how many; 0 at the end."""
         # What a pipe has now is enough: `readinto` would wait until all of it is filled.
         return self._file.readinto1(into)
 

@@ -54,7 +54,7 @@ def are_queries(block: Block) -> NDArray[np.bool_]:
 def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[np.bool_]:
     """Return which of these QUERY events have a text that begins with a word, in any case."""
     data, starts, sizes = block.raw
-    found = np.zeros(len(block), np.bool_)
+    mask = np.zeros(len(block), np.bool_)
     which = np.flatnonzero(queries)
     if which.size:
         body = starts[which] + HEADER
@@ -62,22 +62,22 @@ def begin_with(block: Block, queries: NDArray[np.bool_], word: str) -> NDArray[n
         is_load = block.column("kind")[which] == EventType.EXECUTE_LOAD_QUERY
         text = body + np.where(is_load, _TEXT_AT + LOAD_HEAD, _TEXT_AT) + variables + data[body + 8] + 1
         is_long_enough = text + len(word) <= starts[which] + sizes[which] - block.column("checksum")[which]
-        found[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
-    return found
+        mask[which[is_long_enough]] = _are_word(data, text[is_long_enough], word)
+    return mask
 
 
 def are_statements(block: Block) -> NDArray[np.bool_]:
     """Return which events are statements that mean something by themselves; XA statements, savepoints and comments are
     not."""
     entry, boundary = block.column("entry"), block.column("boundary")
-    found = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
-    if found.any():
+    mask = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & (boundary == 0)))
+    if mask.any():
         for word in (_XA, *_FRAME_WORDS):
-            found &= ~begin_with(block, found, word)
-    return found
+            mask &= ~begin_with(block, mask, word)
+    return mask
 
 
-def _are_word(data: NDArray[np.uint8], places: NDArray[np.int64], word: str) -> NDArray[np.bool_]:
+def _are_word(data: NDArray[np.uint8], offsets: NDArray[np.int64], word: str) -> NDArray[np.bool_]:
     letters = np.frombuffer(word.encode(), np.uint8)
     upper = np.where((letters >= ord("A")) & (letters <= ord("Z")), 0xDF, 0xFF).astype(np.uint8)
-    return ((data[places[:, None] + np.arange(letters.size)] & upper) == letters).all(axis=1)
+    return ((data[offsets[:, None] + np.arange(letters.size)] & upper) == letters).all(axis=1)

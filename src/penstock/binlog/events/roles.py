@@ -40,10 +40,10 @@ _ROLES = {
 
 
 def _by_type() -> "np.ndarray[Any, np.dtype[np.uint8]]":
-    found = np.full(256, PLAIN, np.uint8)
+    roles = np.full(256, PLAIN, np.uint8)
     for role, kinds in _ROLES.items():
-        found[list(kinds)] = role
-    return found
+        roles[list(kinds)] = role
+    return roles
 
 
 ROLE_OF = _by_type()

@@ -74,8 +74,8 @@ class StatementEvent:
     @property
     def create_table_without_rows(self) -> str | None:
         """Return the plain CREATE TABLE of a CREATE TABLE … SELECT whose rows follow as events, else None."""
-        found = _WITH_ROWS.fullmatch(self.text, self._begin)
-        return found[1] if found else None
+        match = _WITH_ROWS.fullmatch(self.text, self._begin)
+        return match[1] if match else None
 
     @property
     def _begin(self) -> int:
@@ -86,18 +86,18 @@ class StatementEvent:
     @property
     def table(self) -> TableName | None:
         """Return the table that a DDL names first, as far as its text says."""
-        found = _TABLE.match(self.text, self._begin)
-        if not found:
+        match = _TABLE.match(self.text, self._begin)
+        if not match:
             return None
-        names = [name.replace("``", "`") for name in (found[1] or found[2], found[3] or found[4]) if name]
+        names = [name.replace("``", "`") for name in (match[1] or match[2], match[3] or match[4]) if name]
         return TableName(names[0], names[1]) if len(names) > 1 else TableName(self.database, names[0])
 
 
 def are_statements(block: Block) -> NDArray[np.bool_]:
     """Return which events of a block are statements, and do not frame a transaction."""
     entry, is_inside = block.column("entry"), block.column("boundary") == 0
-    found = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & is_inside))
-    return found & ~begin_with(block, found, "XA ")
+    mask = are_queries(block) & ((entry == Entry.DDL) | ((entry == Entry.OTHER) & is_inside))
+    return mask & ~begin_with(block, mask, "XA ")
 
 
 def find_statements(block: Block) -> Iterator[StatementEvent]:
@@ -137,9 +137,9 @@ def options_of_rows(block: Block) -> NDArray[np.int64]:
     """
     data, starts, _ = block.raw
     rows = np.flatnonzero(block.column("entry") == Entry.ROWS)
-    found = np.zeros(len(block), np.int64)
-    found[rows] = (data[starts[rows] + HEADER + _ROWS_FLAGS_AT] & _ROWS_FLAGS).astype(np.int64) << _ROWS_SHIFT
-    return found
+    options = np.zeros(len(block), np.int64)
+    options[rows] = (data[starts[rows] + HEADER + _ROWS_FLAGS_AT] & _ROWS_FLAGS).astype(np.int64) << _ROWS_SHIFT
+    return options
 
 
 def are_rolled_back(block: Block) -> NDArray[np.bool_]:

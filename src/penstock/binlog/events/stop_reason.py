@@ -9,7 +9,7 @@ NO_REASON = -1
 
 
 class StopReason(IntEnum):
-    """Why the index kernel stopped at an event."""
+    """The reason why the index kernel stopped at an event."""
 
     STARVED = STARVED  # the rest of the buffer is no whole event
     FULL = FULL  # the arrays are full

@@ -42,21 +42,23 @@ class _MapReader:
         self.stop = len(body) if stop is None else stop
 
     def take(self, size: int) -> bytes:
+        """Return the next `size` bytes, and step over them. Raises EventProblemError when there are not so many."""
         if self.at + size > self.stop:
             raise EventProblemError(f"it ends early: {size} bytes wanted at {self.at} of {self.stop}", self.at)
         self.at += size
         return self.body[self.at - size : self.at]
 
     def rest(self) -> bytes:
+        """Return all remaining bytes."""
         return self.take(self.stop - self.at)
 
     def window(self, size: int) -> "_MapReader":
-        """The next bytes, to be read apart."""
+        """Return a reader of the next `size` bytes, and step over them."""
         self.take(size)
         return _MapReader(self.body, self.at - size, self.at)
 
     def packed(self) -> int:
-        """Length-encoded integer."""
+        """Return the next length-encoded integer."""
         first = self.take(1)[0]
         if first < 251:
             return first
@@ -65,13 +67,16 @@ class _MapReader:
         raise EventProblemError(f"it holds no length at {self.at - 1}", self.at - 1)
 
     def text(self, charset: str = "utf8mb4") -> str:
+        """Return the next text, whose length comes before it."""
         return decode_text(charset, self.take(self.packed()))
 
     @property
     def is_done(self) -> bool:
+        """Return whether all bytes were read."""
         return self.at >= self.stop
 
     def numbers(self) -> Iterator[int]:
+        """Yield the remaining bytes as length-encoded integers."""
         while not self.is_done:
             yield self.packed()
 
@@ -109,7 +114,8 @@ def _table_name(reader: _MapReader) -> TableName:
 
 @lru_cache(maxsize=1 << 16)
 def parse_table_map(body: bytes, server_version: str) -> TableSchema:
-    """The event's bytes without the common header and checksum, table id first."""
+    """Return the schema of a table from the body of its TABLE_MAP event: the bytes from the table id on, without the
+    checksum."""
     name = table_name(body)
     reader = _MapReader(body, _NAMES_AT)
     _table_name(reader)
@@ -130,7 +136,7 @@ def _parse_shape(raw: bytes, server_version: str) -> TableSchema:
 
 
 def fields_of(body: bytes) -> frozenset[int]:
-    """The optional fields that a body has, of one that can be parsed."""
+    """Return the types of the optional fields that a valid body has."""
     reader = _MapReader(body, _NAMES_AT)
     _table_name(reader)
     count = reader.packed()
@@ -140,7 +146,7 @@ def fields_of(body: bytes) -> frozenset[int]:
 
 
 def _fields(reader: _MapReader) -> _Fields:
-    """The rest of a body."""
+    """Return the optional fields, which are the rest of a body, by type."""
     fields: _Fields = {}
     while not reader.is_done:
         field = reader.take(1)[0]
@@ -162,8 +168,8 @@ def _schema(name: TableName, reader: _MapReader, server_version: str) -> TableSc
         replace(_column(code, metadata, names[i], name), nullable=bool(nullable[i >> 3] >> (i & 7) & 1))
         for i, code in enumerate(types)
     ]
-    found = _with_fields(name, columns, fields, server_version, first)
-    return found.with_hashes_hidden() if "MariaDB" in server_version else found
+    schema = _with_fields(name, columns, fields, server_version, first)
+    return schema.with_hashes_hidden() if "MariaDB" in server_version else schema
 
 
 def _names(count: int, fields: _Fields) -> list[str]:
@@ -199,7 +205,7 @@ def _column(code: int, metadata: _MapReader, name: str, table: TableName) -> Col
 
 
 def _typed_array(metadata: _MapReader, name: str, table: TableName) -> Column:
-    """The hidden column of an index over the values of an array: type of the elements 1 | their metadata.
+    """Return the hidden column of an index over the values of an array: type of the elements 1 | their metadata.
 
     Early releases of MySQL 8.0 list it in the table map, behind all others; its values are JSON.
     """
@@ -229,7 +235,7 @@ def _sized(wire: WireType, raw: bytes) -> Column:
 
 
 def _is_possible(column: Column) -> bool:
-    """Sizes outside of these come from broken bytes, and would send the kernels astray."""
+    """Return whether a column can have its size: others come from broken bytes, and would mislead the kernels."""
     if column.type is WireType.NEWDECIMAL:
         return 1 <= column.precision <= 65 and column.scale <= min(column.precision, 38)
     if column.type in _LENGTH_FIRST:
@@ -244,7 +250,7 @@ def _is_possible(column: Column) -> bool:
 def _with_fields(
     name: TableName, columns: list[Column], fields: _Fields, server_version: str, first: int
 ) -> TableSchema:
-    """`first` is the byte at which the fields begin."""
+    """Return the schema with what the optional fields say; `first` is the byte at which the fields begin."""
     signed = types_with_sign(server_version)
     for i in _marked(columns, signed, fields.get(MapField.SIGNEDNESS, _NOTHING).rest()):
         columns[i] = replace(columns[i], unsigned=True)
@@ -304,7 +310,7 @@ def _labels(raw: list[bytes], charset: str) -> tuple[str, ...]:
 
 
 def _marked(columns: list[Column], types: frozenset[WireType], bits: bytes) -> list[int]:
-    """Indexes of the columns of these types whose bit is set; the first column has the highest bit."""
+    """Return the indexes of the columns of these types whose bit is set; the first column has the highest bit."""
     indexes = [i for i, column in enumerate(columns) if column.type in types]
     return [i for k, i in enumerate(indexes) if k >> 3 < len(bits) and bits[k >> 3] << (k & 7) & 0x80]
 
@@ -319,7 +325,8 @@ def _set_numbers(columns: list[Column], wire: WireType, name: str, numbers: _Map
 def _set_charsets(
     columns: list[Column], types: frozenset[WireType], default: _MapReader | None, each: _MapReader | None
 ) -> None:
-    """Either one default with exceptions (index, collation)*, or one collation per column of these types."""
+    """Set the charsets of columns: either one default with exceptions (index, collation)*, or one collation per column
+    of these types."""
     indexes = [i for i, column in enumerate(columns) if column.type in types]
     collations: list[int] = []
     if each is not None:
@@ -338,4 +345,5 @@ def _set_charsets(
 
 
 def table_map_body(event: memoryview, checksum: int) -> bytes:
+    """Return the body of a TABLE_MAP event, without its header and its checksum of `checksum` bytes."""
     return bytes(event[HEADER : len(event) - checksum])

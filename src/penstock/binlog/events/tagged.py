@@ -12,7 +12,7 @@ import numpy as np
 
 from penstock.binlog.events.state import (
     COMMIT_US,
-    MOST_TAGS,
+    MAX_TAGS,
     MYSQL,
     NUMBER_AT,
     TAG_BYTES,
@@ -21,7 +21,7 @@ from penstock.binlog.events.state import (
     UUID_AT,
     UUID_BYTES,
 )
-from penstock.binlog.kernel import little, shared
+from penstock.binlog.kernel import read_little_endian, shared
 
 READ, BROKEN, NO_ROOM = range(3)
 _UUID, _NUMBER, _TAG, _COMMIT_TIME = 1, 2, 3, 6
@@ -56,7 +56,7 @@ def read_tagged(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any)
             tag = _tag_number(data, at, size, state, tags)
             if tag < 0:
                 return BROKEN
-            if tag == MOST_TAGS:
+            if tag == MAX_TAGS:
                 return NO_ROOM
             gtid[0] = TAGGED + tag if size else MYSQL
             at += size
@@ -75,7 +75,7 @@ def read_tagged(data: Any, at: Any, stop: Any, state: Any, gtid: Any, tags: Any)
 
 @shared
 def _tag_number(data: Any, at: Any, size: Any, state: Any, tags: Any) -> Any:
-    """Return the number of a tag, which is added if it is new; -1 if it is not a tag, MOST_TAGS if there is no room for
+    """Return the number of a tag, which is added if it is new; -1 if it is not a tag, MAX_TAGS if there is no room for
     another."""
     for k in range(size):
         if data[at + k] >= _NOT_ASCII:
@@ -84,7 +84,7 @@ def _tag_number(data: Any, at: Any, size: Any, state: Any, tags: Any) -> Any:
         if _is_tag(data, at, size, tags, tag):
             return np.int64(tag)
     tag = state[TAGS]
-    if tag < MOST_TAGS:
+    if tag < MAX_TAGS:
         tags[tag, 0] = size
         for k in range(size):
             tags[tag, 1 + k] = data[at + k]
@@ -109,14 +109,14 @@ def _number(data: Any, at: Any, stop: Any) -> Any:
     if at >= stop:
         return np.int64(0), np.int64(-1)
     first = np.int64(data[at])
-    more = 0
-    while more < _LONGEST and first >> more & 1:
-        more += 1
-    if at + 1 + more > stop:
+    extra_bytes = 0
+    while extra_bytes < _LONGEST and first >> extra_bytes & 1:
+        extra_bytes += 1
+    if at + 1 + extra_bytes > stop:
         return np.int64(0), np.int64(-1)
-    if more == _LONGEST:
-        return little(data, at + 1, 8), at + 9
-    value = first >> (more + 1)
-    for k in range(more):
-        value |= np.int64(data[at + 1 + k]) << (8 * (k + 1) - more - 1)
-    return value, at + 1 + more
+    if extra_bytes == _LONGEST:
+        return read_little_endian(data, at + 1, 8), at + 9
+    value = first >> (extra_bytes + 1)
+    for k in range(extra_bytes):
+        value |= np.int64(data[at + 1 + k]) << (8 * (k + 1) - extra_bytes - 1)
+    return value, at + 1 + extra_bytes

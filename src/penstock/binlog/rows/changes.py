@@ -86,12 +86,12 @@ def decode_changes_at(
 
 
 def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema) -> list[pa.Array]:
-    found = rows.located
+    located = rows.located
     arrays: list[pa.Array] = []
     for name, kind in zip(fields.names, fields.types, strict=True):
         array = rows.columns.get(name)
         if array is None:
-            array = pa.nulls(found.rows, kind)
+            array = pa.nulls(located.rows, kind)
         elif array.type != kind:
             widened = widen(array, kind)
             if widened is None:
@@ -105,12 +105,12 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
             array = widened
         arrays.append(array)
     names = [column.name for column in schema.columns if column.name in rows.columns]
-    images = ImageLocations(rows.events, found.event, found.start, found.kind, found.number)
+    images = ImageLocations(rows.events, located.event, located.start, located.kind, located.number)
     changed = list_changed_columns(
-        block.raw[0], found, [column for column in schema.columns if column.name in rows.columns]
+        block.raw[0], located, [column for column in schema.columns if column.name in rows.columns]
     )
-    absent = list_absent_columns(found, names, [name for name in fields.names if name not in rows.columns])
-    operations = list_operations(found.rows, names, rows.operations)
+    absent = list_absent_columns(located, names, [name for name in fields.names if name not in rows.columns])
+    operations = list_operations(located.rows, names, rows.operations)
     return [*arrays, *build_change_columns(block, images), changed, absent, operations]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry
 from penstock.binlog.events.table_map import parse_table_map
-from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D_IN, I64S_IN, kernel, little
+from penstock.binlog.kernel import BYTES, I64, I64S, I64S_2D_IN, I64S_IN, kernel, read_little_endian
 from penstock.binlog.rows.heads import PARTIAL_UPDATE, has_null, skip_head
 from penstock.binlog.values.column import wire_size_of
 from penstock.errors import BinlogError, SchemaError
@@ -68,8 +68,8 @@ def _wires(table_map: bytes, server_version: str) -> NDArray[np.int64]:
 
 @lru_cache(_SHAPES)
 def _wires_of(columns: tuple[Column, ...]) -> NDArray[np.int64]:
-    found = [(wire_size_of(column), column.type is WireType.JSON) for column in columns]
-    return np.array([(wire.length_bytes, wire.width, is_json) for wire, is_json in found], np.int64).reshape(-1, 3)
+    wires = [(wire_size_of(column), column.type is WireType.JSON) for column in columns]
+    return np.array([(wire.length_bytes, wire.width, is_json) for wire, is_json in wires], np.int64).reshape(-1, 3)
 
 
 @kernel(I64(BYTES, I64S_IN, I64S_IN, I64S_IN, I64S_IN, I64S_2D_IN, I64S, I64S))
@@ -151,7 +151,7 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
                     if at + prefix > end:
                         is_sound = False
                         break
-                    size = little(data, at, prefix)
+                    size = read_little_endian(data, at, prefix)
                     at += prefix
                 if size > end - at:
                     is_sound = False

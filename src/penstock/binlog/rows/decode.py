@@ -74,10 +74,10 @@ def decode_rows(
     chosen = [column for column in schema.columns if column.name in wanted]
     source = _Source(block, events, schema, data, chosen, choice)
     try:
-        for found in locate(data, starts, ends, _layout(schema, wanted)):
-            if is_old and found.is_whole:
-                _check_old_rows(block, schema, found)
-            yield from _decode(source, found)
+        for located in locate(data, starts, ends, _layout(schema, wanted)):
+            if is_old and located.is_whole:
+                _check_old_rows(block, schema, located)
+            yield from _decode(source, located)
     except RowsProblemError as problem:
         raise _rows_error(block, events, schema, problem) from None
 
@@ -94,38 +94,39 @@ class _Source:
     choice: DecodeOptions
 
 
-def _decode(source: _Source, found: LocatedRows) -> Iterator[Rows]:
-    """Halves, where a column is too long for one array: what is compressed can become a thousand times as long."""
+def _decode(source: _Source, located: LocatedRows) -> Iterator[Rows]:
+    """Yield the decoded rows: all at once, or in halves where a column is too long for one array. What is compressed
+    can become a thousand times as long."""
     try:
-        columns = {column.name: _column(source, column, found, line) for line, column in enumerate(source.chosen)}
-        operations = _operations(source, found)
+        columns = {column.name: _column(source, column, located, line) for line, column in enumerate(source.chosen)}
+        operations = _operations(source, located)
     except TooLongError as problem:
-        middle = found.rows // 2
-        middle += middle < found.rows and found.kind[middle] == ChangeKind.UPDATE_POSTIMAGE
-        if middle in {0, found.rows}:
-            raise _value_error(source, found, problem) from None
-        for first, stop in ((0, middle), (middle, found.rows)):
-            yield from _decode(source, found.slice_rows(first, stop))
+        middle = located.rows // 2
+        middle += middle < located.rows and located.kind[middle] == ChangeKind.UPDATE_POSTIMAGE
+        if middle in {0, located.rows}:
+            raise _value_error(source, located, problem) from None
+        for first, stop in ((0, middle), (middle, located.rows)):
+            yield from _decode(source, located.slice_rows(first, stop))
     else:
-        yield Rows(columns, found, source.events, operations)
+        yield Rows(columns, located, source.events, operations)
 
 
-def _operations(source: _Source, found: LocatedRows) -> "dict[str, JsonOperations]":
+def _operations(source: _Source, located: LocatedRows) -> "dict[str, JsonOperations]":
     """Read the differences to documents that the log does not have."""
     result: dict[str, JsonOperations] = {}
-    if not found.has_unknown:
+    if not located.has_unknown:
         return result
     # Few logs have them, and the kernels take their time to load.
     from penstock.binlog.values.json_format import JsonError, JsonFault  # noqa: PLC0415
     from penstock.binlog.values.json_operations import read_operations  # noqa: PLC0415
 
     for line, column in enumerate(source.chosen):
-        offsets = found.offsets(line).astype(np.int64)
+        offsets = located.offsets(line).astype(np.int64)
         is_unknown = offsets <= UNKNOWN
         if not is_unknown.any():
             continue
         diff_offsets = np.where(is_unknown, UNKNOWN - offsets, 0)
-        lengths = np.where(is_unknown, found.lengths(line), 0).astype(np.int64)
+        lengths = np.where(is_unknown, located.lengths(line), 0).astype(np.int64)
         try:
             result[column.name] = read_operations(source.data, diff_offsets, lengths)
         except JsonError as error:
@@ -136,17 +137,17 @@ def _operations(source: _Source, found: LocatedRows) -> "dict[str, JsonOperation
             problem.line = line
             if isinstance(problem, TooLongError):
                 raise problem from None
-            raise _value_error(source, found, problem) from None
+            raise _value_error(source, located, problem) from None
     return result
 
 
-def _column(source: _Source, column: Column, found: LocatedRows, line: int) -> pa.Array:
+def _column(source: _Source, column: Column, located: LocatedRows, line: int) -> pa.Array:
     fields = Fields(
         source.data,
-        found.offsets(line),
-        found.lengths(line),
-        int(found.missing[line]),
-        found.partial[line] if found.partial.size else found.partial.reshape(-1),
+        located.offsets(line),
+        located.lengths(line),
+        int(located.missing[line]),
+        located.partial[line] if located.partial.size else located.partial.reshape(-1),
     )
     try:
         return decode_column(column, source.choice, fields)
@@ -154,49 +155,49 @@ def _column(source: _Source, column: Column, found: LocatedRows, line: int) -> p
         problem.line = line
         if isinstance(problem, TooLongError):
             raise
-        raise _value_error(source, found, problem) from None
+        raise _value_error(source, located, problem) from None
 
 
-def _value_error(source: _Source, found: LocatedRows, problem: ValueProblemError) -> BinlogError:
-    at = problem.byte if problem.byte is not None else int(found.offsets(problem.line)[problem.row])
-    what = f"column {source.chosen[problem.line].name} {problem.what}"
-    return _error(source.block, source.schema, int(source.events[found.event[problem.row]]), at, what)
+def _value_error(source: _Source, located: LocatedRows, problem: ValueProblemError) -> BinlogError:
+    at = problem.byte if problem.byte is not None else int(located.offsets(problem.line)[problem.row])
+    problem_text = f"column {source.chosen[problem.line].name} {problem.what}"
+    return _error(source.block, source.schema, int(source.events[located.event[problem.row]]), at, problem_text)
 
 
-def _check_old_rows(block: Block, schema: TableSchema, found: LocatedRows) -> None:
+def _check_old_rows(block: Block, schema: TableSchema, located: LocatedRows) -> None:
     """Raise an error if rows were cut at wrong offsets. The log does not say how wide a time in an old format with a
     fraction is. MariaDB sets the bits that fill up a null bitmap: where they are not set, the cut was wrong."""
     data, columns = block.raw[0], len(schema.columns)
     filling = 0xFF << columns % 8 & 0xFF if columns % 8 else 0
-    last = data[found.start + (columns - 1) // 8]
+    last = data[located.start + (columns - 1) // 8]
     wrong = last & filling != filling
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise RowsProblemError(ENDS_EARLY, int(found.start[row]), int(found.event[row]))
+        raise RowsProblemError(ENDS_EARLY, int(located.start[row]), int(located.event[row]))
 
 
 def _rows_error(block: Block, events: NDArray[np.int64], schema: TableSchema, problem: RowsProblemError) -> BinlogError:
-    what = (
+    problem_text = (
         f"the event has another number of columns than the {len(schema.columns)} of its table map"
         if problem.code == OTHER_COLUMN_COUNT
         else "a row reaches over the end of its event"
     )
     old = [column.name for column in schema.columns if column.type in _OLD]
     if old and problem.code != OTHER_COLUMN_COUNT:
-        what += (
+        problem_text += (
             f"; its {', '.join(old)} {'has' if len(old) == 1 else 'have'} the temporal format of before 5.6, and the"
             " log does not say how many fraction digits that has: with mysql56_temporal_format=ON, ALTER the table"
         )
-    return _error(block, schema, int(events[problem.event]), problem.byte, what)
+    return _error(block, schema, int(events[problem.event]), problem.byte, problem_text)
 
 
-def _error(block: Block, schema: TableSchema, event: int, byte: int, what: str) -> BinlogError:
-    """About a byte of the block that lies in this event."""
+def _error(block: Block, schema: TableSchema, event: int, byte: int, problem_text: str) -> BinlogError:
+    """Return the error for a byte of the block that lies in this event."""
     data, starts, sizes = block.raw
     start, size = int(starts[event]), int(sizes[event])
     inside = byte - start
     offset = int(block.column("position")[event]) + inside * int(block.column("span")[event]) // size
     position = Position(block.file, offset, epoch=block.epoch)
     return event_error(
-        block.column("kind")[event], what, data[byte : start + size].data, table=schema.name, position=position
+        block.column("kind")[event], problem_text, data[byte : start + size].data, table=schema.name, position=position
     )

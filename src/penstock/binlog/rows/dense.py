@@ -14,7 +14,7 @@ from penstock.binlog.kernel import (
     I64S_IN,
     TRIPLE,
     kernel,
-    little,
+    read_little_endian,
     u16,
 )
 from penstock.binlog.rows.heads import (
@@ -121,7 +121,7 @@ def walk_dense(
                 elif prefix == 2:
                     size = u16(data, at)
                 else:
-                    size = little(data, at, prefix)
+                    size = read_little_endian(data, at, prefix)
                 at += prefix
                 spare -= size
                 if spare < 0:

@@ -80,37 +80,37 @@ def _list_lines(differ: Any, ends: Any, lines: Any) -> Any:
     return count
 
 
-def list_changed_columns(data: Any, found: LocatedRows, columns: Sequence[Column]) -> pa.Array:
+def list_changed_columns(data: Any, located: LocatedRows, columns: Sequence[Column]) -> pa.Array:
     """Return for each postimage the names of the located columns that differ from the preimage."""
-    is_post = found.kind == ChangeKind.UPDATE_POSTIMAGE
+    is_post = located.kind == ChangeKind.UPDATE_POSTIMAGE
     posts = np.flatnonzero(is_post)
     if not posts.size:
-        return pa.nulls(found.rows, _NAMES)
+        return pa.nulls(located.rows, _NAMES)
     differ = np.empty((posts.size, len(columns)), np.uint8)
     for line, column in enumerate(columns):
-        partial = found.partial[line] if found.partial.size else _NOWHERE
+        partial = located.partial[line] if located.partial.size else _NOWHERE
         _compare(
-            data, found.offsets(line), found.lengths(line), wire_size_of(column).width, partial, posts, differ, line
+            data, located.offsets(line), located.lengths(line), wire_size_of(column).width, partial, posts, differ, line
         )
     ends, lines = np.empty(posts.size, np.int32), np.empty(differ.size + 1, np.int32)
     count = _list_lines(differ, ends, lines)
-    bounds = np.zeros(found.rows + 1, np.int32)
+    bounds = np.zeros(located.rows + 1, np.int32)
     bounds[posts + 1] = ends
     np.maximum.accumulate(bounds, out=bounds)
     values = to_arrow_strings([column.name for column in columns]).take(to_arrow_numbers(lines[:count]))
-    mask = to_arrow_booleans(~is_post) if posts.size < found.rows else None
+    mask = to_arrow_booleans(~is_post) if posts.size < located.rows else None
     return pa.ListArray.from_arrays(to_arrow_numbers(bounds), values, mask=mask)
 
 
-def list_absent_columns(found: LocatedRows, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
+def list_absent_columns(located: LocatedRows, names: Sequence[str], unknown: Sequence[str]) -> pa.Array:
     """Return for each image the names of the columns that it does not carry, and of those that the table does not
     have."""
-    if (found.is_whole or not names) and not unknown:
-        return pa.nulls(found.rows, _NAMES)
-    absent = np.ones((found.rows, len(names) + len(unknown)), np.bool_)
+    if (located.is_whole or not names) and not unknown:
+        return pa.nulls(located.rows, _NAMES)
+    absent = np.ones((located.rows, len(names) + len(unknown)), np.bool_)
     if names:
-        offsets, _, _ = found.tables
-        absent[:, : len(names)] = offsets[:, : found.rows].T <= ABSENT
+        offsets, _, _ = located.tables
+        absent[:, : len(names)] = offsets[:, : located.rows].T <= ABSENT
     counts = np.count_nonzero(absent, axis=1)
     which = np.flatnonzero(absent.reshape(-1)) % absent.shape[1]
     bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts, dtype=np.int32)])
@@ -121,10 +121,10 @@ def list_absent_columns(found: LocatedRows, names: Sequence[str], unknown: Seque
 def append_names(lists: pa.Array, names: Sequence[str]) -> pa.Array:
     """Return each list with these names at its end; a null list counts as an empty one."""
     counts = to_numpy(lists.value_lengths().fill_null(0))
-    old, more = lists.flatten(), len(names)
-    bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts + more, dtype=np.int32)])
+    old, added = lists.flatten(), len(names)
+    bounds = np.concatenate([np.zeros(1, np.int32), np.cumsum(counts + added, dtype=np.int32)])
     which = np.full(int(bounds[-1]), -1, np.int64)
-    which[bounds[1:, None] - more + np.arange(more)] = len(old) + np.arange(more)
+    which[bounds[1:, None] - added + np.arange(added)] = len(old) + np.arange(added)
     which[which < 0] = np.arange(len(old))
     values = pa.concat_arrays([old, to_arrow_strings(names)]).take(to_arrow_numbers(which))
     return pa.ListArray.from_arrays(to_arrow_numbers(bounds), values)

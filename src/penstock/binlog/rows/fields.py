@@ -38,13 +38,13 @@ def choose_free_names(ours: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Return names for our columns beside those of a table: one that the table has too, in any case, gets one more
     underscore, until it is free."""
     taken = {name.casefold() for name in columns}
-    found: list[str] = []
+    free_names: list[str] = []
     for name in ours:
         while name.casefold() in taken:
             name = f"_{name}"  # noqa: PLW2901 - longer and longer
         taken.add(name.casefold())
-        found.append(name)
-    return found
+        free_names.append(name)
+    return free_names
 
 
 def arrow_fields_of_table(
@@ -87,8 +87,8 @@ def describe_table(table: TableSchema) -> pa.Schema:
             decoded.extend(arrow_fields_of_table(table, [column.name]))
         except PenstockError as error:
             refused[column.name] = str(error)
-    about = {"table": str(table.name), "key": json.dumps(table.key), "refused": json.dumps(refused)}
-    return pa.schema(decoded, metadata=about)
+    metadata = {"table": str(table.name), "key": json.dumps(table.key), "refused": json.dumps(refused)}
+    return pa.schema(decoded, metadata=metadata)
 
 
 def refused_columns(described: pa.Schema) -> dict[str, str]:

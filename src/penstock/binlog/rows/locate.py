@@ -11,7 +11,7 @@ from penstock.binlog.rows.heads import BYTE, EVENT, NO_ROOM, NOT_DENSE, PARTIAL_
 from penstock.binlog.rows.located import LocatedRows, RowLayout
 from penstock.binlog.rows.sparse import walk_sparse
 
-MOST_CELLS = 1 << 22  # values in one piece, if it has more than one change
+MAX_CELLS = 1 << 22  # values in one piece, if it has more than one change
 _FIRST_ROWS = 1024
 _ROOM = 1.25  # times what the first event makes us expect
 
@@ -29,7 +29,7 @@ def locate(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
     layout: RowLayout,
-    most_cells: int = MOST_CELLS,
+    most_cells: int = MAX_CELLS,
 ) -> Iterator[LocatedRows]:
     """Locate the fields of the rows events that lie at data[starts[i]:ends[i]], without checksums; usually all in one
     piece."""
@@ -58,13 +58,19 @@ class _Walk(Protocol):
     ends: NDArray[np.int64]
     layout: RowLayout
 
-    def room(self, rows: int) -> list[NDArray[Any]]: ...
+    def room(self, rows: int) -> list[NDArray[Any]]:
+        """Return empty arrays for this many rows."""
+        ...
 
     def walk(
-        self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], cells: list[NDArray[Any]]
-    ) -> tuple[int, int, int]: ...
+        self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], arrays: list[NDArray[Any]]
+    ) -> tuple[int, int, int]:
+        """Walk the rows events from the cursor up to the event `last`, and return the kernel's answer."""
+        ...
 
-    def fill(self, located: LocatedRows, cells: list[NDArray[Any]], *, is_whole: bool) -> None: ...
+    def fill(self, located: LocatedRows, arrays: list[NDArray[Any]], *, is_whole: bool) -> None:
+        """Pass what the walk has written to the located rows."""
+        ...
 
 
 def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) -> tuple[LocatedRows, NDArray[np.int64]]:
@@ -75,9 +81,9 @@ def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) ->
     first_rows = np.zeros(count, np.int64)
     first_rows[first] = -seen
     capacity = min(_FIRST_ROWS, most_rows)
-    cells, last, is_whole = walk.room(capacity), first + 1, 1
+    arrays, last, is_whole = walk.room(capacity), first + 1, 1
     while True:
-        code, where, event = walk.walk(last, cursor, first_rows, cells)
+        code, where, event = walk.walk(last, cursor, first_rows, arrays)
         if code == NO_ROOM:
             is_whole &= where
             if capacity == most_rows:
@@ -94,17 +100,17 @@ def _piece(walk: _Walk, cursor: NDArray[np.int64], seen: int, most_rows: int) ->
         if expected > capacity:
             expected = min(expected, most_rows)
             larger = walk.room(expected)
-            for old, new in zip(cells, larger, strict=True):
+            for old, new in zip(arrays, larger, strict=True):
                 new[..., :capacity] = old  # all of it: there may be more NULLs than rows
-            cells, capacity = larger, expected
+            arrays, capacity = larger, expected
     stop = int(cursor[EVENT]) + (1 if cursor[BYTE] else 0)
     first_rows = first_rows[first:stop]
     located = LocatedRows(walk.layout, int(cursor[ROW]), first, first_rows, walk.data[starts[first:stop] + 4])
-    walk.fill(located, cells, is_whole=bool(is_whole))
+    walk.fill(located, arrays, is_whole=bool(is_whole))
     return located, first_rows
 
 
-def _cells(offsets: int, lengths: int, rows: int) -> list[NDArray[Any]]:
+def _empty_arrays(offsets: int, lengths: int, rows: int) -> list[NDArray[Any]]:
     return [np.empty((offsets, rows), np.int32), np.empty((lengths, rows), np.int32), np.empty(rows, np.int32)]
 
 
@@ -116,21 +122,24 @@ class _Dense(_Walk):
         self._null_count = np.zeros(1, np.int64)
 
     def room(self, rows: int) -> list[NDArray[Any]]:
+        """Return empty arrays for this many rows."""
         steps = self.layout.steps.shape[0]
-        return [*_cells(steps, steps, rows), np.empty((2, rows), np.int32)]
+        return [*_empty_arrays(steps, steps, rows), np.empty((2, rows), np.int32)]
 
     def walk(
-        self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], cells: list[NDArray[Any]]
+        self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], arrays: list[NDArray[Any]]
     ) -> tuple[int, int, int]:
+        """Walk the rows events from the cursor up to the event `last`, and return the kernel's answer."""
         layout = self.layout
         return walk_dense(
             self.data, self.starts, self.ends, last, cursor,
-            layout.wires.shape[0], layout.steps, layout.tail, self._null_count, first_rows, *cells,
+            layout.wires.shape[0], layout.steps, layout.tail, self._null_count, first_rows, *arrays,
         )  # fmt: skip
 
-    def fill(self, located: LocatedRows, cells: list[NDArray[Any]], *, is_whole: bool) -> None:
+    def fill(self, located: LocatedRows, arrays: list[NDArray[Any]], *, is_whole: bool) -> None:
+        """Pass what the walk has written to the located rows."""
         del is_whole  # it is
-        offsets, lengths, start, nulls = cells
+        offsets, lengths, start, nulls = arrays
         located.note(offsets, lengths, start, is_dense=True)
         located.note_nulls(nulls[:, : self._null_count[0]])
 
@@ -145,19 +154,22 @@ class _Sparse(_Walk):
         self._has_partial = bool((data[starts + 4] == PARTIAL_UPDATE).any())
 
     def room(self, rows: int) -> list[NDArray[Any]]:
+        """Return empty arrays for this many rows."""
         partial = np.zeros((self.layout.wanted if self._has_partial else 0, rows), np.uint8)
-        return [*_cells(self.layout.wanted, self.layout.variable, rows), partial]
+        return [*_empty_arrays(self.layout.wanted, self.layout.variable, rows), partial]
 
     def walk(
-        self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], cells: list[NDArray[Any]]
+        self, last: int, cursor: NDArray[np.int64], first_rows: NDArray[np.int64], arrays: list[NDArray[Any]]
     ) -> tuple[int, int, int]:
+        """Walk the rows events from the cursor up to the event `last`, and return the kernel's answer."""
         return walk_sparse(
             self.data, self.starts, self.ends, last, cursor,
-            self.layout.wires, self._scratch, self._missing, first_rows, *cells,
+            self.layout.wires, self._scratch, self._missing, first_rows, *arrays,
         )  # fmt: skip
 
-    def fill(self, located: LocatedRows, cells: list[NDArray[Any]], *, is_whole: bool) -> None:
-        offsets, lengths, start, partial = cells
+    def fill(self, located: LocatedRows, arrays: list[NDArray[Any]], *, is_whole: bool) -> None:
+        """Pass what the walk has written to the located rows."""
+        offsets, lengths, start, partial = arrays
         located.note(offsets, lengths, start, is_dense=False)
         located.missing, located.partial = self._missing, partial[:, : located.rows]
         located.is_whole = is_whole

@@ -25,7 +25,7 @@ class LocatedRows:
     def __init__(
         self, layout: "RowLayout", rows: int, first: int, first_rows: NDArray[np.int64], event_kinds: NDArray[np.uint8]
     ) -> None:
-        """`first` is the index of the first event; of that some rows may be in a piece before, and `first_rows` then
+        """`first` is the index of the first event. Some rows of it may be in a piece before, and `first_rows` then
         begins below zero."""
         self.rows = rows
         self.is_whole = True  # every image carries every column
@@ -47,11 +47,12 @@ class LocatedRows:
     def note(
         self, offsets: NDArray[np.int32], lengths: NDArray[np.int32], start: NDArray[np.int32], *, is_dense: bool
     ) -> None:
-        """The arrays may have room for more rows."""
+        """Note the arrays that a walk has filled; they may have room for more rows."""
         self._offsets, self._lengths, self.start = offsets, lengths, start[: self.rows]
         self._is_dense = is_dense
 
     def note_nulls(self, nulls: NDArray[np.int32]) -> None:
+        """Note the NULL values that a dense walk has listed, and count them by column."""
         self._nulls = nulls
         counts = np.bincount(nulls[0], minlength=self._layout.steps.shape[0])
         for line, (anchor, delta) in enumerate(self._layout.anchors.tolist()):
@@ -59,7 +60,7 @@ class LocatedRows:
                 self.missing[line] = counts[anchor]
 
     def mark_unknown(self) -> None:
-        """Differences whose before image does not carry the value."""
+        """Mark the JSON differences whose before image does not carry the document as unknown."""
         if self.partial.size:
             offsets = self._offsets[:, : self.rows]
             unknown = (self.partial[:, 1:] != 0) & (offsets[:, :-1] < 0)
@@ -79,23 +80,23 @@ class LocatedRows:
             return self._offsets[line, : self.rows]
         if not self._all.size:
             self._all = np.empty((self._layout.wanted, self.rows), np.int32)
-        found = self._all[line]
+        offsets = self._all[line]
         if not self._is_filled[line]:
-            self._fill(line, found)
+            self._fill(line, offsets)
             self._is_filled[line] = True
-        return found
+        return offsets
 
-    def _fill(self, line: int, found: NDArray[np.int32]) -> None:
+    def _fill(self, line: int, offsets: NDArray[np.int32]) -> None:
         anchor, delta = self._layout.anchors[line].tolist()
         if anchor < 0:
-            np.add(self.start, np.int32(delta), out=found)
+            np.add(self.start, np.int32(delta), out=offsets)
         elif delta >= 0:
-            np.add(self._offsets[anchor, : self.rows], self._lengths[anchor, : self.rows], out=found)
-            found += np.int32(delta)
+            np.add(self._offsets[anchor, : self.rows], self._lengths[anchor, : self.rows], out=offsets)
+            offsets += np.int32(delta)
         else:
-            found[:] = self._offsets[anchor, : self.rows]
+            offsets[:] = self._offsets[anchor, : self.rows]
             if self.missing[line]:
-                found[self._nulls[1, self._nulls[0] == anchor]] = NULL
+                offsets[self._nulls[1, self._nulls[0] == anchor]] = NULL
 
     def lengths(self, line: int) -> NDArray[np.int32]:
         """Return the lengths of a wanted column of variable length; nothing for others."""
@@ -110,8 +111,8 @@ class LocatedRows:
 
     @property
     def tables(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Offsets of all wanted columns, lengths, and which line of the lengths belongs to which column, or -1. They
-        may have room for more rows."""
+        """Return the offsets of all wanted columns, the lengths, and the line of the lengths for each column, or -1.
+        They may have room for more rows."""
         if not self._is_dense:
             return self._offsets, self._lengths, self._layout.length_lines
         for line in range(self._layout.wanted):
@@ -155,7 +156,7 @@ class LocatedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """How the columns of a table lie in a row image, and which of them are wanted."""
+    """Describes how the columns of a table lie in a row image, and which of them are wanted."""
 
     wires: NDArray[np.int64]  # per column: length bytes, width, line in `offsets`, line in `lengths`, is it JSON
     wanted: int

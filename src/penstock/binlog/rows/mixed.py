@@ -13,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D_IN, I64S_IN, TRIPLE, kernel, little, shared
+from penstock.binlog.kernel import (
+    BYTES,
+    I32S,
+    I64,
+    I64S,
+    I64S_2D_IN,
+    I64S_IN,
+    TRIPLE,
+    kernel,
+    read_little_endian,
+    shared,
+)
 from penstock.binlog.rows.heads import ENDS_EARLY, PARTIAL_UPDATE, skip_head
 from penstock.binlog.rows.located import ABSENT, KIND_OF_EVENT, NULL
 from penstock.binlog.rows.programs import KIND, PREFIX, WIDTH, TablePrograms
@@ -23,8 +34,8 @@ from penstock.model import ChangeKind, Column
 
 _NO_PARTIAL = np.empty(0, np.uint8)
 MANY_BYTES = 128 << 10  # of one table in a block
-_LEAST_TABLES = 2
-_MOST_CELLS = 1 << 23  # of one piece: sparse images can have eight for each byte of the log
+_MIN_TABLES = 2
+_MAX_CELLS = 1 << 23  # of one piece: sparse images can have eight for each byte of the log
 
 
 @shared
@@ -62,7 +73,8 @@ def walk_mixed(
 
     The first time it counts: cursors[k] gets the number of fields of kind k. The second time it lists, and cursors[k]
     is where the next field of kind k goes. A cell is the number of a field, NULL or ABSENT; an image has one for each
-    column of its table, from image_cell on. Gives (0, images, cells) or (error, byte, event).
+    column of its table, from image_cell on. Return (0, images, cells) or (error,
+    byte, event).
     """
     image, cell = np.int64(0), np.int64(0)
     for e in range(starts.size):
@@ -106,17 +118,17 @@ def walk_mixed(
                         cells[np.uint64(cell + c)] = NULL
                     continue
                 line = np.uint64(first + c)
-                prefix, size, what = columns[line, PREFIX], columns[line, WIDTH], columns[line, KIND]
+                prefix, size, value_kind = columns[line, PREFIX], columns[line, WIDTH], columns[line, KIND]
                 if prefix:
                     if at + prefix > end:
                         return ENDS_EARLY, at, e
-                    size = little(data, at, prefix)
+                    size = read_little_endian(data, at, prefix)
                     at += prefix
                 if size > end - at:
                     return ENDS_EARLY, at, e
-                if what >= 0:
-                    field = cursors[np.uint64(what)]
-                    cursors[np.uint64(what)] = field + 1
+                if value_kind >= 0:
+                    field = cursors[np.uint64(value_kind)]
+                    cursors[np.uint64(value_kind)] = field + 1
                     if is_listing:
                         offsets[np.uint64(field)], lengths[np.uint64(field)] = at, size
                         cells[np.uint64(cell + c)] = field
@@ -188,14 +200,14 @@ def walk_rows(
     """Return the rows of the events that lie at data[starts[i]:ends[i]], without checksums, each by its program; None
     where events are broken or too large: decoding each table alone then raises the error."""
     cursors, nothing = np.zeros(len(programs.kinds), np.int64), np.empty(0, np.int32)
-    how = data, starts, ends, program, programs.bounds, programs.columns
-    code, images, cells = walk_mixed(*how, 0, cursors, *[nothing] * 6)
-    if code or cells > _MOST_CELLS:
+    inputs = data, starts, ends, program, programs.bounds, programs.columns
+    code, images, cells = walk_mixed(*inputs, 0, cursors, *[nothing] * 6)
+    if code or cells > _MAX_CELLS:
         return None
     kind_bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(cursors)])
     fields = int(kind_bounds[-1])
     rows = [np.empty(size, np.int32) for size in (fields, fields, cells, images, images, images)]
-    walk_mixed(*how, 1, kind_bounds[:-1].copy(), *rows)
+    walk_mixed(*inputs, 1, kind_bounds[:-1].copy(), *rows)
     offsets, lengths, all_cells, event, start, first_cell = rows
     return MixedRows(
         data, programs, program, data[starts + 4], event, start, first_cell, all_cells, offsets, lengths, kind_bounds
@@ -210,4 +222,4 @@ def should_decode_alone(
     event events[i]."""
     alone = np.bincount(table, block.raw[2][events], count) >= MANY_BYTES
     alone[table[block.column("kind")[events] == PARTIAL_UPDATE]] = True
-    return alone if count - np.count_nonzero(alone) >= _LEAST_TABLES else np.ones(count, np.bool_)
+    return alone if count - np.count_nonzero(alone) >= _MIN_TABLES else np.ones(count, np.bool_)

@@ -26,14 +26,19 @@ def list_operations(rows: int, columns: Sequence[str], operations: "Mapping[str,
     there = [(name, operations[name]) for name in columns if name in operations]
     if not there:
         return pa.nulls(rows, PARTIAL)
-    row = np.concatenate([np.repeat(np.arange(rows), one.counts) for _, one in there])
-    line = np.concatenate([np.full(one.codes.size, number, np.int32) for number, (_, one) in enumerate(there)])
+    row = np.concatenate([np.repeat(np.arange(rows), operations_of_column.counts) for _, operations_of_column in there])
+    line = np.concatenate(
+        [
+            np.full(operations_of_column.codes.size, number, np.int32)
+            for number, (_, operations_of_column) in enumerate(there)
+        ]
+    )
     order = to_arrow_numbers(np.argsort(row, kind="stable"))
     arrays = [
         to_arrow_strings([name for name, _ in there]).take(to_arrow_numbers(line)),
-        pa.concat_arrays([one.names for _, one in there]),
-        pa.concat_arrays([one.paths for _, one in there]),
-        pa.concat_arrays([one.values for _, one in there]),
+        pa.concat_arrays([operations_of_column.names for _, operations_of_column in there]),
+        pa.concat_arrays([operations_of_column.paths for _, operations_of_column in there]),
+        pa.concat_arrays([operations_of_column.values for _, operations_of_column in there]),
     ]
     items = pa.StructArray.from_arrays([array.take(order) for array in arrays], fields=list(PARTIAL.value_type))
     counts = np.bincount(row, minlength=rows)

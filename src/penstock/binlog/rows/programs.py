@@ -18,10 +18,10 @@ from penstock.model import Column, TableSchema, WireType
 
 # Cells of a column.
 PREFIX, WIDTH, KIND = 0, 1, 2
-_CELLS = 3
+_FIELDS = 3
 HIDDEN = -1  # as a KIND: the column is not shown
-MOST_TABLES = 1 << 16
-MOST_TEXT_BYTES = 64 << 20
+MAX_TABLES = 1 << 16
+MAX_TEXT_BYTES = 64 << 20
 _LABELLED = {WireType.ENUM, WireType.SET}
 _SIZE_IN_PREFIX = {
     WireType.VARCHAR, WireType.VARCHAR_COMPRESSED, WireType.BLOB, WireType.BLOB_COMPRESSED, WireType.JSON,
@@ -60,6 +60,7 @@ class GrowingArray:
         return self._data[: self._size]
 
     def append(self, values: NDArray[Any]) -> None:
+        """Add values at the end."""
         stop = self._size + len(values)
         if stop > len(self._data):
             larger = np.empty((2 * stop, *self._data.shape[1:]), self._data.dtype)
@@ -78,13 +79,16 @@ class GrowingTexts:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
+        """Return the bounds of the texts: one number more than there are texts."""
         return self._bounds.view
 
     @property
     def data(self) -> NDArray[np.uint8]:
+        """Return the bytes of all texts."""
         return self._bytes.view
 
     def append(self, texts: Sequence[bytes]) -> None:
+        """Add texts at the end."""
         first = len(self._bytes)
         self._bytes.append(np.frombuffer(b"".join(texts), np.uint8))
         self._bounds.append(first + np.cumsum([len(text) for text in texts], dtype=np.int64))
@@ -99,7 +103,7 @@ class TablePrograms:
         self.texts = GrowingTexts()  # of columns: as many for each as who adds a table gives
         self._has_labels = has_labels
         self._kinds: dict[Column, int] = {}
-        self._columns, self._bounds = GrowingArray(np.int64, _CELLS), GrowingArray(np.int64)
+        self._columns, self._bounds = GrowingArray(np.int64, _FIELDS), GrowingArray(np.int64)
         self._bounds.append(np.zeros(1, np.int64))
 
     def __len__(self) -> int:
@@ -107,7 +111,8 @@ class TablePrograms:
 
     @property
     def is_full(self) -> bool:
-        return len(self) >= MOST_TABLES or self.texts.data.size >= MOST_TEXT_BYTES
+        """Return whether no more tables should be added: begin with an empty one then."""
+        return len(self) >= MAX_TABLES or self.texts.data.size >= MAX_TEXT_BYTES
 
     @property
     def bounds(self) -> NDArray[np.int64]:
@@ -127,15 +132,15 @@ class TablePrograms:
         for column in table.columns:
             wire = wire_size_of(column)
             lines.append((wire.length_bytes, wire.width, self._kind(column) if column.name in are_shown else HIDDEN))
-        self._columns.append(np.array(lines, np.int64).reshape(-1, _CELLS))
+        self._columns.append(np.array(lines, np.int64).reshape(-1, _FIELDS))
         self._bounds.append(np.array([len(self._columns)], np.int64))
         self.texts.append(texts)
         return len(self) - 1
 
     def _kind(self, column: Column) -> int:
         kind = representative_column(column, has_labels=self._has_labels and column.type in _LABELLED)
-        found = self._kinds.get(kind)
-        if found is None:
-            found = self._kinds[kind] = len(self.kinds)
+        number = self._kinds.get(kind)
+        if number is None:
+            number = self._kinds[kind] = len(self.kinds)
             self.kinds.append(kind)
-        return found
+        return number

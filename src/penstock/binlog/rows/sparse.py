@@ -16,7 +16,7 @@ from penstock.binlog.kernel import (
     TRIPLE,
     U8S_2D,
     kernel,
-    little,
+    read_little_endian,
     shared,
 )
 from penstock.binlog.rows.heads import BYTE, ENDS_EARLY, EVENT, NO_ROOM, PARTIAL_UPDATE, ROW, has_null, skip_head
@@ -24,13 +24,13 @@ from penstock.binlog.rows.located import ABSENT, NULL
 
 
 @shared
-def _list_present(data: Any, at: Any, columns: Any, found: Any) -> Any:
-    """Write the numbers of the columns whose bit is set in the bitmap at `at` into `found`; return how many there
+def _list_present(data: Any, at: Any, columns: Any, numbers: Any) -> Any:
+    """Write the numbers of the columns whose bit is set in the bitmap at `at` into `numbers`; return how many there
     are."""
     count = 0
     for c in range(columns):
         if data[at + (c >> 3)] >> (c & 7) & 1:
-            found[count] = c
+            numbers[count] = c
             count += 1
     return count
 
@@ -56,9 +56,7 @@ def walk_sparse(
     partial: Any,
 ) -> Any:
     """Walk rows events of any kind from the cursor up to the event `last`; write offsets and lengths of the wanted
-    fields. Return (0 or a stop code, byte, event).
-
-    Gives (0 or NO_ROOM, whether all images were whole, event) or (error, byte, event).
+    fields. Return (0 or NO_ROOM, whether all images were whole, event) or (error, byte, event).
     """
     columns = wires.shape[0]
     bitmap = (columns + 7) // 8
@@ -117,7 +115,7 @@ def walk_sparse(
                 for c in range(columns):
                     prefix, size, line = wires[c, 0], wires[c, 1], wires[c, 2]
                     if prefix:
-                        size = little(data, at, prefix)
+                        size = read_little_endian(data, at, prefix)
                         at += prefix
                         spare -= size
                         if spare < 0:
@@ -157,7 +155,7 @@ def walk_sparse(
                     if prefix:
                         if at + prefix > end:
                             return ENDS_EARLY, at, e
-                        size = little(data, at, prefix)
+                        size = read_little_endian(data, at, prefix)
                         at += prefix
                     if size > end - at:
                         return ENDS_EARLY, at, e

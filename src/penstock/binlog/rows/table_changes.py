@@ -52,6 +52,7 @@ class ColumnChoice:
     met: set[str] = field(default_factory=set[str], compare=False)  # those of `without` that a table had
 
     def names(self, table: TableSchema) -> list[str]:
+        """Return the names of the columns of a table that are shown; raise SchemaError when none is left."""
         known = [column.name for column in table.declared_columns]
         chosen = [name for name in known if not self.leaves_out(table, name) and (not self.only or name in self.only)]
         if not chosen:
@@ -62,9 +63,9 @@ class ColumnChoice:
 
     def leaves_out(self, table: TableSchema, column: str) -> bool:
         """Return whether a column is left out by name."""
-        found = {column, f"{table.name}.{column}"}.intersection(self.without)
-        self.met.update(found)
-        return bool(found)
+        matches = {column, f"{table.name}.{column}"}.intersection(self.without)
+        self.met.update(matches)
+        return bool(matches)
 
     @property
     def unmatched_names(self) -> list[str]:
@@ -105,6 +106,7 @@ class TableChanges:
         return self.event.size
 
     def shown_of(self, columns: tuple[Column, ...]) -> list[Column]:
+        """Return those of these columns that are to be shown."""
         return [column for column in columns if column.name in self.shown]
 
     def key_of(self, columns: tuple[Column, ...]) -> list[Column]:
@@ -123,6 +125,8 @@ class TableChanges:
         return self.sequence_of(self.offset)
 
     def sequence_of(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the `_seq` of images at these file offsets, without the epoch; raise BinlogError for a log that is too
+        large."""
         number, last = Position(self.block.file, 0).file_number, int(offset.max(initial=0))
         if number > MAX_FILE or last > MAX_OFFSET:
             raise BinlogError(
@@ -138,6 +142,7 @@ class TableChanges:
 
     @property
     def has_after(self) -> bool:
+        """Return whether there is an image after the change."""
         return self.kind is not RowChangeKind.DELETE
 
     @property
@@ -170,10 +175,10 @@ def decode_table_changes(
 
 def _by_table(block: Block, ids: list[int]) -> list[int]:
     """Return the table ids with all ids of one table together: a table that was altered or flushed gets another id."""
-    found: dict[TableName, list[int]] = {}
+    ids_by_table: dict[TableName, list[int]] = {}
     for number in ids:
-        found.setdefault(table_name(block.tables[number]), []).append(number)
-    return [number for group in found.values() for number in group]
+        ids_by_table.setdefault(table_name(block.tables[number]), []).append(number)
+    return [number for group in ids_by_table.values() for number in group]
 
 
 def transaction_gtids(block: Block, events: NDArray[Any]) -> pa.Array:
@@ -186,11 +191,11 @@ def _split(
     block: Block, table: TableSchema, shown: tuple[str, ...], wanted: list[Column], rows: Rows
 ) -> Iterator[TableChanges]:
     """Yield the changes by kind, and by the columns that the images carry: usually all of them."""
-    found = rows.located
+    located = rows.located
     images = RowImages(rows.columns, rows.operations)
-    event = rows.events[found.event]
-    offset = _offsets(block, event, found.start)
-    for kind, first, last in _pairs(found.kind):
+    event = rows.events[located.event]
+    offset = _offsets(block, event, located.start)
+    for kind, first, last in _pairs(located.kind):
         for group, before, after, partial in _groups(rows, wanted, kind, first, last):
             ends = last[group]
             yield TableChanges(
@@ -205,7 +210,7 @@ def _split(
                 partial,
                 shown,
                 event[ends],
-                found.number[ends].astype(np.int64),
+                located.number[ends].astype(np.int64),
                 offset[ends],
                 offset[first[group]],
             )

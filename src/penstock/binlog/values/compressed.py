@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
 
 _RAW, _WRAPPED = -15, 15
-_MOST_BYTES = 0x7FFFFFFF  # of one or two values
+_MAX_BYTES = 0x7FFFFFFF  # of one or two values
 _MANY_BYTES = 1 << 28  # of more: they can go into several batches
 _FEW = 2
 
@@ -20,7 +20,7 @@ _FEW = 2
 def decompress_values(
     data: NDArray[np.uint8], offsets: NDArray[np.int32], lengths: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32]]:
-    """Return a buffer of the plain values, their offsets and lengths. One call of zlib, and so one object, per
+    """Return a buffer of the plain values, their offsets and lengths. zlib is called once, and makes one object, per
     value."""
     pieces: list[bytes] = []
     value_offsets, sizes = offsets.copy(), lengths.copy()
@@ -30,7 +30,7 @@ def decompress_values(
         value = _plain(data[at : at + int(lengths[row])].tobytes(), row)
         value_offsets[row], sizes[row] = total, len(value)
         total += len(value)
-        if total > (_MOST_BYTES if len(pieces) < _FEW else _MANY_BYTES):
+        if total > (_MAX_BYTES if len(pieces) < _FEW else _MANY_BYTES):
             raise TooLongError(row)
         pieces.append(value)
     return np.frombuffer(b"".join(pieces), np.uint8), value_offsets, sizes

@@ -37,6 +37,7 @@ class Fields:
 
     @property
     def rows(self) -> int:
+        """Return the number of values, missing ones included."""
         return self.offsets.size
 
 
@@ -139,8 +140,8 @@ def _temporal(column: Column, choice: DecodeOptions, arrow: pa.DataType, fields:
         return _array(arrow, out, fields)
     if choice.dates == "error":
         row = int(np.argmax(invalid))
-        one = Fields(fields.data, fields.offsets[row : row + 1], fields.lengths[:0], 0, fields.partial[:0])
-        (text,) = _temporal_text(form, column.size, pa.string(), one).to_pylist()
+        single = Fields(fields.data, fields.offsets[row : row + 1], fields.lengths[:0], 0, fields.partial[:0])
+        (text,) = _temporal_text(form, column.size, pa.string(), single).to_pylist()
         raise ValueProblemError(row, f"is {text}, which no calendar has: choose what such dates become")
     offsets = np.where(invalid, np.int32(-1), fields.offsets)
     return _array(arrow, out, Fields(fields.data, offsets, fields.lengths, fields.missing + count, fields.partial))

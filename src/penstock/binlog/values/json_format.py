@@ -54,7 +54,7 @@ class JsonFault(IntEnum):
 
     BROKEN = 1
     TOO_DEEP = 2
-    NO_ROOM = 3  # of the output array: the caller gives a larger one and goes on
+    NO_ROOM = 3  # of the output array: the caller passes a larger one and continues
     NO_NODES = 4  # of the node array, the same
     TOO_LARGE = 5
     BROKEN_DIFF = 6
@@ -73,7 +73,8 @@ _REASONS = {
 
 
 class JsonError(Exception):
-    """`row` counts within the column, `where` is a byte of the buffer; the caller knows file, table and column."""
+    """A JSON document that cannot be read. `row` counts within the column, `where` is a byte of the buffer; the caller
+    knows file, table and column."""
 
     def __init__(self, fault: JsonFault, row: int, where: int) -> None:
         super().__init__(fault, row, where)
@@ -81,6 +82,7 @@ class JsonError(Exception):
 
     @property
     def reason(self) -> str:
+        """Return in words what is wrong with the document."""
         return _REASONS.get(self.fault, self.fault.name)
 
     def __str__(self) -> str:
@@ -88,4 +90,5 @@ class JsonError(Exception):
 
 
 def new_state() -> Any:
+    """Return the state array with which a JSON kernel begins."""
     return np.zeros(STATE_SIZE, np.int64)

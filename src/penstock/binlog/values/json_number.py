@@ -18,20 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import big, inlined, shared
+from penstock.binlog.kernel import inlined, read_big_endian, shared
 
-_LEAST_POWER, _MOST_POWER = -292, 324
+_MIN_POWER, _MAX_POWER = -292, 324
 _0, _1, _2, _4, _10, _40, _100 = (np.uint64(n) for n in (0, 1, 2, 4, 10, 40, 100))
 _32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8)
 _POINT, _MINUS, _ZERO, _E = (np.uint8(ord(c)) for c in ".-0e")
-MOST_DIGITS = 81  # of a decimal
+MAX_DIGITS = 81  # of a decimal
 
 
 def _powers_of_ten() -> NDArray[np.uint64]:
-    """Upper and lower half of each power of ten, scaled to 128 bits and rounded up."""
+    """Return the upper and lower half of each power of ten, scaled to 128 bits and rounded up."""
     halves: list[tuple[int, int]] = []
-    for power in range(_LEAST_POWER, _MOST_POWER + 1):
+    for power in range(_MIN_POWER, _MAX_POWER + 1):
         number = 10 ** abs(power)
         bits = number.bit_length()
         if power < 0:
@@ -95,7 +95,7 @@ def write_signed(value: Any, out: Any, to: Any) -> Any:
 
 @inlined
 def _scaled(power: Any, factor: Any) -> Any:
-    """The product's upper 64 bits of 192; the lowest of them is set when bits below it are."""
+    """Return the upper 64 of the 192 bits of a product; the lowest of them is set when bits below it are."""
     upper, lower = _POWERS[power, 0], _POWERS[power, 1]
     middle = upper * factor
     total = middle + _upper_half(lower, factor)
@@ -116,7 +116,7 @@ def _shortest(bits: Any) -> Any:
     # Next to a power of two, the doubles below lie twice as close.
     is_edge = fraction == _0 and exponent > 1
     k = (q * 1262611 - (524031 if is_edge else 0)) >> 22  # floor(log10(2^q)), at the edge of 3/4 of that
-    power = np.uint64(-k - _LEAST_POWER)
+    power = np.uint64(-k - _MIN_POWER)
     h = np.uint64(q + (-k * 1741647 >> 19) + 1)
     middle = _scaled(power, c * _4 << h)
     lower = _scaled(power, (c * _4 - (_1 if is_edge else _2)) << h)
@@ -200,7 +200,7 @@ def write_decimal(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
         return np.int64(-1)
     precision, scale = np.int64(data[np.uint64(at)]), np.int64(data[np.uint64(at + 1)])
     whole = precision - scale
-    if whole < 0 or precision == 0 or precision > MOST_DIGITS:
+    if whole < 0 or precision == 0 or precision > MAX_DIGITS:
         return np.int64(-1)
     parts = _digit_bytes(whole % 9) + whole // 9 * 4 + scale // 9 * 4 + _digit_bytes(scale % 9)
     if size != 2 + parts:
@@ -225,7 +225,7 @@ def write_decimal(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
         digits = (left % 9 or 9) if left else min(9, scale)
         width = _digit_bytes(digits)
         mask = (np.int64(1) << 8 * width) - 1
-        value = np.uint64((big(data, at, width) ^ flip ^ sign << 8 * (width - 1)) & mask)
+        value = np.uint64((read_big_endian(data, at, width) ^ flip ^ sign << 8 * (width - 1)) & mask)
         sign = 0
         at += width
         if _count_digits(value) > digits:

@@ -21,7 +21,7 @@ from penstock.binlog.values.json_text import render_json
 
 OPERATIONS = ("replace", "insert", "remove", "array_insert")
 ARRAY_INSERT = OPERATIONS.index("array_insert")  # an insert whose path ends in a cell of an array
-_LEAST_BYTES = 3  # of a diff: operation, length, "$"
+_MIN_BYTES = 3  # of a diff: operation, length, "$"
 _CODE, _PATH, _PATH_SIZE, _VALUE, _VALUE_SIZE, _CELLS = range(6)
 _BRACKET = ord("]")
 _BROKEN_DIFF = np.int64(JsonFault.BROKEN_DIFF)
@@ -42,8 +42,8 @@ def _is_text(data: Any, at: Any, size: Any) -> Any:
 
 
 @kernel(TRIPLE(BYTES, I64S_IN, I64S_IN, I64S, I64S_2D))
-def _split(data: Any, offsets: Any, lengths: Any, counts: Any, found: Any) -> Any:
-    """Note each diff of each row in a line of `found`; gives (0, diffs, 0) or (fault, row, where)."""
+def _split(data: Any, offsets: Any, lengths: Any, counts: Any, lines: Any) -> Any:
+    """Note each diff of each row in a line of `lines`; return (0, diffs, 0) or (fault, row, where)."""
     count = np.int64(0)
     for row in range(lengths.size):
         first = count
@@ -63,8 +63,8 @@ def _split(data: Any, offsets: Any, lengths: Any, counts: Any, found: Any) -> An
                 at = value + value_size
             if code == INSERT and data[np.uint64(path + size - 1)] == _BRACKET:
                 code = np.int64(ARRAY_INSERT)
-            found[count, _CODE], found[count, _PATH], found[count, _PATH_SIZE] = code, path, size
-            found[count, _VALUE], found[count, _VALUE_SIZE] = value, value_size
+            lines[count, _CODE], lines[count, _PATH], lines[count, _PATH_SIZE] = code, path, size
+            lines[count, _VALUE], lines[count, _VALUE_SIZE] = value, value_size
             count += 1
         counts[row] = count - first
     return 0, count, 0
@@ -76,36 +76,38 @@ class JsonOperations:
 
     data: NDArray[np.uint8]
     counts: NDArray[np.int64]
-    found: NDArray[np.int64]
+    lines: NDArray[np.int64]
     values: pa.Array  # as JSON text; null for a removal
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """The operations of row i lie between bounds[i] and bounds[i + 1]."""
+        """Return the bounds of the rows: the operations of row i lie between bounds[i] and bounds[i + 1]."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
 
     @property
     def codes(self) -> NDArray[np.int64]:
-        """Indexes of OPERATIONS."""
-        return self.found[:, _CODE]
+        """Return the code of each operation: its index in OPERATIONS."""
+        return self.lines[:, _CODE]
 
     @property
     def names(self) -> pa.Array:
+        """Return the name of each operation."""
         return to_arrow_strings(OPERATIONS).take(to_arrow_numbers(self.codes.copy()))
 
     @property
     def paths(self) -> pa.Array:
-        sizes = self.found[:, _PATH_SIZE]
+        """Return the JSON path of each operation."""
+        sizes = self.lines[:, _PATH_SIZE]
         bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         inside = np.arange(int(bounds[-1])) - np.repeat(bounds[:-1], sizes)
-        raw = self.data[np.repeat(self.found[:, _PATH], sizes) + inside]
+        raw = self.data[np.repeat(self.lines[:, _PATH], sizes) + inside]
         buffers = [None, pa.py_buffer(bounds.astype(np.int32)), pa.py_buffer(raw)]
         return pa.Array.from_buffers(pa.string(), sizes.size, buffers)
 
     @property
     def sql_values(self) -> pa.Array:
-        """The values as SQL expressions; null for a removal."""
-        return _render(self.data, self.found, as_sql=True)
+        """Return the values as SQL expressions; null for a removal."""
+        return _render(self.data, self.lines, as_sql=True)
 
 
 def read_operations(
@@ -113,21 +115,21 @@ def read_operations(
 ) -> JsonOperations:
     """Read the diffs of each row, which lie at `offsets`; a row without any has a length below 1."""
     counts = np.zeros(lengths.size, np.int64)
-    most = int((np.maximum(lengths, 0) // _LEAST_BYTES).sum())
-    found = np.empty((most, _CELLS), np.int64)
-    fault, row, where = _split(data, offsets, lengths, counts, found)
+    most = int((np.maximum(lengths, 0) // _MIN_BYTES).sum())
+    lines = np.empty((most, _CELLS), np.int64)
+    fault, row, where = _split(data, offsets, lengths, counts, lines)
     if fault:
         raise JsonError(JsonFault(fault), row, where)
-    found = found[:row].copy()
+    lines = lines[:row].copy()
     try:
-        return JsonOperations(data, counts, found, _render(data, found, point_zero=point_zero))
+        return JsonOperations(data, counts, lines, _render(data, lines, point_zero=point_zero))
     except JsonError as error:
         row_of = np.repeat(np.arange(counts.size), counts)
         raise JsonError(error.fault, int(row_of[error.row]), error.where) from None
 
 
-def _render(data: NDArray[np.uint8], found: NDArray[np.int64], **style: bool) -> pa.Array:
-    sizes = found[:, _VALUE_SIZE].copy()
-    bounds, text = render_json(data, found[:, _VALUE].copy(), sizes, **style)
+def _render(data: NDArray[np.uint8], lines: NDArray[np.int64], **style: bool) -> pa.Array:
+    sizes = lines[:, _VALUE_SIZE].copy()
+    bounds, text = render_json(data, lines[:, _VALUE].copy(), sizes, **style)
     valid = to_arrow_booleans(sizes >= 0).buffers()[1] if (sizes < 0).any() else None
     return pa.Array.from_buffers(pa.string(), sizes.size, [valid, pa.py_buffer(bounds), pa.py_buffer(text)])

@@ -17,10 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.binlog.kernel import BYTES, I32S, I64, I64S, I64S_2D, I64S_IN, TRIPLE, U8S, kernel, little, shared
+from penstock.binlog.kernel import (
+    BYTES,
+    I32S,
+    I64,
+    I64S,
+    I64S_2D,
+    I64S_IN,
+    TRIPLE,
+    U8S,
+    kernel,
+    read_little_endian,
+    shared,
+)
 from penstock.binlog.values.json_format import EMPTY, LARGE_OBJECT, LEFT, POINT_ZERO, WHERE, JsonError, JsonFault
 from penstock.binlog.values.json_path import BROKEN_LEG, MEMBER, read_leg
-from penstock.binlog.values.json_text import MOST_TEXT, TextBuffers, write_json
+from penstock.binlog.values.json_text import MAX_TEXT, TextBuffers, write_json
 from penstock.binlog.values.json_tree import (
     KEY,
     KEY_SIZE,
@@ -45,7 +57,8 @@ _TOO_LARGE = np.int64(-JsonFault.TOO_LARGE)
 
 @shared
 def read_length(data: Any, at: Any, end: Any) -> Any:
-    """The place and size of what the length at `at` announces; the size is negative when that is not there."""
+    """Return the start and the size of the value whose length is at `at`; the size is negative when it ends too
+    early."""
     if at >= end:
         return at, np.int64(-1)
     size = np.int64(data[np.uint64(at)])
@@ -54,7 +67,7 @@ def read_length(data: Any, at: Any, end: Any) -> Any:
         width = 2 if size == 252 else 3 if size == 253 else 8
         if size in (251, 255) or width > end - at:
             return at, np.int64(-1)
-        size = little(data, at, width)
+        size = read_little_endian(data, at, width)
         at += width
     return at, size if size <= end - at else np.int64(-1)
 
@@ -64,7 +77,7 @@ def _apply(
     data: Any, operation: Any, path: Any, path_end: Any, at: Any, end: Any,
     names: Any, named: Any, nodes: Any, used: Any, state: Any,
 ) -> Any:  # fmt: skip
-    """One diff with the document at `at`; gives how much of `nodes` and `names` is used, or a fault and 0."""
+    """Apply one diff, whose document is at `at`. Return how much of `nodes` and `names` is used, or a fault and 0."""
     leg, parent, node, before, value, size = MEMBER, np.int64(NONE), np.int64(ROOT), np.int64(NONE), path, path
     while path < path_end:
         if node == NONE or not is_container(nodes, node):
@@ -101,7 +114,7 @@ def _apply(
 
 @shared
 def _apply_all(data: Any, at: Any, end: Any, names: Any, nodes: Any, state: Any) -> Any:
-    """All diffs of a field to the root; 0 or a fault."""
+    """Apply all diffs of a field to the root. Return 0 or a fault."""
     used, named = np.int64(1), np.int64(0)
     while at < end:
         first = at
@@ -149,14 +162,14 @@ def _patch(
     data: Any, offsets: Any, lengths: Any, diff_offsets: Any, diff_lengths: Any, style: Any, row: Any,
     bounds: Any, out: Any, names: Any, nodes: Any, stack: Any, state: Any,
 ) -> Any:  # fmt: skip
-    """From `row` on; gives (0, rows, bytes of text) or (fault, row, where)."""
+    """Patch documents from `row` on, and write them as text. Return (0, rows, bytes of text) or (fault, row, byte)."""
     to = np.int64(bounds[row])
     while row < lengths.size:
         to = _write_row(
             data, offsets[row], lengths[row], diff_offsets[row], diff_lengths[row], style, out, to,
             names, nodes, stack, state,
         )  # fmt: skip
-        if to > MOST_TEXT:
+        if to > MAX_TEXT:
             to = _TOO_LARGE
         if to < 0:
             return -to, row, state[WHERE]

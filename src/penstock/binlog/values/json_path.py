@@ -32,7 +32,7 @@ def _hex_digit(byte: Any) -> Any:
 
 @shared
 def _unescape(data: Any, at: Any, end: Any, names: Any, to: Any) -> Any:
-    """Copy up to the closing quote; gives the places after it and in `names`, the former negative when broken."""
+    """Copy up to the closing quote; return the offsets after it and in `names`, the former negative when broken."""
     while at < end and data[np.uint64(at)] != _QUOTE:
         byte = data[np.uint64(at)]
         at += 1
@@ -41,18 +41,18 @@ def _unescape(data: Any, at: Any, end: Any, names: Any, to: Any) -> Any:
                 return np.int64(-1), to
             letter = data[np.uint64(at)]
             at += 1
-            found = False
+            is_known = False
             for k in range(_LETTERS.size):
                 if letter == _LETTERS[k]:
-                    byte, found = _MEANT[k], True
+                    byte, is_known = _MEANT[k], True
             if letter == _U and end - at >= 4:
                 value = np.int64(0)
                 for k in range(4):
                     digit = _hex_digit(data[np.uint64(at + k)])
                     value = value << 4 | digit if digit >= 0 else np.int64(1 << 40)
                 at += 4
-                byte, found = np.uint8(value & 127), value < 128  # the server writes nothing else like this
-            if not found:
+                byte, is_known = np.uint8(value & 127), value < 128  # the server writes nothing else like this
+            if not is_known:
                 return np.int64(-1), to
         names[np.uint64(to)] = byte
         to += 1
@@ -95,8 +95,8 @@ def _read_cell(data: Any, at: Any, end: Any, used: Any) -> Any:
 
 @shared
 def read_leg(data: Any, at: Any, end: Any, names: Any, used: Any) -> Any:
-    """The leg at `at`: its kind, the place after it, place and size of the name or number of the cell and 0, and how
-    much of `names` is used then.
+    """Read the path leg at `at`. Return its kind, its end, the start and size of its name or its array index and 0, and
+    how much of `names` is used.
     """
     start = data[np.uint64(at)]
     if start == _POINT:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from penstock.binlog.copying import copy_bytes
-from penstock.binlog.kernel import little, shared
+from penstock.binlog.kernel import read_little_endian, shared
 from penstock.binlog.values.json_format import ROOM, JsonFault
 from penstock.binlog.values.json_number import write_decimal, write_double, write_unsigned
 from penstock.binlog.values.json_string import character_bytes, write_base64
@@ -39,7 +39,8 @@ _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
 def _escapes() -> Any:
-    """0: as it is; 2: part of a longer character; else what stands after the backslash."""
+    """Return how each byte is escaped. 0: as it is; 2: part of a longer character; else what stands after a
+    backslash."""
     table = np.zeros(256, np.uint8)
     table[128:] = 2
     for char, letter in zip(b"'\\\0\n\r\t\x1a", b"'\\0nrtZ", strict=True):
@@ -52,7 +53,7 @@ _ESCAPES = _escapes()
 
 @shared
 def write_sql_string(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
-    """Write the UTF-8 text in quotes; gives the place after it, where ROOM bytes are free again, or a fault."""
+    """Write the UTF-8 text in quotes; return the offset after it, where ROOM bytes are free again, or a fault."""
     if to + 2 * size + 2 + ROOM > out.size:
         return _NO_ROOM
     out[np.uint64(to)] = _QUOTE
@@ -82,6 +83,7 @@ def write_sql_string(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_sql_unsigned(value: Any, out: Any, to: Any) -> Any:
+    """Write an unsigned number as CAST(… AS UNSIGNED); return where it ends."""
     copy_bytes(out, to, _CAST, 0, _CAST.size)
     to = write_unsigned(value, out, to + _CAST.size)
     copy_bytes(out, to, _AS_UNSIGNED, 0, _AS_UNSIGNED.size)
@@ -90,6 +92,7 @@ def write_sql_unsigned(value: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_sql_double(bits: Any, out: Any, to: Any) -> Any:
+    """Write a double, with an exponent, so that SQL takes it as one; return where it ends, or a negative number."""
     first = to
     to = write_double(bits, 1, out, to)
     if to < 0:
@@ -138,7 +141,7 @@ def _write_hex(data: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_sql_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -> Any:
-    """Write a value of this column type; gives the place after it, where ROOM bytes are free again, or a fault."""
+    """Write a value of this column type; return the offset after it, where ROOM bytes are free again, or a fault."""
     if kind == _NEWDECIMAL:
         copy_bytes(out, to, _CAST, 0, _CAST.size)
         to = write_decimal(data, at, size, out, to + _CAST.size)
@@ -151,7 +154,7 @@ def write_sql_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any
         out[np.uint64(to)] = out[np.uint64(to + 1)] = _CLOSE
         return to + 2
     if kind in (_DATE, _DATETIME, _TIMESTAMP, _TIME):
-        return _write_moment(little(data, at, 8), kind, out, to) if size == 8 else _BROKEN
+        return _write_moment(read_little_endian(data, at, 8), kind, out, to) if size == 8 else _BROKEN
     if kind == _VARCHAR:
         return _write_hex(data, at, size, out, to)
     first = to

@@ -25,7 +25,8 @@ _PREFIX = np.frombuffer(b'"base64:type', np.uint8)
 
 
 def _escapes() -> Any:
-    r"""0: as it is; 1: as \u00xx; 2: part of a longer character; else the letter after the backslash."""
+    r"""Return how each byte is escaped. 0: as it is; 1: as \u00xx; 2: part of a longer character; else the letter after
+    the backslash."""
     table = np.zeros(256, np.uint8)
     table[:32] = 1
     table[128:] = 2

@@ -21,7 +21,7 @@ from penstock.binlog.kernel import (
     U8S,
     inlined,
     kernel,
-    little,
+    read_little_endian,
     shared,
 )
 from penstock.binlog.values.json_format import (
@@ -53,7 +53,7 @@ from penstock.binlog.values.json_string import write_base64, write_string
 from penstock.binlog.values.json_time import write_date, write_time
 
 FRAME = 6  # cells of the stack for each open container: start, end, header, count, next entry, type
-MOST_TEXT = 0x7FFFFFFF
+MAX_TEXT = 0x7FFFFFFF
 _BROKEN, _TOO_DEEP = np.int64(-JsonFault.BROKEN), np.int64(-JsonFault.TOO_DEEP)
 _NO_ROOM, _TOO_LARGE = np.int64(-JsonFault.NO_ROOM), np.int64(-JsonFault.TOO_LARGE)
 _TIMESTAMP, _DATE, _TIME, _DATETIME, _NEWDECIMAL = 7, 10, 11, 12, 246
@@ -73,7 +73,7 @@ def open_container(data: Any, kind: Any, at: Any, end: Any, state: Any) -> Any:
     state[WHERE] = at
     if end - at < 2 * width:
         return np.int64(-1), np.int64(0), np.int64(0)
-    count, size = little(data, at, width), little(data, at + width, width)
+    count, size = read_little_endian(data, at, width), read_little_endian(data, at + width, width)
     header = 2 * width + count * (2 * width + 3 if kind <= LARGE_OBJECT else width + 1)
     state[LEFT] -= header
     if size > end - at or header > size or state[LEFT] < 0:
@@ -86,7 +86,7 @@ def find_key(data: Any, start: Any, end: Any, header: Any, kind: Any, i: Any, st
     """Return position and length of an object's key number `i`; the position is negative when it is broken."""
     width = 4 if kind & 1 else 2
     entry = start + 2 * width + i * (width + 2)
-    at, size = start + little(data, entry, width), little(data, entry + width, 2)
+    at, size = start + read_little_endian(data, entry, width), read_little_endian(data, entry + width, 2)
     state[WHERE] = entry
     state[LEFT] -= size
     if at < start + header or size > end - at or state[LEFT] < 0:
@@ -103,7 +103,7 @@ def find_value(data: Any, start: Any, end: Any, header: Any, kind: Any, rest: An
     inner = np.int64(data[np.uint64(entry)])
     if (LITERAL <= inner <= UINT16) or (kind & 1 and INT32 <= inner <= UINT32):
         return inner, entry + 1, entry + 1 + width
-    at = start + little(data, entry + 1, width)
+    at = start + read_little_endian(data, entry + 1, width)
     state[WHERE] = entry
     if at < start + header or at >= end:
         return inner, np.int64(-1), end
@@ -125,14 +125,14 @@ def _write_opaque(data: Any, kind: Any, at: Any, size: Any, out: Any, to: Any) -
     if kind in (_DATE, _DATETIME, _TIMESTAMP, _TIME):
         if size != 8:
             return _BROKEN
-        packed = little(data, at, 8)
+        packed = read_little_endian(data, at, 8)
         return write_time(packed, out, to) if kind == _TIME else write_date(packed, kind != _DATE, out, to)
     return write_base64(data, kind, at, size, out, to)
 
 
 @shared
 def _write_long(data: Any, kind: Any, at: Any, end: Any, style: Any, out: Any, to: Any, state: Any) -> Any:
-    """A string or an opaque value."""
+    """Write a string or an opaque value, whose length comes before it; return where it ends, or a fault."""
     first = at
     if kind == OPAQUE:
         at += 1
@@ -173,7 +173,7 @@ def _write_scalar(data: Any, kind: Any, at: Any, end: Any, style: Any, out: Any,
     width = 2 if kind <= UINT16 else 4 if kind <= UINT32 else 8
     if end - at < width:
         return _BROKEN
-    value = little(data, at, width)
+    value = read_little_endian(data, at, width)
     if kind == DOUBLE:
         if style & AS_SQL:
             return write_sql_double(value, out, to)
@@ -203,7 +203,7 @@ def write_json(
     """Write the value of this type that lies at `at`, before `end`, inside of `depth` containers already written;
     return where it ends, or a fault.
 
-    Gives the place after its text, or a fault with its place in `state`.
+    Return the offset after its text, or a fault, whose offset is in `state`.
     """
     floor = depth
     start, stop, header, count, i, holder = at, end, np.int64(0), np.int64(0), np.int64(0), kind
@@ -272,7 +272,7 @@ def _render(
             kind = np.int64(data[np.uint64(at)]) if size else EMPTY
             state[LEFT] = size
             to = write_json(data, kind, at + 1, at + size, 0, style, out, to, stack, state)
-            if to > MOST_TEXT:
+            if to > MAX_TEXT:
                 to = _TOO_LARGE
             if to < 0:
                 return -to, row, state[WHERE]
@@ -293,13 +293,14 @@ class TextBuffers:
     def grow(self, row: int) -> None:
         """Grow the buffers, and keep what was written before this row."""
         written = int(self.bounds[row])
-        if self.out.size > MOST_TEXT + ROOM:
+        if self.out.size > MAX_TEXT + ROOM:
             raise JsonError(JsonFault.TOO_LARGE, row, 0)
-        larger = np.empty(min(2 * self.out.size, MOST_TEXT + 2 * ROOM), np.uint8)
+        larger = np.empty(min(2 * self.out.size, MAX_TEXT + 2 * ROOM), np.uint8)
         larger[:written] = self.out[:written]
         self.out = larger
 
     def result(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Return Arrow's offsets and the bytes that were written."""
         return self.bounds, self.out[: self.bounds[-1]]
 
 

@@ -16,7 +16,7 @@ _QUOTE, _MINUS, _COLON, _POINT, _SPACE = (np.uint8(ord(c)) for c in '"-:. ')
 
 @shared
 def _write_clock(packed: Any, out: Any, to: Any) -> Any:
-    """Minute, second and fraction after the hour."""
+    """Write minute, second and fraction after the hour."""
     out[np.uint64(to)] = _COLON
     to = write_digits(np.uint64(packed >> 30 & 63), 2, out, to + 1)
     out[np.uint64(to)] = _COLON

@@ -55,10 +55,10 @@ def open_node(data: Any, nodes: Any, used: Any, n: Any, state: Any) -> Any:
         nodes[child, KEY], nodes[child, KEY_SIZE] = 0, 0
         if kind <= LARGE_OBJECT:
             nodes[child, KEY], nodes[child, KEY_SIZE] = find_key(data, at, at + size, header, kind, i, state)
-        inner, place, end = find_value(data, at, at + size, header, kind, count - i, state)
-        if place < 0 or nodes[child, KEY] < 0:
+        inner, value_at, end = find_value(data, at, at + size, header, kind, count - i, state)
+        if value_at < 0 or nodes[child, KEY] < 0:
             return _BROKEN
-        set_value(nodes, child, inner, place, end)
+        set_value(nodes, child, inner, value_at, end)
         nodes[child, NEXT] = child + 1 if i + 1 < count else NONE
     nodes[n, CHILD], nodes[n, COUNT], nodes[n, IS_INTACT] = (used if count else NONE), count, 1
     return used + count
@@ -66,7 +66,7 @@ def open_node(data: Any, nodes: Any, used: Any, n: Any, state: Any) -> Any:
 
 @shared
 def _compare(data: Any, names: Any, a: Any, a_size: Any, b: Any, b_size: Any) -> Any:
-    """Keys by length, then by bytes; < 0, 0 or > 0."""
+    """Compare two keys by length, then by bytes. Return a number below, equal to or above 0."""
     if a_size != b_size:
         return a_size - b_size
     for k in range(a_size):
@@ -95,9 +95,9 @@ def find_child(data: Any, names: Any, nodes: Any, n: Any, leg: Any, value: Any, 
     if index < 0 or child == NONE:
         return np.int64(NONE), before
     if nodes[n, IS_INTACT]:
-        place = min(index, nodes[n, COUNT])
-        before = child + place - 1 if place else np.int64(NONE)
-        return (child + place if place < nodes[n, COUNT] else np.int64(NONE)), before
+        value_at = min(index, nodes[n, COUNT])
+        before = child + value_at - 1 if value_at else np.int64(NONE)
+        return (child + value_at if value_at < nodes[n, COUNT] else np.int64(NONE)), before
     while child != NONE and index > 0:
         before, child = child, nodes[child, NEXT]
         index -= 1

@@ -21,9 +21,9 @@ from penstock.binlog.kernel import (
     I64S_2D,
     NONE,
     U8S,
-    big,
     kernel,
-    little,
+    read_big_endian,
+    read_little_endian,
     shared,
     u16,
     u32,
@@ -42,7 +42,7 @@ def pack_validity(offsets: Any, bits: Any) -> None:
 
 
 def _decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -> None:
-    """The usual widths have loops of their own."""
+    """Decode integers of `width` bytes; the usual widths have loops of their own."""
     if width == 1:
         for i in range(out.size):
             at = offsets[i]
@@ -63,7 +63,7 @@ def _decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) 
         shift = 64 - 8 * width
         for i in range(out.size):
             at = offsets[i]
-            value = little(data, np.int64(at), width) if at >= 0 else np.int64(0)
+            value = read_little_endian(data, np.int64(at), width) if at >= 0 else np.int64(0)
             out[i] = value << shift >> shift if signed else value
 
 
@@ -79,10 +79,11 @@ def decode_integer(data: Any, offsets: Any, width: int, signed: int, out: Any) -
 
 @kernel(NONE(BYTES, I32S_IN, I64, I64S))
 def decode_bits(data: Any, offsets: Any, width: int, out: Any) -> None:
-    """Write the values of BIT(n), big-endian of up to eight bytes, into `out`; eight fill the sign bit."""
+    """Write the values of BIT(n), big-endian numbers of up to eight bytes, into `out`. A value of eight bytes may
+    become negative."""
     for i in range(out.size):
         at = offsets[i]
-        out[i] = big(data, np.int64(at), width) if at >= 0 else np.int64(0)
+        out[i] = read_big_endian(data, np.int64(at), width) if at >= 0 else np.int64(0)
 
 
 @shared
@@ -100,7 +101,7 @@ def _power_of_ten(digits: int) -> Any:
 
 @shared
 def _digit_groups(precision: int, scale: int, sizes: Any, factors: Any) -> Any:
-    """Bytes and 10^digits of each group of a decimal; gives the number of groups."""
+    """Write the bytes and 10^digits of each digit group of a decimal; return the number of groups."""
     whole, part, count = precision - scale, scale, 0
     while whole + part > 0:
         if whole > 0:
@@ -116,10 +117,11 @@ def _digit_groups(precision: int, scale: int, sizes: Any, factors: Any) -> Any:
 
 @kernel(I64(BYTES, I32S_IN, I64, I64, I64S_2D, I64S_2D))
 def _decode_decimal(data: Any, offsets: Any, precision: int, scale: int, scratch: Any, out: Any) -> Any:
-    """Digits in groups of nine (four bytes), a shorter group at each outer end; the sign bit is inverted, and a
-    negative number has all its bytes inverted. `out` has one line of 64-bit words per value, lowest first.
+    """Decode decimals. Digits are in groups of nine (four bytes), with a shorter group at each outer end; the sign bit
+    is inverted, and a negative number has all its bytes inverted. `out` has one line of 64-bit words per value, lowest
+    first.
 
-    Gives -1, or the first row with a group that holds more than its digits, which no server writes.
+    Return -1, or the first row with a group that holds more than its digits, which no server writes.
     """
     words = out.shape[1]
     sizes, factors, limbs = scratch[0], scratch[1], scratch[2, : 2 * words]
@@ -137,7 +139,7 @@ def _decode_decimal(data: Any, offsets: Any, precision: int, scale: int, scratch
             for g in range(groups):
                 size = sizes[g]
                 mask = (np.int64(1) << 8 * size) - 1
-                part = (big(data, at, size) ^ flip ^ sign) & mask
+                part = (read_big_endian(data, at, size) ^ flip ^ sign) & mask
                 if part >= factors[g]:
                     return i
                 value = value * factors[g] + part
@@ -152,7 +154,7 @@ def _decode_decimal(data: Any, offsets: Any, precision: int, scale: int, scratch
             limbs[k] = 0
         for g in range(groups):
             mask = (np.int64(1) << 8 * sizes[g]) - 1
-            carry = (big(data, at, sizes[g]) ^ flip ^ sign) & mask
+            carry = (read_big_endian(data, at, sizes[g]) ^ flip ^ sign) & mask
             if carry >= factors[g]:
                 return i
             at += sizes[g]

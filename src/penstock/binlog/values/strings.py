@@ -7,7 +7,7 @@ import numpy as np
 from penstock.binlog.copying import copy_bytes, copy_next
 from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, NONE, U8S, kernel, shared
 
-MOST_BYTES = 0x7FFFFFFF  # of all values of an Arrow column together
+MAX_BYTES = 0x7FFFFFFF  # of all values of an Arrow column together
 _HEX = b"0123456789abcdef"
 
 
@@ -20,7 +20,7 @@ def string_bounds(offsets: Any, lengths: Any, width: int, bounds: Any) -> Any:
     for i in range(offsets.size):
         if offsets[i] >= 0:
             total += max(np.int64(lengths[i]), width)
-            if total > MOST_BYTES:
+            if total > MAX_BYTES:
                 return -1
         bounds[i + 1] = total
     return total

@@ -14,7 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, I64S, NONE, U8S, big, inlined, kernel, little, shared
+from penstock.binlog.kernel import (
+    BYTES,
+    I32S,
+    I32S_IN,
+    I64,
+    I64S,
+    NONE,
+    U8S,
+    inlined,
+    kernel,
+    read_big_endian,
+    read_little_endian,
+    shared,
+)
 
 INVALID = np.int64(-(1 << 63))  # out cell of a date that no calendar has
 BROKEN = INVALID + 1  # out cell of a number that is no time at all, which only the old formats can hold
@@ -47,7 +60,7 @@ def _days(year: Any, month: Any, day: Any) -> Any:
 
 @shared
 def _micros(data: Any, at: Any, width: Any) -> Any:
-    value = big(data, at, width)
+    value = read_big_endian(data, at, width)
     if width == 1:
         return value * 10_000
     if width == 2:
@@ -58,7 +71,7 @@ def _micros(data: Any, at: Any, width: Any) -> Any:
 @shared
 def _clock_micros(data: Any, at: Any, width: Any) -> Any:
     """Return a TIME with its sign in microseconds."""
-    packed = big(data, at, 3 + width) - (np.int64(0x800000) << 8 * width)
+    packed = read_big_endian(data, at, 3 + width) - (np.int64(0x800000) << 8 * width)
     size = abs(packed)
     clock = size >> 8 * width
     part = size & ((np.int64(1) << 8 * width) - 1)
@@ -77,7 +90,7 @@ def decode_date(data: Any, offsets: Any, out: Any) -> None:
         at = np.int64(offsets[i])
         out[i] = 0
         if at >= 0:
-            value = little(data, at, 3)
+            value = read_little_endian(data, at, 3)
             days = _days(value >> 9, value >> 5 & 15, value & 31)
             out[i] = days if days != INVALID else -(1 << 31)
 
@@ -93,7 +106,7 @@ def decode_moment(data: Any, offsets: Any, form: int, width: int, out: Any) -> N
             out[i] = 0
             if at < 0:
                 continue
-            packed = big(data, at, 5) - 0x8000000000
+            packed = read_big_endian(data, at, 5) - 0x8000000000
             day = packed >> 17
             if day != known:
                 months = packed >> 22
@@ -110,23 +123,23 @@ def decode_moment(data: Any, offsets: Any, form: int, width: int, out: Any) -> N
         if at < 0:
             continue
         if form == TIMESTAMP:
-            seconds = big(data, at, 4)
+            seconds = read_big_endian(data, at, 4)
             part = _micros(data, at + 4, width)
             out[i] = INVALID if seconds == 0 and part == 0 else seconds * 1_000_000 + part
         elif form == TIME:
             out[i] = _clock_micros(data, at, width)
         elif form == OLD_TIMESTAMP:
-            seconds = little(data, at, 4)
+            seconds = read_little_endian(data, at, 4)
             out[i] = INVALID if seconds == 0 else seconds * 1_000_000
         elif form == OLD_TIME:
-            number = little(data, at, 3) << 40 >> 40
+            number = read_little_endian(data, at, 3) << 40 >> 40
             size = abs(number)
             value = (size // 10_000 * 3600 + size // 100 % 100 * 60 + size % 100) * 1_000_000
             out[i] = -value if number < 0 else value
             if size % 100 > 59 or size // 100 % 100 > 59:
                 out[i] = BROKEN
         else:
-            number = little(data, at, 8)
+            number = read_little_endian(data, at, 8)
             date, clock = number // 1_000_000, number % 1_000_000
             days = _days(date // 10_000, date // 100 % 100, date % 100)
             seconds = clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
@@ -155,29 +168,31 @@ def _two_digits(value: Any, out: Any, at: Any) -> None:
 
 @inlined
 def write_date(year: Any, month: Any, day: Any, out: Any, at: Any) -> Any:
-    place = np.uint64(at)
-    _two_digits(year // 100 % 100, out, place)
-    _two_digits(year % 100, out, place + _2)
-    out[place + _4] = 45
-    _two_digits(month, out, place + _5)
-    out[place + _7] = 45
-    _two_digits(day, out, place + _8)
+    """Write a date as YYYY-MM-DD; return where it ends."""
+    start = np.uint64(at)
+    _two_digits(year // 100 % 100, out, start)
+    _two_digits(year % 100, out, start + _2)
+    out[start + _4] = 45
+    _two_digits(month, out, start + _5)
+    out[start + _7] = 45
+    _two_digits(day, out, start + _8)
     return at + 10
 
 
 @inlined
 def write_clock(seconds: Any, micros: Any, digits: Any, out: Any, at: Any) -> Any:
+    """Write a time as HH:MM:SS with `digits` digits of the fraction; return where it ends."""
     minutes = seconds // 60
     hours = minutes // 60
     if hours > 99:
         at = _digits(hours // 100, 1, out, at)
         hours %= 100
-    place = np.uint64(at)
-    _two_digits(hours, out, place)
-    out[place + _2] = 58
-    _two_digits(minutes % 60, out, place + _3)
-    out[place + _5] = 58
-    _two_digits(seconds % 60, out, place + _6)
+    start = np.uint64(at)
+    _two_digits(hours, out, start)
+    out[start + _2] = 58
+    _two_digits(minutes % 60, out, start + _3)
+    out[start + _5] = 58
+    _two_digits(seconds % 60, out, start + _6)
     at += 8
     if digits:
         out[at] = 46
@@ -210,46 +225,46 @@ def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, 
     """Write dates and times of any form as the server prints them (TIMESTAMP in UTC), with `digits` of a fraction;
     `out` has LONGEST_TEXT bytes per value. Return how many were used."""
     width = (digits + 1) // 2
-    place = np.int64(0)
+    written = np.int64(0)
     bounds[0] = 0
     known = np.int64(-1)  # the last day of a TIMESTAMP, and its date: most values of a batch lie on few days
     known_year, known_month, known_day = np.int64(0), np.int64(0), np.int64(0)
     for i in range(offsets.size):
         at = np.int64(offsets[i])
         if at < 0:
-            bounds[i + 1] = place
+            bounds[i + 1] = written
             continue
         if form == DATE:
-            value = little(data, at, 3)
-            place = write_date(value >> 9, value >> 5 & 15, value & 31, out, place)
+            value = read_little_endian(data, at, 3)
+            written = write_date(value >> 9, value >> 5 & 15, value & 31, out, written)
         elif form in (TIME, OLD_TIME):
             if form == TIME:
                 micros = _clock_micros(data, at, width)
             else:
-                number = little(data, at, 3) << 40 >> 40
+                number = read_little_endian(data, at, 3) << 40 >> 40
                 size = abs(number)
                 micros = (size // 10_000 * 3600 + size // 100 % 100 * 60 + size % 100) * 1_000_000
                 micros = -micros if number < 0 else micros
             if micros < 0:
-                out[place] = 45
-                place += 1
+                out[written] = 45
+                written += 1
                 micros = -micros
-            place = write_clock(micros // 1_000_000, micros % 1_000_000, digits, out, place)
+            written = write_clock(micros // 1_000_000, micros % 1_000_000, digits, out, written)
         else:
             micros = np.int64(0)
             if form == DATETIME:
-                packed = max(big(data, at, 5) - 0x8000000000, np.int64(0))
+                packed = max(read_big_endian(data, at, 5) - 0x8000000000, np.int64(0))
                 months = packed >> 22
                 year, month, day = months // 13, months % 13, packed >> 17 & 31
                 seconds = (packed >> 12 & 31) * 3600 + (packed >> 6 & 63) * 60 + (packed & 63)
                 micros = _micros(data, at + 5, width)
             elif form == OLD_DATETIME:
-                number = max(little(data, at, 8), np.int64(0))
+                number = max(read_little_endian(data, at, 8), np.int64(0))
                 date, clock = number // 1_000_000 % 100_000_000, number % 1_000_000
                 year, month, day = date // 10_000, date // 100 % 100, date % 100
                 seconds = clock // 10_000 * 3600 + clock // 100 % 100 * 60 + clock % 100
             else:
-                total = big(data, at, 4) if form == TIMESTAMP else little(data, at, 4)
+                total = read_big_endian(data, at, 4) if form == TIMESTAMP else read_little_endian(data, at, 4)
                 if form == TIMESTAMP:
                     micros = _micros(data, at + 4, width)
                 year, month, day, seconds = np.int64(0), np.int64(0), np.int64(0), total % 86400
@@ -258,8 +273,8 @@ def temporal_text(data: Any, offsets: Any, form: int, digits: int, bounds: Any, 
                         known = total // 86400
                         known_year, known_month, known_day = civil_date(known)
                     year, month, day = known_year, known_month, known_day
-            place = write_date(year, month, day, out, place)
-            out[place] = 32
-            place = write_clock(seconds, micros, digits, out, place + 1)
-        bounds[i + 1] = place
-    return place
+            written = write_date(year, month, day, out, written)
+            out[written] = 32
+            written = write_clock(seconds, micros, digits, out, written + 1)
+        bounds[i + 1] = written
+    return written

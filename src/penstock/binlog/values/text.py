@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from penstock.binlog.values.charset import TABLES, TEXT, UNITS, UTF8
 from penstock.binlog.values.problem import TooLongError, ValueProblemError
 from penstock.binlog.values.strings import string_bounds
-from penstock.binlog.values.utf8 import copy_utf8, mend_utf8
+from penstock.binlog.values.utf8 import copy_utf8, repair_utf8
 
 _FILE = Path(__file__).with_name("charsets.npz")
-_MOST_PER_BYTE = 3
+_MAX_PER_BYTE = 3
 _NO_TABLE = np.empty(0, np.uint16)
 
 
 class UnknownCharsetError(ValueProblemError):
+    """The charset of a column is none that the decoder knows."""
+
     def __init__(self, charset: str) -> None:
         super().__init__(0, f"has charset {charset}, which is not known")
 
@@ -38,7 +40,7 @@ def to_utf8(
     values = np.empty(_checked(string_bounds(offsets, lengths, 0, bounds)), np.uint8)
     if not copy_utf8(data, offsets, lengths, bounds, values):
         room = _room(offsets, lengths)
-        values = room[: _checked(mend_utf8(data, offsets, lengths, bounds, room))].copy()
+        values = room[: _checked(repair_utf8(data, offsets, lengths, bounds, room))].copy()
     return bounds, values
 
 
@@ -77,7 +79,7 @@ def _transcode(
 def _room(offsets: NDArray[np.int32], lengths: NDArray[np.int32]) -> NDArray[np.uint8]:
     """Return a buffer for the longest possible result; memory that is not written to is not used."""
     total = lengths[(offsets >= 0) & (lengths > 0)].sum(dtype=np.int64)
-    return np.empty(_MOST_PER_BYTE * (int(total) + 1), np.uint8)
+    return np.empty(_MAX_PER_BYTE * (int(total) + 1), np.uint8)
 
 
 def _checked(total: int) -> int:
@@ -88,7 +90,8 @@ def _checked(total: int) -> int:
 
 @cache
 def _single(charset: str) -> NDArray[np.uint32]:
-    """UTF-8 of each byte: three bytes from the lowest on, then how many count."""
+    """Return the UTF-8 of each byte of a charset, as a number: three bytes, lowest first, then how many of them
+    count."""
     encoded = [chr(code).encode() for code in _load(charset).tolist()]
     return np.array([int.from_bytes(text, "little") | len(text) << 24 for text in encoded], np.uint32)
 
@@ -101,6 +104,6 @@ def _sequences(charset: str) -> tuple[NDArray[np.uint16], NDArray[np.uint16], ND
 
 
 def _load(name: str) -> NDArray[np.uint16]:
-    """Stored as differences, which pack better."""
+    """Load a charset table, which is stored as differences because these pack better."""
     with np.load(_FILE) as tables:
         return np.cumsum(tables[name], dtype=np.uint16)

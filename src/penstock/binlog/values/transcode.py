@@ -23,7 +23,7 @@ from penstock.binlog.kernel import (
     lowered,
     shared,
 )
-from penstock.binlog.values.strings import MOST_BYTES
+from penstock.binlog.values.strings import MAX_BYTES
 
 UNKNOWN = 0xFFFD
 _1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -44,7 +44,7 @@ _copy_eight: Any = _eight_by_byte if IS_CHECKED else lowered("copy_eight")
 
 @shared
 def _utf8(code: Any) -> Any:
-    """Four bytes from the lowest on, then how many count."""
+    """Return the UTF-8 of a code point, as a number: four bytes, lowest first, then how many of them count."""
     if code < 0x80:
         return np.int64(code | 1 << 32)
     last = (0x80 | code & 0x3F) << 8
@@ -58,12 +58,12 @@ def _utf8(code: Any) -> Any:
 
 @inlined
 def _write(code: Any, out: Any, to: Any) -> Any:
-    """Four bytes, whatever counts; gives where the next character belongs."""
-    packed, place = _utf8(code), np.uint64(to)
-    out[place] = packed & 0xFF
-    out[place + _1] = packed >> 8 & 0xFF
-    out[place + _2] = packed >> 16 & 0xFF
-    out[place + _3] = packed >> 24 & 0xFF
+    """Write four bytes, of which the first ones count; return where the next character belongs."""
+    packed, start = _utf8(code), np.uint64(to)
+    out[start] = packed & 0xFF
+    out[start + _1] = packed >> 8 & 0xFF
+    out[start + _2] = packed >> 16 & 0xFF
+    out[start + _3] = packed >> 24 & 0xFF
     return to + (packed >> 32)
 
 
@@ -89,13 +89,13 @@ def decode_single(data: Any, offsets: Any, lengths: Any, table: Any, has_ascii: 
                     at = end
             for k in range(at, min(at + 8, end)):
                 entry = np.int64(table[data[np.uint64(k)]])
-                place = np.uint64(to)
-                out[place] = entry & 0xFF
-                out[place + _1] = entry >> 8 & 0xFF
-                out[place + _2] = entry >> 16 & 0xFF
+                start = np.uint64(to)
+                out[start] = entry & 0xFF
+                out[start + _1] = entry >> 8 & 0xFF
+                out[start + _2] = entry >> 16 & 0xFF
                 to += entry >> 24
             at = min(at + 8, end)
-        if to > MOST_BYTES:
+        if to > MAX_BYTES:
             return -1
         bounds[i + 1] = to
     return to
@@ -153,7 +153,7 @@ def decode_sequences(
                 code, size = np.int64(pairs[np.uint64(byte)]), 1
             to = _write(code or UNKNOWN, out, to)
             at += size
-        if to > MOST_BYTES:
+        if to > MAX_BYTES:
             return -1
         bounds[i + 1] = to
     return to
@@ -194,7 +194,7 @@ def decode_units(
                 else:
                     code = np.int64(UNKNOWN)
             to = _write(code if code < 0x110000 else UNKNOWN, out, to)
-        if to > MOST_BYTES:
+        if to > MAX_BYTES:
             return -1
         bounds[i + 1] = to
     return to

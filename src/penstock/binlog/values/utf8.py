@@ -11,7 +11,7 @@ import numpy as np
 
 from penstock.binlog.copying import copy_next
 from penstock.binlog.kernel import BYTES, I32S, I32S_IN, I64, U8S, kernel, shared
-from penstock.binlog.values.strings import MOST_BYTES
+from penstock.binlog.values.strings import MAX_BYTES
 
 _BLOCK = 256  # values; few enough to be in the fastest cache still
 
@@ -105,7 +105,7 @@ def sequence_size(data: Any, at: Any, end: Any) -> Any:
 
 
 @kernel(I64(BYTES, I32S_IN, I32S_IN, I32S, U8S))
-def mend_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> Any:
+def repair_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> Any:
     """Copy the values into `out` with U+FFFD for what is not UTF-8. `out` has room for three bytes per byte; return how
     many were used, or -1 when they pass 2 GiB."""
     to = np.int64(0)
@@ -124,7 +124,7 @@ def mend_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> A
                     out[to], out[to + 1], out[to + 2] = 0xEF, 0xBF, 0xBD
                     to += 3
                 at += abs(size)
-        if to > MOST_BYTES:
+        if to > MAX_BYTES:
             return -1
         bounds[i + 1] = to
     return to

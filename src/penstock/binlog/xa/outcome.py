@@ -47,7 +47,7 @@ class XaTransactions:
         rows."""
         wanted = np.zeros(len(block), np.bool_)
         transaction = block.column("transaction")
-        # Only the last transaction of a block goes on in the next.
+        # Only the last transaction of a block continues in the next.
         goes_on = self._file == block.file
         self.xids = {at: xid for at, xid in self.xids.items() if goes_on and at == int(transaction[0])}
         self._file, self.outcomes = block.file, {}
@@ -91,9 +91,9 @@ def are_outcomes(block: Block) -> NDArray[np.bool_]:
 def _are_marks(block: Block) -> NDArray[np.bool_]:
     """Return which events begin an XA transaction, prepare it, or are its outcome."""
     kind = block.column("kind")
-    found = (kind == EventType.XA_PREPARE) | begin_with(block, kind == EventType.QUERY, "XA ")
+    mask = (kind == EventType.XA_PREPARE) | begin_with(block, kind == EventType.QUERY, "XA ")
     gtids = np.flatnonzero((kind == EventType.MARIADB_GTID) & (block.column("entry") == Entry.BEGIN))
     if gtids.size:
         data, starts, _ = block.raw
-        found[gtids] = data[starts[gtids] + HEADER + GTID_FLAGS] & PREPARED_XA != 0
-    return found
+        mask[gtids] = data[starts[gtids] + HEADER + GTID_FLAGS] & PREPARED_XA != 0
+    return mask

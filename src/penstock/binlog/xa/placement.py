@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.events.cells import LONGS, SHORTS, EventColumns
+from penstock.binlog.events.event_columns import LONGS, SHORTS, EventColumns
 from penstock.binlog.events.layout import Entry, EventType
 
 _JOINED_BYTES = 2 << 20
@@ -37,7 +37,7 @@ class CommitPlacement:
         """Return the next events of the transaction as events of the XA COMMIT: its file, offsets, GTID and time."""
         block, event, kind = self._block, self._event, piece.column("kind")
         are_rows = piece.column("entry") == Entry.ROWS
-        sizes = np.where(are_rows, np.diff(piece.cells.bounds).astype(np.int64) - piece.column("checksum"), 0)
+        sizes = np.where(are_rows, np.diff(piece.index.bounds).astype(np.int64) - piece.column("checksum"), 0)
         reach = self._done + np.cumsum(sizes)
         first, last = self._offset_at(reach - sizes), self._offset_at(reach)
         self._done = int(reach[-1]) if reach.size else self._done
@@ -53,19 +53,19 @@ class CommitPlacement:
             file=block.file,
             epoch=block.epoch,
             tags=block.tags,
-            cells=EventColumns.from_columns(columns, piece.cells.bounds, gtids),
+            index=EventColumns.from_columns(columns, piece.index.bounds, gtids),
             executed=self._executed,
-            seal=None,
+            checksum=None,
         )
 
     def commit_statement(self) -> Block:
         """Return the XA COMMIT itself, after the rows."""
-        found = self._block.slice(self._event, self._event + 1)
+        statement = self._block.slice(self._event, self._event + 1)
         if not self._done:
-            return found
+            return statement
         first = int(self._offset_at(np.array([self._done]))[0])
         span = self._offset + self._span - first
-        return found.with_columns(position=np.array([first]), span=np.array([span]))
+        return statement.with_columns(position=np.array([first]), span=np.array([span]))
 
     def _offset_at(self, reach: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the offset in the file after so many bytes of rows."""

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.xa.marks import find_xa_events
 from penstock.binlog.xa.placement import CommitPlacement, join_blocks
 from penstock.binlog.xa.transaction import EventCollector, PreparedRegistry, PreparedTransaction
+from penstock.binlog.xa.xa_events import find_xa_events
 from penstock.binlog.xa.xid import has_prepared_flag, parse_prepare, parse_statement
 from penstock.model import GtidSet, Position
 
@@ -38,8 +38,9 @@ class _OpenXa:
     row_bytes: int = 0
 
     def add(self, block: Block) -> None:
+        """Add events of the transaction, and count the bytes of its rows."""
         are_rows = block.column("entry") == Entry.ROWS
-        sizes = np.diff(block.cells.bounds).astype(np.int64) - block.column("checksum")
+        sizes = np.diff(block.index.bounds).astype(np.int64) - block.column("checksum")
         self.row_bytes += int(sizes[are_rows].sum())
         self.events.add(block)
 

@@ -46,8 +46,8 @@ def parse_gtid(block: Block, event: int) -> str:
 
 def parse_statement(block: Block, event: int) -> tuple[str, str]:
     """Return the word after XA of a QUERY, in capitals, and the id; two empty texts for any other statement."""
-    found = _WORDS.fullmatch(parse_query_at(block, event).text.strip())
-    return (found[1].upper(), _same_text(found[2].strip())) if found is not None else ("", "")
+    match = _WORDS.fullmatch(parse_query_at(block, event).text.strip())
+    return (match[1].upper(), _same_text(match[2].strip())) if match is not None else ("", "")
 
 
 def _same_text(text: str) -> str:

@@ -65,7 +65,7 @@ class CanalConnector:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection to the server."""
+        """Return whether there is a connection to the server."""
         return self._socket is not None
 
     @property

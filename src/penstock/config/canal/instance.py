@@ -30,7 +30,7 @@ _DROPPED_BY = {
 }
 _RING = 16384
 _UNIT = 1024
-_LEAST_MEMORY = 1 << 16
+_MIN_MEMORY = 1 << 16
 _FIRST_OFFSET = 4
 _CONF_DIR = "../conf"  # as canal's files come
 
@@ -137,7 +137,7 @@ def _set_store(reader: PropertyReader) -> None:
     reader.set("canal.unit", "memory" if mode == "MEMSIZE" else "items")
     reader.set("canal.unit_bytes", unit)
     if mode == "MEMSIZE" and kind != "file" and reader.read_text(f"{_OWN}store.memory") is None:
-        reader.set("store.memory", max(slots * unit, _LEAST_MEMORY))
+        reader.set("store.memory", max(slots * unit, _MIN_MEMORY))
     if reader.read_text(f"{_OWN}store.slow_clients") is None:
         # Clients of canal do not expect to wait for one another, and its store is small.
         reader.set("store.slow_clients", "catch_up")

@@ -14,7 +14,7 @@ from penstock.config.canal.rules import (
 )
 
 _HISTORY = Ignored("the schema history is always kept, in files below data_dir; canal's tsdb is not read")
-_RDS = Ignored("archives of Aliyun's RDS are not read; on_purged says what happens when the log has lost something")
+_RDS = Ignored("archives of Aliyun's RDS are not read; on_purged says what happens when the source has purged its log")
 _PIPELINE = Ignored("one thread reads, and kernels decode by column")
 _SOCKET = Ignored("the system chooses the buffers of sockets")
 _CHARSET = Ignored("each column has its own charset")
@@ -83,11 +83,11 @@ _INSTANCE: dict[str, Rule] = {
     "filter.dml.update": _KINDS,
     "filter.dml.delete": _KINDS,
     "filter.rows": _KINDS,
-    "filter.table.error": Ignored("a table that is not known stops alone; no row is skipped"),
+    "filter.table.error": Ignored("a table whose schema is not known is stopped, and no other; no row is skipped"),
     "filter.transaction.entry": Honoured("canal.transactions", parse_inverse),
-    "binlog.format": Ignored("`penstock check` says what of the source must change"),
-    "binlog.image": Ignored("`penstock check` says what of the source must change"),
-    "transaction.size": Ignored("transactions of any size are given out in pieces"),
+    "binlog.format": Ignored("`penstock check` says which settings of the source must be changed"),
+    "binlog.image": Ignored("`penstock check` says which settings of the source must be changed"),
+    "transaction.size": Ignored("transactions of any size are delivered in pieces"),
     "parser.parallel": _PIPELINE,
     "parser.parallelThreadSize": _PIPELINE,
     "parser.parallelBufferSize": _PIPELINE,
@@ -114,7 +114,7 @@ _INSTANCE: dict[str, Rule] = {
     "memory.buffer.size": _STORE,
     "memory.buffer.memunit": Honoured("store.memory, canal.unit_bytes"),
     "memory.batch.mode": Honoured("canal.unit, store.memory"),
-    "memory.rawEntry": Ignored("what is kept is always the log's own bytes"),
+    "memory.rawEntry": Ignored("the store always holds the raw bytes of the log"),
     "get.ddl.isolation": Honoured("canal.ddl_alone", parse_flag),
     "multi.stream.on": Refused("PolarDB-X's several streams are not read", is_true),
     **_tls("master", "source.tls"),

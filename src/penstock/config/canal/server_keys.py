@@ -23,7 +23,7 @@ _OWN: dict[str, Rule] = {
 
 SERVER_KEYS = RuleTable(
     {
-        "canal.id": Ignored("a server is known by its address"),
+        "canal.id": Ignored("a server is identified by its address"),
         "canal.ip": Honoured("canal.host; every address when it is empty"),
         "canal.register.ip": Honoured("running.address"),
         "canal.port": Honoured("canal.port, running.address"),
@@ -45,7 +45,7 @@ SERVER_KEYS = RuleTable(
         ),
         "canal.destinations": Honoured("destinations"),
         "canal.destinations.expr": Honoured("destinations"),
-        "canal.conf.dir": Ignored("it is the folder that is served"),
+        "canal.conf.dir": Ignored("it is the folder that `penstock serve` was given"),
         "canal.auto.scan": Honoured("scan_s: 0 when it is false"),
         "canal.auto.scan.interval": Honoured("scan_s"),
         "canal.socketChannel": Ignored("there is one kind of connection to a source"),

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.binlog.arrays import distinct
+from penstock.binlog.events.annotation import annotation_texts
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import HEADER, Entry
 from penstock.binlog.events.layout import EventType as LogEvent
-from penstock.binlog.events.note import annotation_texts
 from penstock.binlog.events.query import begin_with
 from penstock.binlog.rows.decode import has_old_times
 from penstock.binlog.rows.mixed import should_decode_alone
-from penstock.binlog.rows.programs import MOST_TABLES, TablePrograms
+from penstock.binlog.rows.programs import MAX_TABLES, TablePrograms
 from penstock.canal import protobuf
 from penstock.canal.types import EntryType, EventType
 from penstock.filter import ColumnRules
@@ -110,7 +110,7 @@ class EntryEncoder:
 
     def plan_tables(self, block: Block, numbers: Sequence[int]) -> list[TableEncoding]:
         """Return the plan to decode and write the rows of each of these table ids of the block."""
-        if self._programs.is_full or len(self._plans) >= MOST_TABLES:
+        if self._programs.is_full or len(self._plans) >= MAX_TABLES:
             self._plans, self._shapes, self._programs = {}, {}, self._new_programs()
         declared_of, version = self._rendering.declared_types(block), block.server_version
         plans = list[TableEncoding]()
@@ -334,15 +334,15 @@ class _BlockEncoder:
         if self._rendering.gtids:
             gtids = self._entries.clocks.collect_gtid_texts(block, events)
             facts[kernels.ABOUT], facts[kernels.GTID] = gtids.which, gtids.which
-            about, whole = (gtids.abouts, gtids.about_texts), (gtids.sets, gtids.set_texts)
+            properties, whole = (gtids.abouts, gtids.about_texts), (gtids.sets, gtids.set_texts)
         else:
-            about = whole = join_bytes([b""])
+            properties = whole = join_bytes([b""])
         sizes, ends = np.empty((events.size, 3), np.int64), np.empty(events.size, np.int64)
         data = block.raw[0]
-        kernels.measure_entries(facts, data, names, about[0], whole[0], sizes, ends)
+        kernels.measure_entries(facts, data, names, properties[0], whole[0], sizes, ends)
         out = np.empty(int(ends[-1]) if ends.size else 0, np.uint8)
         ready = np.frombuffer(b"".join(self._ready), np.uint8)
         kernels.write_entries(
-            facts, data, rows, ready, name_texts, names, about[1], about[0], whole[1], whole[0], sizes, out
+            facts, data, rows, ready, name_texts, names, properties[1], properties[0], whole[1], whole[0], sizes, out
         )
         return EncodedEntries(out, ends)

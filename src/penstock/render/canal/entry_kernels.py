@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 
 from penstock.binlog.copying import copy_next
-from penstock.binlog.kernel import BYTES, I64S, I64S_2D, I64S_2D_IN, I64S_IN, NONE, U8S, kernel, little, shared
+from penstock.binlog.kernel import (
+    BYTES,
+    I64S,
+    I64S_2D,
+    I64S_2D_IN,
+    I64S_IN,
+    NONE,
+    U8S,
+    kernel,
+    read_little_endian,
+    shared,
+)
 from penstock.canal.protobuf import varint_size, write_varint
 
 # What `facts` has of each entry, one line each.
@@ -99,7 +110,7 @@ def measure_entries(facts: Any, data: Any, names: Any, abouts: Any, gtids: Any, 
     Reads `facts` (one column per entry) and the events in `data`. Writes the sizes of header, store value and entry to
     sizes[i], and where entry i ends, including its tag, to ends[i].
     """
-    place = np.int64(0)
+    written = np.int64(0)
     for i in range(ends.size):
         size = _slice_size(names, 0) + len(_ENCODING) + len(_SOURCE)
         size += (
@@ -117,17 +128,17 @@ def measure_entries(facts: Any, data: Any, names: Any, abouts: Any, gtids: Any, 
         if facts[STORE, i] == ROWS:
             store += _number_field_size(facts[TABLE_ID, i]) + 4
         elif facts[STORE, i] == BEGIN:
-            store = _number_field_size(little(data, first, 4))
+            store = _number_field_size(read_little_endian(data, first, 4))
         elif facts[STORE, i] == XID:
-            store = 2 + _count_digits(little(data, first, 8))
+            store = 2 + _count_digits(read_little_endian(data, first, 8))
         sizes[i, HEADER_SIZE], sizes[i, STORE_SIZE] = size, store
         # The entry's type takes two bytes; a store value that is empty is not there.
         whole = 1 + varint_size(size) + size + 2
         if store:
             whole += 1 + varint_size(store) + store
         sizes[i, ENTRY_SIZE] = whole
-        place += 1 + varint_size(whole) + whole
-        ends[i] = place
+        written += 1 + varint_size(whole) + whole
+        ends[i] = written
 
 
 @kernel(NONE(I64S_2D_IN, BYTES, BYTES, BYTES, BYTES, I64S_IN, BYTES, I64S_IN, BYTES, I64S_IN, I64S_2D, U8S))
@@ -177,8 +188,8 @@ def write_entries(
             copy_next(out, at + 2, rows, first, last - first)
             at += 2 + last - first
         elif facts[STORE, i] == BEGIN:
-            at = _write_number_field(_THREAD, little(data, first, 4), out, at)
+            at = _write_number_field(_THREAD, read_little_endian(data, first, 4), out, at)
         else:
-            number = little(data, first, 8)
+            number = read_little_endian(data, first, 8)
             out[np.uint64(at)], out[np.uint64(at + 1)] = _TRANSACTION, _count_digits(number)
             at = _write_digits(number, out, at + 2)

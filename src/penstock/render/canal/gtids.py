@@ -49,17 +49,17 @@ class LogicalClocks:
         gtids = render_gtids(lines, block.tags).to_pylist()
         abouts, sets = list[bytes](), list[bytes]()
         for begin, gtid, whole in zip(begins.tolist(), gtids, _executed_sets(block, events[first], gtids), strict=True):
-            about = protobuf.encode_pair(_PROPS, "curtGtid", gtid) if gtid else b""
-            abouts.append(about + clocks.get(begin, b""))
+            properties = protobuf.encode_pair(_PROPS, "curtGtid", gtid) if gtid else b""
+            abouts.append(properties + clocks.get(begin, b""))
             sets.append(protobuf.encode_text(_GTID, whole))
         return GtidTexts(which.astype(np.int64), *join_bytes(abouts), *join_bytes(sets))
 
     def _read_clocks(self, block: Block) -> dict[int, bytes]:
         """Return the encoded logical clock of each transaction, by the offset at which it begins."""
         clocks = dict[int, bytes]()
-        file, begin, about = self._last
+        file, begin, properties = self._last
         if file == block.file:
-            clocks[begin] = about
+            clocks[begin] = properties
         transaction = block.column("transaction")
         for event in np.flatnonzero(block.column("kind") == EventType.GTID).tolist():
             body = body_at(block, event)

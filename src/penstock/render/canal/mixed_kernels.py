@@ -128,9 +128,9 @@ def measure_mixed(
     to inner[r]; the range and the number of the rows of event e to event_first[e], event_last[e] and event_rows[e].
     Returns the number of rows.
     """
-    place, image, row = np.int64(0), np.int64(0), np.int64(0)
+    written, image, row = np.int64(0), np.int64(0), np.int64(0)
     for e in range(program.size):
-        event_first[e], event_rows[e] = place, 0
+        event_first[e], event_rows[e] = written, 0
         first = bounds[program[e]]
         count = bounds[program[e] + 1] - first
         is_update = event_kind[e] in (24, 31)
@@ -146,18 +146,20 @@ def measure_mixed(
             if is_update:
                 after = np.int64(image_cell[image])
                 for c in range(count):
-                    one, other = np.int64(cells[at + c]), np.int64(cells[after + c])
-                    is_same = one >= _NULL_CELL and _is_same_value(texts, text_starts, text_ends, one, other)
+                    cell_before, cell_after = np.int64(cells[at + c]), np.int64(cells[after + c])
+                    is_same = cell_before >= _NULL_CELL and _is_same_value(
+                        texts, text_starts, text_ends, cell_before, cell_after
+                    )
                     updated[after + c] = 0 if is_same else 1
                 size += _measure_image(
                     text_starts, text_ends, wide, cells, after, columns, first, count, frames, updated, sizes
                 )
                 image += 1
             inner[row] = size
-            place += 1 + varint_size(size) + size
+            written += 1 + varint_size(size) + size
             row += 1
             event_rows[e] += 1
-        event_last[e] = place
+        event_last[e] = written
     return row
 
 

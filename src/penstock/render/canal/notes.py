@@ -1,7 +1,7 @@
 """The statements behind rows, which canal's clients get as entries of their own: only those of rows that they get.
 
 A note stands before the rows of its statement. When a block ends between the two, the note waits for the block that has
-the rows, and is an entry of that one, or of none. Blocks may come again after a rollback, also from the middle of a
+the rows, and is an entry of that one, or of none. Blocks may be redelivered after a rollback, also from the middle of a
 transaction on, so what waits is remembered by where its block ended.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.binlog.events.annotation import find_annotations
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.layout import Entry, EventType
-from penstock.binlog.events.note import find_annotations
 
 _REMEMBERED = 1024  # blocks that ended inside of a transaction
 _ROWS_KINDS = np.zeros(256, np.bool_)

@@ -39,20 +39,20 @@ def write_java_float_texts(data: Any, bounds: Any, digits: Any, out_bounds: Any,
     Text i is data[bounds[i]:bounds[i + 1]] and goes to `out` at out_bounds[i]; `out` and `digits` have LONGEST bytes
     for each. Returns how many bytes were used.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         at, end = bounds[i], bounds[i + 1]
         if at < end and data[np.uint64(at)] == _MINUS:
-            out[place] = _MINUS
-            place += 1
+            out[written] = _MINUS
+            written += 1
             at += 1
         if at < end and not _is_digit(data[np.uint64(at)]):
             word = b"Infinity" if data[np.uint64(at)] == 105 else b"NaN     "
             for k in range(8 if data[np.uint64(at)] == 105 else 3):
-                out[place + k] = word[k]
-            place += 8 if data[np.uint64(at)] == 105 else 3
-            out_bounds[i + 1] = place
+                out[written + k] = word[k]
+            written += 8 if data[np.uint64(at)] == 105 else 3
+            out_bounds[i + 1] = written
             continue
         # The digits without zeros at their ends, and the power of ten of the first.
         count, power, is_fraction, before = 0, 0, False, 0
@@ -89,27 +89,27 @@ def write_java_float_texts(data: Any, bounds: Any, digits: Any, out_bounds: Any,
         has_exponent = not _LEAST <= power < _MOST
         shown = 0 if has_exponent else power  # the power of the first digit as it is written
         for k in range(shown, 0):
-            out[place] = _ZERO
-            place += 1
+            out[written] = _ZERO
+            written += 1
             if k == shown:
-                out[place] = _POINT
-                place += 1
+                out[written] = _POINT
+                written += 1
         for k in range(max(count, shown + 2)):
             if k == shown + 1 and k:
-                out[place] = _POINT
-                place += 1
-            out[place] = digits[k] if k < count else _ZERO
-            place += 1
+                out[written] = _POINT
+                written += 1
+            out[written] = digits[k] if k < count else _ZERO
+            written += 1
         if has_exponent:
-            out[place] = _E
-            place += 1
+            out[written] = _E
+            written += 1
             if power < 0:
-                out[place] = _MINUS
-                place += 1
+                out[written] = _MINUS
+                written += 1
                 power = -power
             for divisor in (100, 10, 1):
                 if power >= divisor:
-                    out[place] = _ZERO + power // divisor % 10
-                    place += 1
-        out_bounds[i + 1] = place
-    return place
+                    out[written] = _ZERO + power // divisor % 10
+                    written += 1
+        out_bounds[i + 1] = written
+    return written

@@ -82,7 +82,7 @@ def measure_rows(
     Writes to `updated` and `sizes` one cell per image and column, to inner[i] the size of RowData i, and to ends[i]
     where it ends including its tag.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     for i in range(before.size):
         size = np.int64(0)
         if before[i] >= 0:
@@ -99,8 +99,8 @@ def measure_rows(
                 updated[after[i], column] = 0 if is_same else 1
             size += _measure_image(bounds, cells, frames, updated, sizes, after[i])
         inner[i] = size
-        place += 1 + varint_size(size) + size
-        ends[i] = place
+        written += 1 + varint_size(size) + size
+        ends[i] = written
 
 
 @shared
@@ -167,18 +167,18 @@ def latin1_size(data: Any, bounds: Any) -> Any:
 @kernel(NONE(BYTES, I64S_IN, I64S, U8S))
 def write_latin1(data: Any, bounds: Any, out_bounds: Any, out: Any) -> None:
     """Write each byte as the UTF-8 of the Latin-1 character with its number; value i goes to `out` at out_bounds[i]."""
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         for at in range(bounds[i], bounds[i + 1]):
             byte = data[np.uint64(at)]
             if byte < 128:
-                out[np.uint64(place)] = byte
-                place += 1
+                out[np.uint64(written)] = byte
+                written += 1
             else:
-                out[np.uint64(place)], out[np.uint64(place + 1)] = 0xC0 | byte >> 6, 0x80 | byte & 0x3F
-                place += 2
-        out_bounds[i + 1] = place
+                out[np.uint64(written)], out[np.uint64(written + 1)] = 0xC0 | byte >> 6, 0x80 | byte & 0x3F
+                written += 2
+        out_bounds[i + 1] = written
 
 
 @kernel(I64(BYTES, I64S_IN, I64S, U8S))
@@ -186,16 +186,16 @@ def strip_zeros(data: Any, bounds: Any, out_bounds: Any, out: Any) -> Any:
     """Copy each value without the zero bytes at its end; `out` has as many bytes as all values. Returns how many were
     used.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         first, stop = bounds[i], bounds[i + 1]
         while stop > first and data[np.uint64(stop - 1)] == 0:
             stop -= 1
-        copy_bytes(out, place, data, first, stop - first)
-        place += stop - first
-        out_bounds[i + 1] = place
-    return place
+        copy_bytes(out, written, data, first, stop - first)
+        written += stop - first
+        out_bounds[i + 1] = written
+    return written
 
 
 @kernel(I64(BYTES, I64S_IN, I64, I64S, U8S))
@@ -205,7 +205,7 @@ def trim_decimals(data: Any, bounds: Any, kept: Any, out_bounds: Any, out: Any) 
 
     `out` has as many bytes as the texts. Returns how many were used.
     """
-    place = np.int64(0)
+    written = np.int64(0)
     out_bounds[0] = 0
     for i in range(bounds.size - 1):
         first, end = bounds[i], bounds[i + 1]
@@ -220,7 +220,7 @@ def trim_decimals(data: Any, bounds: Any, kept: Any, out_bounds: Any, out: Any) 
                 stop = end
             elif stop == point + 1:
                 stop += 1
-        copy_bytes(out, place, data, first, stop - first)
-        place += stop - first
-        out_bounds[i + 1] = place
-    return place
+        copy_bytes(out, written, data, first, stop - first)
+        written += stop - first
+        out_bounds[i + 1] = written
+    return written

@@ -123,10 +123,10 @@ def _build_xa_entry(text: str, word: str, entry_type: EntryType, thread: int) ->
     """Return the entry for XA START, END, COMMIT or ROLLBACK."""
     properties = (("XA_TYPE", word), ("XA_XID", text[len(word) :]))
     if entry_type is EntryType.TRANSACTIONBEGIN:
-        store = b"".join(protobuf.encode_pair(3, *one) for one in properties) + protobuf.encode_number(4, thread)
+        store = b"".join(protobuf.encode_pair(3, *pair) for pair in properties) + protobuf.encode_number(4, thread)
     elif entry_type is EntryType.TRANSACTIONEND:
-        store = protobuf.encode_text(2, "0") + b"".join(protobuf.encode_pair(3, *one) for one in properties)
+        store = protobuf.encode_text(2, "0") + b"".join(protobuf.encode_pair(3, *pair) for pair in properties)
     else:
         store = protobuf.encode_number_always(2, _XA_EVENTS[word]) + protobuf.encode_text(11, text)
-        store += b"".join(protobuf.encode_pair(13, *one) for one in properties)
+        store += b"".join(protobuf.encode_pair(13, *pair) for pair in properties)
     return EntryContent(entry_type, _XA_EVENTS.get(word, EventType.NONE), b"", store)

@@ -15,8 +15,8 @@ from penstock.render.canal.values import CanalValueWriter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableEncoding:
-    """How rows of one table version are encoded: its columns, its names, and the constant bytes around each column's
-    value.
+    """Describes how rows of one table version are encoded: its columns, its names, and the constant bytes around each
+    column's value.
 
     The frames of column i begin at number `FRAMES * i`.
     """

@@ -51,8 +51,8 @@ def _load_offsets(name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
     def offset_at(second: int) -> int:
         """Return the zone's offset from UTC at this second since 1970."""
-        found = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)).astimezone(zone).utcoffset()
-        return int(found.total_seconds()) if found is not None else 0
+        utc_offset = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)).astimezone(zone).utcoffset()
+        return int(utc_offset.total_seconds()) if utc_offset is not None else 0
 
     since, offsets = [0], [offset_at(0)]
     for day in range(_LAST_DAY):

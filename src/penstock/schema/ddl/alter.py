@@ -241,11 +241,11 @@ def _read_change(reader: TokenReader) -> Iterator[Clause]:
 def _read_rename(reader: TokenReader) -> Clause:
     """Read `RENAME` of a column, a key or the table."""
     reader.expect("RENAME")
-    if what := reader.accept_any("COLUMN", "INDEX", "KEY"):
+    if kind := reader.accept_any("COLUMN", "INDEX", "KEY"):
         if_exists = reader.accept("IF", "EXISTS")
         old = reader.read_column()
         reader.expect("TO")
-        return (RenameColumn if what == "COLUMN" else RenameKey)(old, reader.read_column(), if_exists)
+        return (RenameColumn if kind == "COLUMN" else RenameKey)(old, reader.read_column(), if_exists)
     reader.accept_any("TO", "AS", "=")
     return RenameTo(reader.read_table())
 

@@ -52,9 +52,9 @@ def read_column(reader: TokenReader) -> ColumnSpec:
 
 def read_definition(reader: TokenReader, name: str) -> ColumnSpec:
     """Read the type and the attributes of a column."""
-    found = read_type(reader)
-    spec = ColumnSpec(name, found.type, CharsetSpec(found.charset) if found.charset else NO_CHARSET)
-    if found.is_serial:
+    parsed = read_type(reader)
+    spec = ColumnSpec(name, parsed.type, CharsetSpec(parsed.charset) if parsed.charset else NO_CHARSET)
+    if parsed.is_serial:
         _make_serial(spec)
     while (
         _read_type_attribute(reader, spec)

@@ -110,15 +110,15 @@ class _DmlStatement:
         self._read_references()
         if self._word == "SET":
             self._next()
-        everyone, found = [table for tables in self._referred.values() for table in tables], list[TableName]()
+        everyone, targets = [table for tables in self._referred.values() for table in tables], list[TableName]()
         while not self._is_done and self._word not in _ENDS_OF_REFERENCES and len(everyone) > 1:
             column = self._read_name_parts()
-            found += self._resolve(column[:-1]) if len(column) > 1 else everyone
+            targets += self._resolve(column[:-1]) if len(column) > 1 else everyone
             while not self._is_done and self._word not in (",", *_ENDS_OF_REFERENCES):
                 self._skip_one()
             if self._word == ",":
                 self._next()
-        return found or everyone
+        return targets or everyone
 
     def _delete_targets(self) -> list[TableName]:
         """Return the tables of `DELETE FROM t …`, `DELETE FROM a, b USING …`, `DELETE a, b FROM …`."""
@@ -220,6 +220,6 @@ class _DmlStatement:
         while depth and not self._is_done:
             depth += {_OPEN: 1, _CLOSE: -1}.get(self._next().word, 0)
 
-    def _fail(self, what: str) -> None:
+    def _fail(self, problem: str) -> None:
         """Raise DdlError at the next token."""
-        raise DdlError(what, self._text, self.token.at)
+        raise DdlError(problem, self._text, self.token.at)

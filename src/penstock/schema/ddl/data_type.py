@@ -26,7 +26,7 @@ _PLAIN = {
     "GEOMCOLLECTION": "geometrycollection", "UUID": "uuid", "INET4": "inet4", "INET6": "inet6",
 }  # fmt: skip
 _SCHEMAS = {"MARIADB_SCHEMA", "ORACLE_SCHEMA", "MAXDB_SCHEMA"}
-_MOST_OF_FLOAT = 24
+_MAX_OF_FLOAT = 24
 WIDTHS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10), "bigint": (20, 20)}
 """Of numbers as they are shown, with a sign and without."""
 
@@ -66,8 +66,8 @@ def read_type(reader: TokenReader) -> TypeSpec:  # noqa: C901, PLR0911, PLR0912 
     if word in _SCHEMAS and reader.accept("."):
         flavour, word = word, reader.read_name("a type").upper()
     is_oracle = flavour == "ORACLE_SCHEMA" or (reader.has_mode(SqlMode.ORACLE) and reader.is_mariadb and not flavour)
-    if is_oracle and (found := _read_oracle(reader, word)):
-        return found
+    if is_oracle and (oracle_type := _read_oracle(reader, word)):
+        return oracle_type
     if word in _INTEGERS:
         return TypeSpec(DataType(_INTEGERS[word], width=_read_length(reader) or 0))
     if word in ("BOOL", "BOOLEAN"):
@@ -190,7 +190,7 @@ def _read_floating(reader: TokenReader, word: str) -> DataType:
         reader.accept("PRECISION")
     digits = _read_number_pair(reader)
     is_double = word in _DOUBLES and not (word == "REAL" and reader.has_mode(SqlMode.REAL_AS_FLOAT))
-    if digits and digits[1] is None and digits[0] > _MOST_OF_FLOAT:
+    if digits and digits[1] is None and digits[0] > _MAX_OF_FLOAT:
         is_double = True
     width, scale = digits if digits and digits[1] is not None else (0, 0)
     return DataType("double" if is_double else "float", width=width, scale=scale or 0)

@@ -15,7 +15,7 @@ from penstock.schema.dialect import SqlDialect
 _FIRST = re.compile(
     r"(?:[ \t\n\v\f\r;(]+|\#[^\n]*|--(?:[\x00-\x20][^\n]*|$)|/\*(?!M?!).*?\*/)*(?P<word>[A-Za-z]+|/\*M?!)?", re.DOTALL
 )
-_MOST_BEFORE = 60  # tokens before the object's word: a definer, an algorithm, a security clause
+_MAX_BEFORE = 60  # tokens before the object's word: a definer, an algorithm, a security clause
 
 
 class StatementKind(Enum):
@@ -84,12 +84,12 @@ _OBJECTS = {
 
 def classify_statement_text(text: str, dialect: SqlDialect) -> StatementKind:
     """Return the kind of a statement from its first words."""
-    found = _FIRST.match(text)
-    word = (found["word"] or "").upper() if found else ""
+    match = _FIRST.match(text)
+    word = (match["word"] or "").upper() if match else ""
     if word in _BY_WORD:
         return _BY_WORD[word]
     if word in ("CREATE", "ALTER", "DROP", "RENAME", "SET") or word.startswith("/*"):
-        return _classify_by_object(islice(tokenize(text, dialect), _MOST_BEFORE))
+        return _classify_by_object(islice(tokenize(text, dialect), _MAX_BEFORE))
     return StatementKind.OTHER
 
 

@@ -45,10 +45,10 @@ def mask_secrets_in_place(text: str, kind: StatementKind, dialect: SqlDialect) -
     if kind not in _WITH_SECRETS:
         return text
     try:
-        found = [(begin, end, _fitting(end - begin)) for begin, end in _secrets(text, kind, dialect)]
+        replacements = [(begin, end, _fitting(end - begin)) for begin, end in _secrets(text, kind, dialect)]
     except DdlError:
         return _only_verb(text)[: len(text)].ljust(len(text))
-    return _replaced(text, found).ljust(len(text))
+    return _replaced(text, replacements).ljust(len(text))
 
 
 def _fitting(size: int) -> str:

@@ -157,9 +157,9 @@ def _read_database_options(reader: TokenReader) -> CharsetSpec:
     """Read the options of a database, and return its charset."""
     charset = NO_CHARSET
     while not reader.is_done and reader.word != ";":
-        found = read_charset(reader, charset)
-        if found is not None:
-            charset = found
+        parsed = read_charset(reader, charset)
+        if parsed is not None:
+            charset = parsed
         elif reader.accept("READ", "ONLY"):
             reader.accept("=")
             reader.next()

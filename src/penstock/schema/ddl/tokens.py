@@ -51,24 +51,24 @@ def tokenize(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, 
     match = _pattern(has_ansi_quotes, has_escapes).match
     at, depth, size = 0, 0, len(text)
     while at < size:
-        found = match(text, at)
-        if found is None:
+        matched = match(text, at)
+        if matched is None:
             raise DdlError("a quote without an end", text, at)
-        group, begin, at = found.lastgroup, at, found.end()
+        group, begin, at = matched.lastgroup, at, matched.end()
         if group == "space":
             continue
         if group == "word":
-            word = found[0]
+            word = matched[0]
             yield Token(TokenKind.WORD, word, word.upper(), begin)
         elif group == "name":
-            quoted = found[0]
+            quoted = matched[0]
             yield Token(TokenKind.NAME, quoted[1:-1].replace(quoted[0] * 2, quoted[0]), "", begin)
         elif group == "string":
-            yield Token(TokenKind.STRING, _unescaped(found[0], has_escapes), "", begin)
+            yield Token(TokenKind.STRING, _unescaped(matched[0], has_escapes), "", begin)
         elif group == "number":
-            yield Token(TokenKind.NUMBER, found[0], "", begin)
+            yield Token(TokenKind.NUMBER, matched[0], "", begin)
         elif group == "versioned":
-            if _is_active(found["mark"], found["version"], dialect):
+            if _is_active(matched["mark"], matched["version"], dialect):
                 depth += 1
             else:
                 at = _comment_end(text, begin)
@@ -79,10 +79,10 @@ def tokenize(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, 
                 at = begin + 1
                 yield Token(TokenKind.SIGN, "*", "*", begin)
         elif group == "sign":
-            sign = found[0]
+            sign = matched[0]
             yield Token(TokenKind.SIGN, sign, sign, begin)
         else:
-            digits = found[0][2:].rstrip("'")
+            digits = matched[0][2:].rstrip("'")
             yield Token(TokenKind.HEX if group == "hex" else TokenKind.BITS, digits, "", begin)
     yield Token(TokenKind.END, "", "", size)
 
@@ -90,8 +90,8 @@ def tokenize(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, 
 def token_end(text: str, token: Token, dialect: SqlDialect) -> int:
     """Return where a token of `tokenize` ends in its text."""
     has_escapes = not dialect.has_mode(SqlMode.NO_BACKSLASH_ESCAPES)
-    found = _pattern(dialect.has_mode(SqlMode.ANSI_QUOTES), has_escapes).match(text, token.at)
-    return found.end() if found else token.at
+    matched = _pattern(dialect.has_mode(SqlMode.ANSI_QUOTES), has_escapes).match(text, token.at)
+    return matched.end() if matched else token.at
 
 
 @cache
@@ -126,15 +126,17 @@ def _unescaped(quoted: str, has_escapes: bool) -> str:
     inner = quoted[2:-1] if quoted[0] in "nN" else quoted[1:-1]
     quote = quoted[-1]
     if has_escapes and "\\" in inner:
-        return _ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]) if found[1] else _halved(found, quote), inner)
+        return _ESCAPE.sub(
+            lambda matched: _MEANT.get(matched[1], matched[1]) if matched[1] else _halved(matched, quote), inner
+        )
     if quote in inner:
-        return _PLAIN_ESCAPE.sub(lambda found: _halved(found, quote), inner)
+        return _PLAIN_ESCAPE.sub(lambda matched: _halved(matched, quote), inner)
     return inner
 
 
-def _halved(found: re.Match[str], quote: str) -> str:
+def _halved(matched: re.Match[str], quote: str) -> str:
     """Replace two quotes by one; two quotes of the other kind stay."""
-    return quote if found[0][0] == quote else found[0]
+    return quote if matched[0][0] == quote else matched[0]
 
 
 def _is_active(mark: str, version: str | None, dialect: SqlDialect) -> bool:

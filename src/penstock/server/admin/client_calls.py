@@ -74,7 +74,7 @@ def _seek_client(instance: Instance, destination: str, client_id: int, request: 
         raise HttpRefusedError(HTTPStatus.BAD_REQUEST, "say ?position=FILE:OFFSET, and &epoch=N of that log") from None
     position = instance.source_log.resolver.align(requested)
     if position != requested:
-        text = f"{requested} is no place between two transactions: the last one before it is {position}"
+        text = f"{requested} is no transaction boundary: the last one before it is {position}"
         raise HttpRefusedError(HTTPStatus.CONFLICT, text)
     instance.clients.seek(client_id, position)
     log.warning(

@@ -76,7 +76,7 @@ class CanalClients:
         view = self._require_view(destination, client_id)
         answer = view.get(fetch_size, timeout_s, at_once=at_once, is_gone=is_gone)
         if self._get_instance(destination) is not view.instance:
-            raise NotRunningError(f"destination '{destination}' was started anew: connect again")
+            raise NotRunningError(f"destination '{destination}' was restarted: connect again")
         return answer
 
     def prefetch(self, destination: str, client_id: int, fetch_size: int) -> None:

@@ -36,7 +36,7 @@ class OperatedDestinations(Protocol):
 
     @property
     def is_halted(self) -> bool:
-        """Whether all destinations were stopped by hand with `halt_all`."""
+        """Return whether all destinations were stopped by hand with `halt_all`."""
         ...
 
     def halt(self, name: str) -> bool:

@@ -129,7 +129,7 @@ def resolve_start(start: Any, instance: Instance) -> Start:  # noqa: PLR0911 - o
         case StartWord.LATEST:
             return Start.latest()
         case StartWord.STORED:
-            return Start.first()
+            return Start.stored()
         case StartWord.EARLIEST:
             return Start.cursor(instance.oldest_position())
         case Moment(us):
@@ -154,7 +154,7 @@ def _locate(start: Start, instance: Instance) -> Position:
     match start.kind:
         case "latest":
             return instance.store.latest
-        case "first":
+        case "stored":
             return instance.store.first
         case _:
             return start.position or instance.source_log.find(start)
