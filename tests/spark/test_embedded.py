@@ -145,6 +145,7 @@ def processes_of(state: Path) -> list[int]:
     return found
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("nameless")
 def test_a_capture_that_is_killed_while_it_reads_the_past_for_its_ddl_begins_again(
     spark: SparkSession,
@@ -181,7 +182,7 @@ def test_a_capture_that_is_killed_while_it_reads_the_past_for_its_ddl_begins_aga
         options = source | {"port": str(proxy.port)}
         again = Collected()
         resumed = pool.submit(lambda: run(follow(spark, options, **start), again, tmp_path / "checkpoint", drain=True))
-        assert proxy.has_stalled.wait(60)
+        assert proxy.has_stalled.wait(120)
         assert list(state.rglob("unfinished"))
         (reading,) = processes_of(state)
         os.kill(reading, signal.SIGKILL)

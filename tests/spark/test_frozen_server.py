@@ -51,7 +51,7 @@ def test_tasks_read_the_rest_from_another_server(
         "table": table,
         "startingPosition": str(start),
         "endingPosition": str(end),
-        "waitForServer": "10",  # a range on which nothing comes is given up after half of it
+        "waitForServer": "30",  # a range on which nothing comes is given up after half of it
     }
     frame = spark.read.format("penstock").options(**options).load().select("id", "v")
     spark.conf.set(SPARK_BATCH, "1")  # so that a task has hardly read anything when it pauses

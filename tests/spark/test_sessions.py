@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 PROGRAM = """
 import json
 from pyspark.sql import SparkSession
@@ -23,6 +25,7 @@ MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 
 
+@pytest.mark.timeout(300)
 def test_a_session_says_which_settings_it_has() -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYSPARK", "SPARK"))}
     ended = subprocess.run(
