@@ -69,7 +69,7 @@ class PreparedFiles:
             return None, []
         except (OSError, ValueError, KeyError, TypeError) as error:
             log.warning(
-                "prepared transactions not loaded file=%s reason=%r: the log is searched for them",
+                "prepared XA transactions not loaded file=%s reason=%r: the log is searched for them",
                 self._list_path,
                 error,
             )

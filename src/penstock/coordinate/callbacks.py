@@ -96,4 +96,4 @@ class Callbacks:
         try:
             self._on_stopped(reason)
         except Exception:
-            log.exception("destination not stopped in order destination=%s", self._name)
+            log.exception("destination not stopped cleanly destination=%s", self._name)

@@ -25,5 +25,5 @@ class Database:
 
 
 def describe_unknown(name: TableName, statement: str) -> str:
-    """Return in words that the schema of a table is not known since a statement."""
+    """Return the text of the error for a table whose schema is not known since a statement."""
     return f"what table {name} looks like is not known since this statement: {statement}"

@@ -86,7 +86,8 @@ class IndexSync:
         documents = apply_changes(table, self._structs, self._plan, self._builder, self._index)
         done = SyncBatch(number, table.num_rows, documents, time.monotonic() - began)
         log.info(
-            "batch=%d changes=%d documents=%d seconds=%.3f", done.number, done.changes, done.documents, done.seconds
+            "documents indexed batch=%d changes=%d documents=%d seconds=%.3f",
+            *(done.number, done.changes, done.documents, done.seconds),
         )
         self._on_batch(done)
 

@@ -227,7 +227,7 @@ class KnownTables:
         self.counts[:] = 0
 
     def shrink(self) -> None:
-        """Forget everything if it has become too much to keep. Call it between two transactions: each begins with its
+        """Forget all tables if they take too much memory. Call it between two transactions: each begins with its
         own maps."""
         ids, maps = self.counts.tolist()
         if maps > MAX_MAPS or self._bounds[maps] > MAX_BYTES:

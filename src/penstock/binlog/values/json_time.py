@@ -45,8 +45,8 @@ def write_time(packed: Any, out: Any, to: Any) -> Any:
 
 @shared
 def write_date(packed: Any, has_clock: Any, out: Any, to: Any) -> Any:
-    """Write a packed date, with its clock or without, in quotes to out[to]; return where it ends, -1 when no calendar
-    has it."""
+    """Write a packed date, with its clock or without, in quotes to out[to]; return where it ends, or -1 for a date
+    that does not exist."""
     months = packed >> 46
     if packed < 0 or months >= 10_000 * 13 or packed & 0xFFFFFF > 999_999:
         return np.int64(-1)
