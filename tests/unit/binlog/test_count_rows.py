@@ -39,7 +39,7 @@ def counted(table: TableSchema, events: list[bytes], checksum: int) -> list[int]
     firsts = np.array([0, len(wires)], np.int64)
     columns = np.array(wires, np.int64).reshape(-1, 3)
     data, which = np.frombuffer(b"".join(events), np.uint8), np.zeros(len(events), np.int64)
-    room = np.empty(2 * max(1, len(wires)), np.int64)
+    room = np.empty(4 * max(1, len(wires)), np.int64)
     rows = np.empty(len(events), np.int64)
     total = int(count._count(data, starts, starts + sizes - checksum, which, firsts, columns, room, rows))
     assert rows.sum() == total

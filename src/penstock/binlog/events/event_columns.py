@@ -6,7 +6,7 @@ One buffer is one allocation however small the block, and goes to a file as it i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class EventColumns:
     room: int
     first: int
     count: int
+    # What was found out of all events of the buffer, for all ranges of it: by whom, and the result.
+    shared: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
     def from_columns(
@@ -82,11 +84,11 @@ class EventColumns:
 
     def slice(self, first: int, stop: int) -> "EventColumns":
         """Return the index of the events first … stop-1, without copying."""
-        return EventColumns(self.raw, self.room, self.first + first, stop - first)
+        return EventColumns(self.raw, self.room, self.first + first, stop - first, self.shared)
 
     def with_preceding(self, stop: int) -> "EventColumns":
         """Return the index of all events in the buffer from its first one up to the event `stop` of this range."""
-        return EventColumns(self.raw, self.room, 0, self.first + stop)
+        return EventColumns(self.raw, self.room, 0, self.first + stop, self.shared)
 
     def to_buffer(self) -> NDArray[np.uint8]:
         """Return a buffer of this index alone, with bounds from 0: the buffer itself, where it holds nothing else."""

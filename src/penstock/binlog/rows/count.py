@@ -22,12 +22,24 @@ from penstock.model import Column, WireType
 _REMEMBERED = 1 << 16  # table maps
 _SHAPES = 12_000
 _ROWS = int(Entry.ROWS)
+_KNOWN = "rows up to each event"
 _NO_WIRES = np.empty((0, 3), np.int64)
 
 
 def count_rows(block: Block) -> int:
-    """Return the number of rows in the rows events of a block."""
-    return int(count_by_event(block, np.flatnonzero(block.column("entry") == _ROWS)).sum())
+    """Return the number of rows in the rows events of a block. Those of a whole block are remembered, for its parts."""
+    cells = block.cells
+    tables, known = cells.shared.get(_KNOWN, (None, None))
+    if known is None or tables is not block.tables:
+        events = np.flatnonzero(block.column("entry") == _ROWS)
+        counts = count_by_event(block, events)
+        if cells.count < cells.room:
+            return int(counts.sum())
+        rows = np.zeros(cells.room + 1, np.int64)
+        rows[events + 1] = counts
+        known = np.cumsum(rows)
+        cells.shared[_KNOWN] = block.tables, known
+    return int(known[cells.first + cells.count] - known[cells.first])
 
 
 def count_by_event(block: Block, events: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -51,7 +63,7 @@ def count_by_event(block: Block, events: NDArray[np.int64]) -> NDArray[np.int64]
     ends = starts[events] + sizes[events] - block.column("checksum")[events]
     flat = np.concatenate(wires) if len(wires) != 1 else wires[0]
     widest = int(np.diff(firsts).max(initial=1))
-    room = np.empty(2 * max(widest, 1), np.int64)
+    room = np.empty(4 * max(widest, 1), np.int64)
     _count(data, starts[events], ends, which[inverse], firsts, flat, room, rows)
     return rows
 
@@ -77,10 +89,12 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
     """Write the number of rows of each event, and return their sum.
 
     `which` is the table of each event, whose columns are wires[firsts[t]:firsts[t + 1]]; -1 for none. `present` is room
-    for the numbers of columns that both images of an update carry.
+    for the numbers of columns that both images of an update carry, and for the way through a row that has all of them:
+    of each column without a fixed width, the bytes before it and its length bytes.
     """
     total = np.int64(0)
-    half = present.size // 2
+    half = present.size // 4
+    gaps, prefixes = present[2 * half : 3 * half], present[3 * half :]
     for e in range(starts.size):
         rows[e] = 0
         table = which[e]
@@ -97,11 +111,16 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
             continue
         counts_before, counts_after = np.int64(0), np.int64(0)
         documents = np.int64(0)
-        fixed, variable = np.int64(0), np.int64(0)  # bytes of all columns of fixed width, and how many have none
+        fixed, variable = (
+            np.int64(0),
+            np.int64(0),
+        )  # bytes since the last column without a fixed width; how many of them
         for c in range(columns):
             documents += wires[first + c, 2]
             if wires[first + c, 0]:
+                gaps[variable], prefixes[variable] = fixed, wires[first + c, 0]
                 variable += 1
+                fixed = np.int64(0)
             else:
                 fixed += wires[first + c, 1]
             if data[at + (c >> 3)] >> (c & 7) & 1:
@@ -135,9 +154,21 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
                 is_sound = False
                 break
             is_null_there = has_null(data, nulls, shown)
-            if variable == 0 and shown == columns and not is_null_there:
+            if shown == columns and not is_null_there and (kind != PARTIAL_UPDATE or not side):
+                for v in range(variable):
+                    at += gaps[v]
+                    if at + prefixes[v] > end:
+                        is_sound = False
+                        break
+                    size = little(data, at, prefixes[v])
+                    at += prefixes[v]
+                    if size > end - at:
+                        is_sound = False
+                        break
+                    at += size
                 at += fixed
-                is_sound = at <= end
+                if at > end:
+                    is_sound = False
                 images += 1
                 if is_update:
                     side ^= 1
