@@ -57,6 +57,11 @@ class SnapshotPosition:
             self._doubtful = position, end, self._clock()
         return self._clock() - self._doubtful[2] >= _SETTLE_S and not self._waits_for_replica()
 
+    def read_exact(self) -> Position | None:
+        """Return the position of the snapshot that is open on the connection; None when it says nothing exact."""
+        position = self._read_position()
+        return None if self._is_doubtful(position, position) else position
+
     def log_end(self) -> Position:
         """Return where the log of the server ends now."""
         (row,) = self._query("SHOW MASTER STATUS")
@@ -76,9 +81,13 @@ class SnapshotPosition:
         self._query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         self._query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         try:
-            status = dict(self._query(_POSITION))
+            return self._read_position()
         finally:
             self._query("ROLLBACK")
+
+    def _read_position(self) -> Position:
+        """Return the position of the open snapshot as the server says it."""
+        status = dict(self._query(_POSITION))
         return Position(str(status["Binlog_snapshot_file"]), int(status["Binlog_snapshot_position"]))
 
     def _is_followed_by_checkpoints(self, position: Position, end: Position) -> bool:
@@ -114,7 +123,13 @@ class _Checkpoints:
     def is_doubtful(self, offset: int) -> bool:
         """Return True when a snapshot's position may have been set by a checkpoint or by the rotation to this file."""
         while not self._is_complete and self._next < offset:
-            events = self._query(f"SHOW BINLOG EVENTS IN '{self.file}' FROM {self._next} LIMIT {_EVENTS_PER_QUERY}")
+            try:
+                events = self._query(f"SHOW BINLOG EVENTS IN '{self.file}' FROM {self._next} LIMIT {_EVENTS_PER_QUERY}")
+            except ProtocolError:  # the server does not show an event that is larger than max_allowed_packet
+                self._next = offset  # where one ends
+                self._has_transactions = True
+                self._doubtful.add(offset)
+                return True
             before = self._next
             for _, begin, kind, _, end, info, *_ in events:
                 self._next = max(int(begin), int(end))  # the end may be missing, and is of 32 bits

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigurationError, SourceConnectionError
+from penstock.errors import ConfigurationError, ProtocolError, SourceConnectionError
 from penstock.model import Position
 from penstock.source.snapshot_position import SnapshotPosition
 from penstock.source.visibility import LogVisibility, parse_owned_gtids
@@ -25,8 +25,11 @@ class FakeMariaDB:
         self.events, self.snapshot, self.waiting = events, snapshot, waiting
         self.now = 0.0
         self.scans = 0
+        self.hides_from = -1  # of an event that is too large to be shown
 
     def query(self, sql: str) -> Sequence[tuple[Any, ...]]:
+        if "FROM" in sql and self.hides_from >= int(sql.split("FROM ")[1].split(maxsplit=1)[0]):
+            raise ProtocolError("Error when executing command SHOW BINLOG EVENTS: Wrong offset or I/O error")
         if "Binlog_snapshot_file" in sql:
             return [("Binlog_snapshot_file", FILE), ("Binlog_snapshot_position", str(self.snapshot))]
         if sql == "SHOW MASTER STATUS":
@@ -84,6 +87,17 @@ def test_a_doubt_begins_anew_with_each_end_of_the_log() -> None:
     server.now = 5.0
     assert position.has_reached(Position(FILE, 339))
     assert not position.has_reached(Position(FILE, 571)), "a transaction that came since then may not be committed"
+
+
+def test_a_position_behind_an_event_that_is_too_large_to_be_shown_is_doubtful_and_the_next_one_is_not() -> None:
+    server = FakeMariaDB([*HEAD, *TRANSACTION, ("Xid", 900, ""), ("Xid", 1000, "")], 571)
+    server.hides_from = 540
+    position, end = server.position(), Position(FILE, 571)
+    assert not position.has_reached(end)
+    server.now = 5.0
+    assert position.has_reached(end)
+    server.snapshot = 900
+    assert position.has_reached(Position(FILE, 900))
 
 
 def test_a_file_is_searched_for_its_checkpoints_once() -> None:
