@@ -8,7 +8,7 @@ from typing import Any
 import penstock
 from penstock.binlog.kernel import Kernel
 
-_ROOMS = ("binlog", "source", "inspect", "render")
+_ROOMS = ("binlog", "source", "snapshot", "inspect", "render")
 
 
 def find_kernels() -> list[Kernel]:

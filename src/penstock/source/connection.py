@@ -60,6 +60,11 @@ def translate_errors(settings: SourceSettings) -> Generator[None, None, None]:
         raise SourceConnectionError(f"the connection to {settings.address} broke: {error}") from error
 
 
+def translate_server_error(code: int, text: str, settings: SourceSettings) -> PenstockError:
+    """Return the Penstock error for an error packet of the server."""
+    return translate_error(pymysql.err.OperationalError(code, text), settings)
+
+
 def translate_error(error: pymysql.err.MySQLError, settings: SourceSettings) -> PenstockError:  # noqa: PLR0911 - by its code
     """Return the Penstock error for an error of PyMySQL, by its code."""
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0

@@ -37,6 +37,7 @@ class Images:
     fields: pa.Schema = field(default_factory=lambda: pa.schema([]))
     images: list[RowImage] = field(default_factory=list[RowImage])
     error: PenstockError | None = None
+    schema: TableSchema | None = None
 
 
 def decoded(
@@ -69,7 +70,8 @@ def _read(
 ) -> None:
     if not into.fields:
         schema = block.schema_of(number)
-        into.fields = arrow_fields_of_table(schema.merged_with(known) if known else schema, choice=choice)
+        into.schema = schema.merged_with(known) if known else schema
+        into.fields = arrow_fields_of_table(into.schema, choice=choice)
     for batch in decode_changes(block, name, into.fields, choice, known):
         batch.validate(full=True)
         columns = [comparable(batch.column(i)) for i in range(len(into.fields))]

@@ -5,6 +5,7 @@ touch many rows touch them in the order of `id`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,25 @@ class Recorder:
             images = {table.name: list(_run(cursor, table)) for table in chosen}
             cursor.execute("FLUSH BINARY LOGS")
         return Log(self.name, setting, self._data / file, self.database, chosen, images)
+
+    @contextmanager
+    def filled(self, setting: Setting) -> Iterator[Log]:
+        """Fill all tables, and give the log of that; afterwards the tables are empty again."""
+        cursor = self._cursor
+        with applied(cursor, self.name, setting):
+            cursor.execute("FLUSH BINARY LOGS")
+            file = _current_file(cursor)
+            images: dict[str, list[Image]] = {}
+            for table in self.tables:
+                cursor.execute(f"SET sql_mode = '{table.sql_mode}'")
+                cursor.execute(table.insert())
+                images[table.name] = [Image("insert", row) for row in _select(cursor, table)]
+            cursor.execute("FLUSH BINARY LOGS")
+        try:
+            yield Log(self.name, setting, self._data / file, self.database, self.tables, images)
+        finally:
+            for table in self.tables:
+                cursor.execute(f"DELETE FROM `{table.name}`")
 
     def close(self) -> None:
         self._connection.close()

@@ -18,6 +18,7 @@ ALLOWED = {
     "schema": {"model", "binlog"},
     "filter": {"model", "config", "binlog", "schema"},
     "source": {"model", "config", "binlog", "schema"},
+    "snapshot": {"model", "config", "binlog", "schema", "source"},
     "store": {"model", "config", "binlog", "schema"},
     "meta": {"model", "config", "binlog", "schema", "coordinate"},
     "coordinate": {"model", "config"},
@@ -39,14 +40,14 @@ ALLOWED = {
     "watch": {"model", "config"},
     "testing": set(),
     "spark": {
-        "model", "config", "binlog", "filter", "schema", "source", "client", "render", "document", "search", "queue",
-        "watch",
+        "model", "config", "binlog", "filter", "schema", "source", "snapshot", "client", "render", "document", "search",
+        "queue", "watch",
     },
     "console": {"model", "config", "client"},
     "demo": {"model", "config", "source", "server", "document", "search", "spark", "testing"},
     "cli": {
         "model", "config", "binlog", "filter", "source", "inspect", "render", "demo", "server", "spark", "instance",
-        "meta", "client",
+        "meta", "client", "snapshot",
     },
 }  # fmt: skip
 
@@ -62,7 +63,7 @@ ONLY_IN = {
     "orjson": {"search", "document"},
     "starlette": {"console", "demo"},
     "uvicorn": {"console", "demo"},
-    "numba": {"binlog", "source", "inspect", "render"},
+    "numba": {"binlog", "source", "snapshot", "inspect", "render"},
     "google": {"canal"},
     "pymysql": {"source", "testing", "demo"},
     "typer": {"cli"},

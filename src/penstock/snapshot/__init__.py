@@ -1,0 +1,1 @@
+"""Snapshots: exact, parallel reads of tables that know which position of the log they correspond to."""

@@ -1,0 +1,132 @@
+"""Reads the chunks of a table, each in a consistent read of its own, on one connection."""
+
+import logging
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from penstock.backoff import Backoff, RetryTimer
+from penstock.binlog.values.column import DEFAULT, DecodeOptions
+from penstock.config import SourceSettings
+from penstock.errors import SchemaError, SourceConnectionError
+from penstock.snapshot.chunks import Chunk
+from penstock.snapshot.columns import RowDecoder
+from penstock.snapshot.connection import connect_for_snapshot
+from penstock.snapshot.result_set import ResultSet
+from penstock.snapshot.table import SnapshotTable
+from penstock.source.consistent_read import ConsistentRead, Watermark
+
+log = logging.getLogger(__name__)
+
+_BACKOFF = Backoff(0.1, 5.0, spread=0.5)
+RETRY_TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRows:
+    """The rows of a chunk, and the positions that its read lies between; None where the server writes no log."""
+
+    chunk: Chunk
+    batches: list[pa.RecordBatch]
+    watermark: Watermark | None
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return sum(batch.num_rows for batch in self.batches)
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of the rows in memory."""
+        return sum(batch.nbytes for batch in self.batches)
+
+
+class ChunkReader:
+    """Reads chunks of tables on one connection, which is opened when it is needed and again when it breaks.
+
+    with ChunkReader(settings) as reader:
+        rows = reader.read(table, Chunk(None, None))
+    """
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        *,
+        options: DecodeOptions = DEFAULT,
+        retry_timeout_s: float = RETRY_TIMEOUT_S,
+        on_rows: Callable[[int], None] | None = None,
+    ) -> None:
+        """`on_rows` is called with the number of rows of each batch as it comes; it may wait to slow the read down."""
+        self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
+        self._on_rows = on_rows
+        self._connection: Any = None
+        self._reading: ConsistentRead | None = None  # on that connection
+        self._is_interrupted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next read opens another one."""
+        if self._connection is not None:
+            self._connection._force_close()  # noqa: SLF001 - a polite QUIT can hang on a broken connection
+            self._connection = self._reading = None
+
+    def interrupt(self) -> None:
+        """End the read that is under way with an error; any thread may call it."""
+        self._is_interrupted = True
+        connection = self._connection
+        if connection is not None and connection._sock is not None:  # noqa: SLF001
+            with suppress(OSError):
+                connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
+
+    def read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
+        """Return the rows of a chunk. A connection that breaks, or is killed, is opened again and the chunk read
+        again: nothing of it was given before all of it was there."""
+        timer = RetryTimer(_BACKOFF)
+        while True:
+            try:
+                return self._read(table, chunk)
+            except SourceConnectionError as error:
+                self.close()
+                delay_s = timer.next_delay_s(self._retry_timeout_s)
+                if delay_s is None or self._is_interrupted:
+                    raise
+                log.warning(
+                    "chunk retried source=%s table=%s delay_s=%.2f reason=%s",
+                    self._settings.address, table.name, delay_s, error,
+                )  # fmt: skip
+                time.sleep(delay_s)
+            except BaseException:
+                self.close()  # it may be in the middle of the rows
+                raise
+
+    def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
+        """Read a chunk once."""
+        if self._connection is None or self._reading is None:
+            self._connection = connect_for_snapshot(self._settings)
+            self._reading = ConsistentRead(self._connection, self._settings)
+        watermark = self._reading.open()
+        decoder = RowDecoder(table.columns, self._options)
+        sql = f"SELECT {', '.join(decoder.expressions)} FROM {table.source} WHERE {chunk.condition(table)}"
+        batches: list[pa.RecordBatch] = []
+        try:
+            for batch in ResultSet(self._connection, self._settings, decoder, sql):
+                batches.append(batch)
+                if self._on_rows is not None:
+                    self._on_rows(batch.num_rows)
+        except SchemaError as error:
+            raise SchemaError(f"table {table.name}: {error}") from error
+        self._reading.close()
+        return ChunkRows(chunk, batches, watermark)

@@ -1,0 +1,114 @@
+"""What a snapshot must know of a table before it reads it: its columns, its key and its size."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import ConfigurationError, SchemaError
+from penstock.model import Column, TableName, TableSchema
+from penstock.schema.live import read_live_schema
+from penstock.snapshot.key_column import KeyColumn, quote_name
+
+_TABLE = (
+    "SELECT table_type, engine, table_rows, data_length FROM information_schema.tables"
+    " WHERE table_schema = %s AND table_name = %s"
+)
+_UNIQUE_KEYS = (
+    "SELECT index_name, column_name, sub_part, nullable, seq_in_index FROM information_schema.statistics"
+    " WHERE table_schema = %s AND table_name = %s AND non_unique = 0 AND index_type = 'BTREE'"
+    " ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index"
+)
+_TRANSACTIONAL = {"innodb", "rocksdb", "tokudb"}
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTable:
+    """A table as a snapshot reads it."""
+
+    schema: TableSchema
+    columns: tuple[Column, ...]  # those that are read, in their order
+    key: tuple[KeyColumn, ...]  # by which it is cut into chunks; empty: it is one chunk
+    index: str  # that has the key; empty without one
+    estimated_rows: int
+    estimated_bytes: int
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> TableName:
+        """Return the name of the table."""
+        return self.schema.name
+
+    @property
+    def quoted(self) -> str:
+        """Return the name of the table in SQL."""
+        return f"{quote_name(self.name.schema)}.{quote_name(self.name.table)}"
+
+    @property
+    def source(self) -> str:
+        """Return what stands behind FROM: the table, read in the order of its key."""
+        return f"{self.quoted} FORCE INDEX ({quote_name(self.index)})" if self.index else self.quoted
+
+    @property
+    def row_bytes(self) -> float:
+        """Return the estimated size of a row."""
+        return max(1.0, self.estimated_bytes / max(1, self.estimated_rows))
+
+
+def describe_table(
+    cursor: Any, name: TableName, columns: Sequence[str] | None = None, schema: TableSchema | None = None
+) -> SnapshotTable:
+    """Read what a snapshot must know of a table, of which it reads these columns, or all; raise SchemaError for what
+    cannot be snapshotted. With a `schema` the rows have the types of that one, which the log has."""
+    schema = schema or read_live_schema(cursor, name)
+    cursor.execute(_TABLE, (name.schema, name.table))
+    kind, engine, rows, size = cursor.fetchone()
+    if "VIEW" in str(kind).upper():
+        raise SchemaError(f"{name} is a view, whose rows have no log: snapshot the tables that it selects from")
+    warnings: list[str] = []
+    if str(engine).lower() not in _TRANSACTIONAL:
+        raise SchemaError(
+            f"{name} is stored by {engine}, which has no consistent reads: ALTER TABLE {name} ENGINE=InnoDB"
+        )
+    chosen = _choose_columns(schema, columns)
+    key, index = _choose_key(cursor, schema)
+    if not key:
+        warnings.append(f"{name} has no key that it can be cut by: it is read as one chunk, on one connection")
+    return SnapshotTable(schema, chosen, key, index, int(rows or 0), int(size or 0), tuple(warnings))
+
+
+def _choose_columns(schema: TableSchema, names: Sequence[str] | None) -> tuple[Column, ...]:
+    """Return the columns to read, in the order of the table."""
+    declared = schema.declared_columns
+    if names is None:
+        return declared
+    unknown = [name for name in names if all(name != column.name for column in declared)]
+    if unknown:
+        has = ", ".join(column.name for column in declared)
+        raise ConfigurationError(f"{schema.name} has no column {', '.join(unknown)}; it has {has}")
+    return tuple(column for column in declared if column.name in names)
+
+
+def _choose_key(cursor: Any, schema: TableSchema) -> tuple[tuple[KeyColumn, ...], str]:
+    """Return the key to cut the table by, and its index: the primary key, else the first unique one without nulls."""
+    cursor.execute(_UNIQUE_KEYS, (schema.name.schema, schema.name.table))
+    indexes: dict[str, list[tuple[str | None, Any, str]]] = {}
+    for index, column, prefix, nullable, _ in cursor.fetchall():
+        indexes.setdefault(str(index), []).append((column, prefix, str(nullable)))
+    for index, parts in indexes.items():
+        if any(column is None or nullable == "YES" for column, _, nullable in parts):
+            continue  # an index over an expression, or with rows that no range has
+        if key := _usable_part(schema, parts):
+            return key, index
+    return (), ""
+
+
+def _usable_part(schema: TableSchema, parts: list[tuple[str | None, Any, str]]) -> tuple[KeyColumn, ...]:
+    """Return the first columns of an index, up to one by which no exact range can be written."""
+    key: list[KeyColumn] = []
+    for name, prefix, _ in parts:
+        column = schema.column(str(name))
+        part = KeyColumn.of(column) if column is not None and not prefix else None
+        if part is None:
+            break
+        key.append(part)
+    return tuple(key)

@@ -1,0 +1,107 @@
+"""A snapshot of one table: its chunks, read on several connections, in the order of its key."""
+
+import queue
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from penstock.binlog.values.column import DEFAULT, DecodeOptions
+from penstock.config import SourceSettings
+from penstock.model import TableName, TableSchema
+from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks
+from penstock.snapshot.columns import RowDecoder
+from penstock.snapshot.connection import connect_for_snapshot
+from penstock.snapshot.pacing import Pacer
+from penstock.snapshot.reader import ChunkReader, ChunkRows
+from penstock.snapshot.table import SnapshotTable, describe_table
+from penstock.source.connection import translate_errors
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOptions:
+    """How a snapshot reads: how many connections, how large its chunks, how many rows per second."""
+
+    connections: int = 2
+    chunk: ChunkSize = field(default_factory=ChunkSize)
+    rows_per_s: float | None = None
+    columns: tuple[str, ...] | None = None  # that are read; None for all
+    decode: DecodeOptions = DEFAULT
+
+
+class TableSnapshot:
+    """Reads a table chunk by chunk, each in a consistent read of its own; iterating gives the chunks in key order.
+
+    for rows in TableSnapshot(settings, TableName("shop", "product")):
+        print(rows.watermark, rows.rows)
+
+    Chunks are planned while others are read. At most one chunk more than there are connections is held in memory.
+    """
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        name: TableName,
+        options: SnapshotOptions | None = None,
+        pacer: Pacer | None = None,
+        *,
+        schema: TableSchema | None = None,
+    ) -> None:
+        """With a `schema` of the table from the log, rows have the types that the stream has."""
+        self._settings, self._options = settings, options or SnapshotOptions()
+        self.pacer = pacer or Pacer(self._options.rows_per_s)
+        with closing(connect_for_snapshot(settings)) as connection, translate_errors(settings):
+            self.table: SnapshotTable = describe_table(connection.cursor(), name, self._options.columns, schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the rows."""
+        return RowDecoder(self.table.columns, self._options.decode).schema
+
+    def plan(self) -> Iterator[Chunk]:
+        """Yield the chunks of the table, over a connection of its own."""
+        with closing(connect_for_snapshot(self._settings)) as connection, translate_errors(self._settings):
+            yield from plan_chunks(connection.cursor(), self.table, self._options.chunk)
+
+    def __iter__(self) -> Iterator[ChunkRows]:
+        return self.read(self.plan())
+
+    def read(self, chunks: Iterable[Chunk]) -> Iterator[ChunkRows]:
+        """Yield the rows of these chunks in their order, while the next ones are read."""
+        count = self._options.connections
+        readers: queue.SimpleQueue[ChunkReader] = queue.SimpleQueue()
+        made = [self._create_reader() for _ in range(count)]
+        for reader in made:
+            readers.put(reader)
+
+        def read(chunk: Chunk) -> ChunkRows:
+            reader = readers.get()
+            try:
+                return reader.read(self.table, chunk)
+            finally:
+                readers.put(reader)
+
+        window: deque[Future[ChunkRows]] = deque()
+        pool = ThreadPoolExecutor(count, "snapshot")
+        try:
+            for chunk in chunks:
+                window.append(pool.submit(read, chunk))
+                if len(window) > count:
+                    yield window.popleft().result()
+            while window:
+                yield window.popleft().result()
+        finally:
+            for future in window:
+                future.cancel()
+            for reader in made:
+                reader.interrupt()
+            pool.shutdown(wait=True, cancel_futures=True)
+            for reader in made:
+                reader.close()
+
+    def _create_reader(self) -> ChunkReader:
+        """Return a reader for one connection."""
+        return ChunkReader(self._settings, options=self._options.decode, on_rows=self.pacer.wait_for)

@@ -1,0 +1,84 @@
+"""A consistent read that knows which positions of the log it lies between.
+
+`START TRANSACTION WITH CONSISTENT SNAPSHOT` opens a read view: every later SELECT of the transaction sees one moment of
+the database, without a lock. Which moment, MariaDB tells exactly (`Binlog_snapshot_position`). Elsewhere it is bounded:
+the view is opened when all that was in the log a moment ago is visible, so it has all of that; and it has nothing that
+was not in the log when it was open.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.config import SourceSettings
+from penstock.model import Position
+from penstock.source.connection import translate_errors
+from penstock.source.preflight import current_position
+from penstock.source.snapshot_position import Rows, SnapshotPosition
+from penstock.source.visibility import LogVisibility
+
+_VISIBILITY_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """The positions that a consistent read lies between: it sees all before `low`, and nothing behind `high`."""
+
+    low: Position
+    high: Position
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether the read is that of one known position."""
+        return self.low == self.high
+
+
+class ConsistentRead:
+    """Opens consistent reads on one connection, which is in autocommit mode.
+
+    reading = ConsistentRead(connection, settings)
+    watermark = reading.open()  # SELECTs on the connection see the database as it was at the watermark
+    reading.close()
+    """
+
+    def __init__(self, connection: Any, settings: SourceSettings) -> None:
+        self._connection, self._settings = connection, settings
+        self._visibility = LogVisibility(self._query, address=settings.address)
+        self._snapshot = SnapshotPosition(self._query)
+        ((version, has_log),) = self._query("SELECT VERSION(), @@GLOBAL.log_bin")
+        self._is_mariadb = "mariadb" in str(version).lower()
+        self._has_log = bool(int(has_log))
+
+    def open(self) -> Watermark | None:
+        """Open a read view, and return its watermark; None when the server writes no log."""
+        if not self._has_log:
+            self._start()
+            return None
+        low = self._log_end()
+        self._visibility.wait(_VISIBILITY_TIMEOUT_S)
+        self._start()
+        exact = self._snapshot.read_exact() if self._is_mariadb else None
+        high = self._log_end()
+        if exact is not None and low <= exact <= high:
+            return Watermark(exact, exact)
+        return Watermark(low, high)
+
+    def _start(self) -> None:
+        """Open the read view; at a lower level of isolation there would be none."""
+        self._query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self._query("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def close(self) -> None:
+        """Close the read view."""
+        self._query("ROLLBACK")
+
+    def _log_end(self) -> Position:
+        """Return where the log ends now. Not with MariaDB's GTIDs: to name them it reads the file from its start."""
+        if self._is_mariadb:
+            return self._snapshot.log_end()
+        return current_position(self._connection, self._settings)
+
+    def _query(self, sql: str) -> Rows:
+        """Run one statement, and return its rows."""
+        with translate_errors(self._settings), self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()

@@ -1,0 +1,289 @@
+"""Snapshots of tables on real servers: exact reads at known positions, faults, and input that makes no sense."""
+
+import threading
+from collections.abc import Callable
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from penstock.config import SourceSettings
+from penstock.errors import AuthenticationError, ConfigurationError, PenstockError, SchemaError, SourceConnectionError
+from penstock.model import TableName
+from penstock.snapshot import reader as snapshot_reader
+from penstock.snapshot.chunks import Chunk, ChunkSize
+from penstock.snapshot.connection import connect_for_snapshot
+from penstock.snapshot.reader import ChunkReader
+from penstock.snapshot.result_set import ResultSet
+from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
+from penstock.source.consistent_read import ConsistentRead
+from penstock.testing import DatabaseServer, poll_until
+from tests.support.capture import end_of, execute, source_of
+
+_SERVERS = ["mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"]
+NewDatabase = Callable[[Any], str]
+
+
+@pytest.fixture(params=_SERVERS)
+def server(request: pytest.FixtureRequest) -> DatabaseServer:
+    return request.getfixturevalue(request.param)
+
+
+def _fill(server: DatabaseServer, schema: str, rows: int = 1000) -> TableName:
+    values = ", ".join(f"({i}, 'row {i}')" for i in range(rows))
+    execute(
+        server,
+        f"CREATE TABLE {schema}.t (id INT PRIMARY KEY, name VARCHAR(40))",
+        f"INSERT INTO {schema}.t VALUES {values}",
+        f"ANALYZE TABLE {schema}.t",
+    )
+    return TableName(schema, "t")
+
+
+def _rows(chunks: Any) -> dict[int, str]:
+    table = pa.Table.from_batches([batch for rows in chunks for batch in rows.batches])
+    return dict(zip(table.column("id").to_pylist(), table.column("name").to_pylist(), strict=True))
+
+
+def test_a_quiet_table_is_read_at_the_end_of_the_log(server: DatabaseServer, database: NewDatabase) -> None:
+    name = _fill(server, database(server))
+    (rows,) = TableSnapshot(source_of(server), name)
+    assert rows.rows == 1000
+    assert rows.watermark is not None
+    assert rows.watermark.is_exact
+    assert rows.watermark.low == end_of(server)
+
+
+def test_a_read_sees_what_is_before_its_low_watermark_and_nothing_behind_its_high_one(
+    server: DatabaseServer, database: NewDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change at each seam: before the view is opened, between its opening and the read, and after the read."""
+    name = _fill(server, database(server), 10)
+    seams: list[tuple[str, Any]] = []
+
+    def change(seam: str) -> None:
+        execute(server, f"UPDATE {name} SET name = '{seam}' WHERE id = {len(seams)}")
+        seams.append((seam, end_of(server)))
+
+    class Opened(ConsistentRead):
+        def open(self) -> Any:
+            change("before the view")
+            watermark = super().open()
+            change("after the view was opened")
+            return watermark
+
+    monkeypatch.setattr(snapshot_reader, "ConsistentRead", Opened)
+    with ChunkReader(source_of(server), on_rows=lambda rows: change(f"after {rows} rows")) as reader:
+        rows = reader.read(TableSnapshot(source_of(server), name).table, Chunk(None, None))
+    assert rows.watermark is not None
+    found = _rows([rows])
+    for number, (seam, position) in enumerate(seams):
+        if position <= rows.watermark.low:
+            assert found[number] == seam
+        if position > rows.watermark.high:
+            assert found[number] == f"row {number}", seam
+    assert [seam for seam, position in seams if position <= rows.watermark.low] == ["before the view"]
+    assert [seam for seam, position in seams if position > rows.watermark.high] == [
+        "after the view was opened",
+        "after 10 rows",
+    ]
+
+
+def test_watermarks_hold_under_load(server: DatabaseServer, database: NewDatabase) -> None:
+    """Rows have a counter that each commit raises: a read has one value of it, which the log's end at the watermark
+    confirms."""
+    name = _fill(server, database(server), 200)
+    execute(server, f"ALTER TABLE {name} ADD counter BIGINT NOT NULL DEFAULT 0")
+    stop, commits = threading.Event(), dict[Any, int]()
+
+    def write() -> None:
+        with closing(server.connect()) as connection, connection.cursor() as cursor:
+            count = 0
+            while not stop.is_set():
+                count += 1
+                cursor.execute(f"UPDATE {name} SET counter = {count}")
+                connection.commit()
+                commits[count] = end_of(server)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        assert poll_until(lambda: len(commits) > 5, 30)
+        snapshot = TableSnapshot(source_of(server), name, SnapshotOptions(chunk=ChunkSize(50)))
+        chunks = [rows for _ in range(5) for rows in snapshot]
+    finally:
+        stop.set()
+        thread.join()
+    for rows in chunks:
+        assert rows.watermark is not None
+        values = {value for batch in rows.batches for value in batch.column("counter").to_pylist()}
+        if rows.rows:
+            (value,) = values
+            # Each commit ends at its position: nothing is missing before `low`, nothing is there from behind `high`.
+            assert value >= max((n for n, end in commits.items() if end <= rows.watermark.low), default=0)
+            assert commits.get(value, rows.watermark.high) <= rows.watermark.high
+
+
+@pytest.mark.parametrize("flavour", ["mariadb", "mariadb11"])
+def test_mariadb_says_the_exact_position_under_load(
+    flavour: str, request: pytest.FixtureRequest, database: NewDatabase
+) -> None:
+    server: DatabaseServer = request.getfixturevalue(flavour)
+    name = _fill(server, database(server), 10)
+    stop = threading.Event()
+
+    def write() -> None:
+        with closing(server.connect()) as connection, connection.cursor() as cursor:
+            while not stop.is_set():
+                cursor.execute(f"UPDATE {name} SET name = CONCAT(name, 'x') WHERE id = 1 AND LENGTH(name) < 30")
+                cursor.execute(f"UPDATE {name} SET name = 'y' WHERE id = 1")
+                connection.commit()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        marks = [rows.watermark for _ in range(20) for rows in TableSnapshot(source_of(server), name)]
+    finally:
+        stop.set()
+        thread.join()
+    assert all(mark is not None and mark.is_exact for mark in marks)
+
+
+def test_a_killed_connection_reads_its_chunk_again(server: DatabaseServer, database: NewDatabase) -> None:
+    name = _fill(server, database(server))
+    kills = 0
+
+    def kill(_: int) -> None:
+        nonlocal kills
+        kills += 1
+        if kills == 1:
+            connection = reader._connection
+            execute(server, f"KILL {connection.thread_id()}")
+
+    with ChunkReader(source_of(server), on_rows=kill) as reader:
+        table = TableSnapshot(source_of(server), name).table
+        first = reader.read(table, Chunk(None, ("499",)))
+        second = reader.read(table, Chunk(("499",), None))
+    assert _rows([first, second]) == {i: f"row {i}" for i in range(1000)}
+    assert kills > 2
+
+
+def test_a_source_that_stays_away_is_an_error_in_the_end(mariadb: DatabaseServer, database: NewDatabase) -> None:
+    name = _fill(mariadb, database(mariadb), 10)
+    table = TableSnapshot(source_of(mariadb), name).table
+    gone = source_of(mariadb).model_copy(update={"port": 1})
+    with ChunkReader(gone, retry_timeout_s=0.5) as reader, pytest.raises(SourceConnectionError, match="is it running"):
+        reader.read(table, Chunk(None, None))
+
+
+def test_rows_of_many_packets_come_whole(server: DatabaseServer, database: NewDatabase) -> None:
+    schema = database(server)
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT @@GLOBAL.max_allowed_packet")
+        ((most,),) = cursor.fetchall()
+        cursor.execute("SET GLOBAL max_allowed_packet = 128 * 1024 * 1024")
+    try:
+        execute(
+            server,
+            f"CREATE TABLE {schema}.t (id INT PRIMARY KEY, a LONGBLOB, b LONGTEXT)",
+            f"INSERT INTO {schema}.t VALUES (1, REPEAT('a', 17000000), REPEAT('b', 17000000)), (2, 'x', 'y'),"
+            f" (3, REPEAT('c', 5000000), NULL), (4, REPEAT('d', 16777215 - 9), NULL), (5, NULL, '')",
+        )
+        (rows,) = TableSnapshot(
+            source_of(server), TableName(schema, "t"), SnapshotOptions(chunk=ChunkSize(bytes=1 << 30))
+        )
+    finally:
+        execute(server, f"SET GLOBAL max_allowed_packet = {most}")
+    table = pa.Table.from_batches(rows.batches)
+    assert [len(value or b"") for value in table.column("a").to_pylist()] == [17000000, 1, 5000000, 16777215 - 9, 0]
+    assert [None if v is None else len(v) for v in table.column("b").to_pylist()] == [17000000, 1, None, None, 0]
+    assert table.column("id").to_pylist() == [1, 2, 3, 4, 5]
+
+
+@contextmanager
+def _user(server: DatabaseServer, *grants: str) -> Any:
+    execute(server, "DROP USER IF EXISTS 'reader'@'%'", "CREATE USER 'reader'@'%' IDENTIFIED BY 'a-Secret-1'", *grants)
+    try:
+        yield source_of(server).model_copy(
+            update={"user": "reader", "password": SourceSettings(password="a-Secret-1").password}  # type: ignore[reportArgumentType]
+        )
+    finally:
+        execute(server, "DROP USER 'reader'@'%'")
+
+
+def test_bad_input_is_refused_with_words(server: DatabaseServer, database: NewDatabase) -> None:
+    schema = database(server)
+    name = _fill(server, schema, 3)
+    settings = source_of(server)
+    execute(
+        server,
+        f"CREATE VIEW {schema}.v AS SELECT * FROM {schema}.t",
+        f"CREATE TABLE {schema}.m (id INT PRIMARY KEY) ENGINE=MyISAM",
+    )
+    for table, error, words in (
+        ("v", SchemaError, "is a view"),
+        ("m", SchemaError, "ENGINE=InnoDB"),
+        ("nothing", SchemaError, "there is no table"),
+    ):
+        with pytest.raises(error, match=words):
+            TableSnapshot(settings, TableName(schema, table))
+    with pytest.raises(ConfigurationError, match="has no column nam; it has id, name"):
+        TableSnapshot(settings, name, SnapshotOptions(columns=("id", "nam")))
+    with _user(server, f"GRANT SELECT ON {schema}.* TO 'reader'@'%'") as poor, pytest.raises(AuthenticationError):
+        list(TableSnapshot(poor, name))
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DROP TABLE {t}", "doesn't exist|definition has changed"),
+        ("ALTER TABLE {t} DROP COLUMN name", "altered meanwhile|Unknown column"),
+        ("ALTER TABLE {t} MODIFY name INT", "altered meanwhile"),
+    ],
+)
+def test_a_table_that_is_changed_meanwhile_is_an_error(
+    server: DatabaseServer, database: NewDatabase, statement: str, words: str
+) -> None:
+    name = _fill(server, database(server), 10)
+    execute(server, f"UPDATE {name} SET name = '7'")
+    snapshot = TableSnapshot(source_of(server), name)
+    execute(server, statement.format(t=name))
+    with pytest.raises(PenstockError, match=words):
+        list(snapshot)
+
+
+def test_columns_can_be_chosen(mariadb: DatabaseServer, database: NewDatabase) -> None:
+    name = _fill(mariadb, database(mariadb), 3)
+    (rows,) = TableSnapshot(source_of(mariadb), name, SnapshotOptions(columns=("name",)))
+    assert pa.Table.from_batches(rows.batches).to_pydict() == {"name": ["row 0", "row 1", "row 2"]}
+
+
+def test_a_snapshot_that_is_left_early_leaves_no_connection(mariadb: DatabaseServer, database: NewDatabase) -> None:
+    name = _fill(mariadb, database(mariadb))
+
+    def readers() -> int:
+        with closing(mariadb.connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE 'SELECT `id`%%'")
+            ((count,),) = cursor.fetchall()
+            return count
+
+    iterator = iter(TableSnapshot(source_of(mariadb), name, SnapshotOptions(chunk=ChunkSize(10))))
+    next(iterator)
+    iterator.close()  # type: ignore[reportAttributeAccessIssue] - it is a generator
+    assert poll_until(lambda: readers() == 0, 10)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("snapshot")]
+
+
+def test_an_error_inside_the_rows_is_raised(mariadb: DatabaseServer, database: NewDatabase) -> None:
+    """The server may fail after the first rows: a subquery that has two rows for one of them."""
+    name = _fill(mariadb, database(mariadb), 3)
+    table = TableSnapshot(source_of(mariadb), name).table
+    settings = source_of(mariadb)
+    sql = f"SELECT id, (SELECT name FROM {name} AS o WHERE o.id <= t.id) FROM {name} AS t"
+    with closing(connect_for_snapshot(settings)) as connection:
+        from penstock.binlog.values.column import DEFAULT
+        from penstock.snapshot.columns import RowDecoder
+
+        with pytest.raises(PenstockError, match="more than 1 row"):
+            list(ResultSet(connection, settings, RowDecoder(table.columns, DEFAULT), sql))
