@@ -72,7 +72,7 @@ class EventMetadataTexts:
                 ",",
                 FormattedColumn(write_iso_times(block.column("commit_us"))).pick_rows(rows),
                 FormattedColumn(text.write_plain(transaction_gtids(block, rows)), ",", ",").pick_rows(rows),
-                f",{_quote_cell(block.file)},",
+                f",{quote_cell(block.file)},",
             )
             self._block, self._texts = block, FormattedColumn(write_lines(line, len(block)))
         return self._texts
@@ -87,7 +87,7 @@ class CsvFormat(RowFormat):
 
     def write_begin(self) -> str:
         """Return the line with the names of the columns."""
-        return ",".join(map(_quote_cell, (*self._columns, *choose_free_names(METADATA_COLUMNS, self._columns)))) + "\n"
+        return ",".join(map(quote_cell, (*self._columns, *choose_free_names(METADATA_COLUMNS, self._columns)))) + "\n"
 
     def write_changes(self, changes: TableChanges) -> LinePattern:
         """Return the pieces of a line for each row image of each change."""
@@ -131,7 +131,7 @@ class CsvFormat(RowFormat):
             FormattedColumn(text.write_plain(to_arrow_numbers(changes.sequence_of(offset)))).pick_rows(rows),
             self._abouts.format_block(changes.block).pick_rows(changes.event),
             FormattedColumn(text.write_plain(to_arrow_numbers(offset))).pick_rows(rows),
-            f",{_quote_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}",
+            f",{quote_cell(json.dumps(absent, ensure_ascii=False, separators=(',', ':'))) if absent else ''}",
         )
 
 
@@ -152,6 +152,6 @@ def _write_operation_objects(operations: "JsonOperations", column: Column) -> pa
     )
 
 
-def _quote_cell(text_: str) -> str:
+def quote_cell(text_: str) -> str:
     """Return a CSV field, in quotes if it contains a comma, a quote or a line end."""
     return '"' + text_.replace('"', '""') + '"' if set(text_) & set(',"\n\r') else text_

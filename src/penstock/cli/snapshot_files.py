@@ -1,0 +1,155 @@
+"""The files that `penstock snapshot` writes: one stream or file, or a folder that an interrupted snapshot resumes in.
+
+A folder has a file per chunk, and `_snapshot.json` with the table, its columns, the chunks, and of each finished chunk
+its rows and watermark. A chunk is finished when it is in there; what a crash leaves of another is written again.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+import pyarrow as pa
+
+from penstock.disk import replace_file
+from penstock.errors import ConfigurationError
+from penstock.model import Column
+from penstock.render.columnar import ArrowWriter, ParquetWriter
+from penstock.render.file_pool import PipeFile
+from penstock.render.row_lines import RowLines
+from penstock.snapshot.chunks import Chunk
+from penstock.snapshot.reader import ChunkRows
+
+Format = Literal["parquet", "csv", "json", "arrow"]
+FORMATS: tuple[Format, ...] = ("parquet", "csv", "json", "arrow")
+_STATE = "_snapshot.json"
+_VERSION = 1
+
+
+class RowFile:
+    """A file of rows of one table, in the format that the user chose."""
+
+    def __init__(
+        self, file: BinaryIO, kind: Format, columns: Sequence[Column], schema: pa.Schema, *, is_pipe: bool
+    ) -> None:
+        self._file = file
+        self._lines: RowLines | None = None
+        self._batches: ArrowWriter | ParquetWriter | None = None
+        if kind == "json" or kind == "csv":  # noqa: PLR1714 - so that the type is known
+            self._lines = RowLines(columns, kind)
+            file.write(self._lines.header())
+        elif kind == "arrow":
+            self._batches = ArrowWriter(PipeFile(file), schema, is_stream=is_pipe)
+        else:
+            self._batches = ParquetWriter(PipeFile(file), schema)
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write rows."""
+        for batch in batches:
+            if self._lines is not None:
+                self._file.write(self._lines.write(batch))
+            elif self._batches is not None:
+                self._batches.write(batch)
+
+    def finish(self) -> None:
+        """Write the end of the file."""
+        if self._batches is not None:
+            self._batches.close()
+        self._file.flush()
+
+
+@contextmanager
+def open_whole(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that gets its name when all of it is written."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+class SnapshotFolder:
+    """A folder with a file per chunk, in which an interrupted snapshot resumes.
+
+    folder = SnapshotFolder.open(Path("product"), "shop.product", "parquet", schema, snapshot.plan)
+    for number, chunk in folder.missing(): ...
+    """
+
+    def __init__(self, path: Path, kind: Format, state: dict[str, Any]) -> None:
+        self._path, self._kind, self._state = path, kind, state
+        self._finished: dict[str, Any] = state["finished"]
+
+    @classmethod
+    def open(cls, path: Path, table: str, kind: Format, schema: pa.Schema, source: str) -> "SnapshotFolder":
+        """Open a folder: a new one, or one with a snapshot of the same table that was interrupted."""
+        columns = [[field.name, str(field.type)] for field in schema]
+        known = {"version": _VERSION, "table": table, "source": source, "format": kind, "columns": columns}
+        file = path / _STATE
+        if not file.exists():
+            if path.exists() and any(path.iterdir()):
+                raise ConfigurationError(f"{path} is not empty, and has no snapshot in it: choose another folder")
+            path.mkdir(parents=True, exist_ok=True)
+            return cls(path, kind, {**known, "chunks": None, "finished": {}})
+        state = json.loads(file.read_text())
+        for name, value in known.items():
+            if state.get(name) != value:
+                raise ConfigurationError(
+                    f"{path} has a snapshot with another {name} ({state.get(name)!r}, now {value!r}): choose another"
+                    " folder, or remove this one"
+                )
+        return cls(path, kind, state)
+
+    @property
+    def is_planned(self) -> bool:
+        """Return whether the chunks of the table are known from before."""
+        return self._state["chunks"] is not None
+
+    @property
+    def finished_rows(self) -> int:
+        """Return the rows of the chunks that are finished."""
+        return sum(entry["rows"] for entry in self._finished.values())
+
+    @property
+    def finished_chunks(self) -> int:
+        """Return how many chunks are finished."""
+        return len(self._finished)
+
+    def plan(self, chunks: Sequence[Chunk]) -> None:
+        """Persist the chunks of the table, before the first one is read."""
+        self._state["chunks"] = [[chunk.after, chunk.until, chunk.estimated_rows] for chunk in chunks]
+        self._save()
+
+    def missing(self) -> Iterator[tuple[int, Chunk]]:
+        """Yield the chunks that are not finished, with their numbers."""
+        for number, (after, until, rows) in enumerate(self._state["chunks"]):
+            if str(number) not in self._finished:
+                yield number, Chunk(_key(after), _key(until), rows)
+
+    def write(self, number: int, rows: ChunkRows, columns: Sequence[Column], schema: pa.Schema) -> None:
+        """Write the file of a chunk, and note that it is finished."""
+        name = f"part-{number:06}.{self._kind}"
+        with open_whole(self._path / name) as file:
+            target = RowFile(file, self._kind, columns, schema, is_pipe=False)
+            target.write(rows.batches)
+            target.finish()
+        entry: dict[str, Any] = {"file": name, "rows": rows.rows}
+        if rows.watermark is not None:
+            entry["low"], entry["high"] = rows.watermark.low.to_json(), rows.watermark.high.to_json()
+        self._finished[str(number)] = entry
+        self._save()
+
+    def _save(self) -> None:
+        """Persist the state."""
+        replace_file(self._path / _STATE, json.dumps(self._state, indent=1).encode())
+
+
+def _key(values: list[str] | None) -> tuple[str, ...] | None:
+    """Return a limit between chunks as it was before JSON."""
+    return None if values is None else tuple(values)
