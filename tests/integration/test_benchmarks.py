@@ -14,6 +14,7 @@ _ROOT = Path(__file__).parents[2]
 # What others read from a run; a tiny one has three tables instead of 100, 1,000 and 10,000.
 _FIGURES = {
     "server": {"java_client_rows_per_s", "java_client_from_start_rows_per_s", "latency_p50_ms", "failover_kill_s"},
+    "snapshot": {"rows_per_s", "ratio_jdbc_1", "ratio_jdbc_n", "ratio_pymysql", "peak_mib"},
     "spark": {
         "ratio_spark_ceiling",
         "rows_per_s",

@@ -22,3 +22,9 @@ def test_the_options_of_spark_are_up_to_date() -> None:
     page = (ROOT / "docs" / "spark.md").read_text(encoding="utf-8")
     assert page == make_spark_doc.render(), "run tools/make_spark_doc.py"
     assert "| `startingPosition` |" in page
+
+
+def test_the_options_of_snapshots_are_up_to_date() -> None:
+    page = (ROOT / "docs" / "snapshot.md").read_text(encoding="utf-8")
+    assert page == make_spark_doc.render_snapshot(), "run tools/make_spark_doc.py"
+    assert "| `maxConnections` |" in page

@@ -1,0 +1,103 @@
+"""Options of `format("penstock_snapshot")`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from penstock.binlog.values.column import DecodeOptions
+from penstock.config import SourceSettings
+from penstock.errors import ConfigurationError
+from penstock.model import TableName
+from penstock.snapshot.chunks import ChunkSize
+from penstock.spark.option_values import Option, check_known, read_choice, read_flag, read_number
+
+_TLS = ("preferred", "disabled", "required", "verify-ca", "verify-identity")
+SNAPSHOT_OPTIONS = (
+    Option("host", "", "the database server; every executor connects to it"),
+    Option("port", "3306", "port of the database server"),
+    Option("user", "root", "database user with SELECT, REPLICATION SLAVE and REPLICATION CLIENT"),
+    Option("password", "", "password of the user; Spark redacts it"),
+    Option("tls", "preferred", "`disabled`, `preferred`, `required`, `verify-ca` or `verify-identity`"),
+    Option("tlsCa", "", "file with certificates to trust, on the driver and every executor"),
+    Option("table", "", "the table, `database.table`"),
+    Option("columns", "all", "columns to read, with commas"),
+    Option("chunkRows", "100000", "rows of a chunk at most, by estimate: one consistent read each"),
+    Option("chunkBytes", "33554432", "bytes of a chunk at most, by estimate"),
+    Option("maxConnections", "no limit", "connections to the database at most; else one per task that runs"),
+    Option("maxRowsPerSecond", "no limit", "rows read per second at most, by all tasks together"),
+    Option(
+        "dates", "null", "dates that no calendar has, such as 2024-02-30: `null`, `error`, or `text` for all", "batch"
+    ),
+    Option(
+        "includePosition",
+        "false",
+        "adds `_low_file`, `_low_offset`, `_high_file`, `_high_offset`: the positions that the row's read lies between",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotReadOptions:
+    """What a snapshot reads, from where, and how gently.
+
+    >>> SnapshotReadOptions.of({"host": "db1", "table": "shop.orders"})
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    tls: str
+    tls_ca: str
+    table: TableName
+    columns: tuple[str, ...] | None
+    chunk: ChunkSize
+    max_connections: int | None
+    max_rows_per_s: int | None
+    dates: Literal["null", "error", "text"]
+    includes_position: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "SnapshotReadOptions":
+        """Return the options as Spark gives them, checked; raise ConfigurationError for what makes no sense."""
+        given = {key.lower(): value for key, value in options.items()}
+        check_known(given, SNAPSHOT_OPTIONS)
+        for name in ("host", "table"):
+            if not given.get(name):
+                raise ConfigurationError(f"the option `{name}` is missing: give the database server and a table")
+        tls, tls_ca = read_choice(given, "tls", _TLS), given.get("tlsca", "")
+        if tls_ca and not tls.startswith("verify"):
+            raise ConfigurationError("the option tlsCa goes with tls verify-ca or verify-identity")
+        columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
+        return cls(
+            host=given["host"],
+            port=read_number(given, "port", 3306, most=65535),
+            user=given.get("user") or "root",
+            password=given.get("password", ""),
+            tls=tls,
+            tls_ca=tls_ca,
+            table=TableName.parse(given["table"]),
+            columns=columns or None,
+            chunk=ChunkSize(read_number(given, "chunkRows", 100_000), read_number(given, "chunkBytes", 32 << 20)),
+            max_connections=read_number(given, "maxConnections", 0) or None,
+            max_rows_per_s=read_number(given, "maxRowsPerSecond", 0) or None,
+            dates=cast('Literal["null", "error", "text"]', read_choice(given, "dates", ("null", "error", "text"))),
+            includes_position=read_flag(given, "includePosition"),
+        )
+
+    @property
+    def source(self) -> SourceSettings:
+        """Return the settings of the database server."""
+        settings = {"host": self.host, "port": self.port, "user": self.user, "password": self.password, "tls": self.tls}
+        return SourceSettings.model_validate(settings | ({"tls_ca": self.tls_ca} if self.tls_ca else {}))
+
+    @property
+    def decode(self) -> DecodeOptions:
+        """Return how values are decoded."""
+        return DecodeOptions(dates=self.dates)
+
+
+def snapshot_options_table() -> str:
+    """Return the options as the Markdown table that the documentation has."""
+    lines = [f"| `{option.name}` | {option.default} | {option.meaning} |" for option in SNAPSHOT_OPTIONS]
+    return "\n".join(["| option | default | meaning |", "|---|---|---|", *lines]) + "\n"
