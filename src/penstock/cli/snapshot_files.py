@@ -6,7 +6,7 @@ its rows and watermark. A chunk is finished when it is in there; what a crash le
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -61,7 +61,7 @@ class RowFile:
 
 
 @contextmanager
-def open_whole(path: Path) -> Iterator[BinaryIO]:
+def open_whole(path: Path) -> Generator[BinaryIO]:
     """Open a file that gets its name when all of it is written."""
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -83,7 +83,8 @@ class SnapshotFolder:
     """
 
     def __init__(self, path: Path, kind: Format, state: dict[str, Any]) -> None:
-        self._path, self._kind, self._state = path, kind, state
+        self._path, self._state = path, state
+        self._kind: Format = kind
         self._finished: dict[str, Any] = state["finished"]
 
     @classmethod

@@ -20,7 +20,7 @@ _MOST_PIECES = 1000  # that a range is cut into at once
 
 @dataclass(frozen=True, slots=True)
 class ChunkSize:
-    """How large a chunk may be, by estimate."""
+    """The limits of a chunk in rows and bytes, by the estimate of the server."""
 
     rows: int = 100_000
     bytes: int = 32 << 20

@@ -8,7 +8,7 @@
 | BINARY, VARBINARY, BLOB               | HEX of its bytes    | those bytes: `x'…'`                                 |
 | UUID, INET4, INET6 (MariaDB)          | its text            | the text in quotes                                  |
 
-A literal gives way to the collation of the column, so ranges are those of the server's own index. ENUM and SET are
+A literal is compared in the collation of the column, so ranges are those of the server's own index. ENUM and SET are
 ordered by number and compared by text, FLOAT and DOUBLE are not exact: a key is used up to the first of these.
 """
 

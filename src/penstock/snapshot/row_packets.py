@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.binlog.kernel import BYTES, I32S, I32S_2D, I32S_IN, I64, TRIPLE, U8S_IN, kernel, little, u16
+from penstock.binlog.kernel import BYTES, I32S, I32S_2D, I32S_IN, I64, TRIPLE, U8S_IN, kernel, read_little_endian, u16
 
 MORE, END, ERROR, LONG = range(4)
 """Why cutting stopped: more bytes are needed, the rows ended, an error came, or a row that has several packets."""
@@ -32,7 +32,7 @@ def cut_rows(data: Any, begin: int, end: int, rows: int, starts: Any, ends: Any)
     """
     at = np.int64(begin)
     while at + _HEADER < end and rows < starts.size:
-        length = little(data, at, 3)
+        length = read_little_endian(data, at, 3)
         if length == 0xFFFFFF:
             return rows, at, LONG
         first = at + _HEADER
@@ -78,7 +78,7 @@ def locate_fields(  # noqa: C901, PLR0911, PLR0912 - one loop
                     size = 2 if length == 252 else 3 if length == 253 else 8
                     if at + size > end:
                         return row
-                    length = u16(data, at) if size == 2 else little(data, at, size)
+                    length = u16(data, at) if size == 2 else read_little_endian(data, at, size)
                     at += size
                 if length < 0 or length > end - at:
                     return row

@@ -23,7 +23,7 @@ from penstock.source.connection import translate_errors
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOptions:
-    """How a snapshot reads: how many connections, how large its chunks, how many rows per second."""
+    """The options of a snapshot: its connections, the size of its chunks, its columns, and its rows per second."""
 
     connections: int = 2
     chunk: ChunkSize = field(default_factory=ChunkSize)

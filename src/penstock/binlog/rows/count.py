@@ -28,18 +28,18 @@ _NO_WIRES = np.empty((0, 3), np.int64)
 
 def count_rows(block: Block) -> int:
     """Return the number of rows in the rows events of a block. Those of a whole block are remembered, for its parts."""
-    cells = block.cells
-    tables, known = cells.shared.get(_KNOWN, (None, None))
+    index = block.index
+    tables, known = index.shared.get(_KNOWN, (None, None))
     if known is None or tables is not block.tables:
         events = np.flatnonzero(block.column("entry") == _ROWS)
         counts = count_by_event(block, events)
-        if cells.count < cells.room:
+        if index.count < index.room:
             return int(counts.sum())
-        rows = np.zeros(cells.room + 1, np.int64)
+        rows = np.zeros(index.room + 1, np.int64)
         rows[events + 1] = counts
         known = np.cumsum(rows)
-        cells.shared[_KNOWN] = block.tables, known
-    return int(known[cells.first + cells.count] - known[cells.first])
+        index.shared[_KNOWN] = block.tables, known
+    return int(known[index.first + index.count] - known[index.first])
 
 
 def count_by_event(block: Block, events: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -160,7 +160,7 @@ def _count(data: Any, starts: Any, ends: Any, which: Any, firsts: Any, wires: An
                     if at + prefixes[v] > end:
                         is_sound = False
                         break
-                    size = little(data, at, prefixes[v])
+                    size = read_little_endian(data, at, prefixes[v])
                     at += prefixes[v]
                     if size > end - at:
                         is_sound = False
