@@ -9,8 +9,10 @@ export PENSTOCK_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/penstock
 # Which servers `make services` fetches; name some alone with `make services ONLY="mariadb zookeeper"`.
 ONLY ?=
 PYTEST := $(BIN)/python -m pytest
-# A file stays in one process, whose servers it shares.
+# A file stays in one process, whose servers it shares; so do all tests of Spark (tests/support/order.py).
 SPREAD := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests on servers that mostly wait, for sessions that expire and servers that take over.
+WAITING := $(shell grep -l pytest.mark.waits tests/integration/*.py)
 # Some machines tell Python to keep no compiled modules; then each of hundreds of starts takes a second longer.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -34,8 +36,9 @@ services: setup  ## fetch the servers the tests need (ONLY="mariadb mysql80 …"
 
 test: setup services check  ## everything: checks, unit tests, tests on real servers
 	$(PYTEST) tests/unit -n 2
-	$(PYTEST) tests/integration tests/conformance $(SPREAD)
-	$(PYTEST) tests/spark tests/e2e  # alone: Spark gives its processes ten seconds to start
+	$(PYTEST) tests/integration tests/conformance -m "not waits" $(SPREAD)
+	@# Spark gives its processes ten seconds to start: its tests run in one worker, and beside them only those that wait.
+	$(PYTEST) tests/spark tests/e2e $(WAITING) $(SPREAD)
 
 campaign: setup services  ## the long forms of tests (many rounds, 10,000 tables), then 200,000 broken logs: an hour or more
 	@echo "the long forms of tests on real servers"

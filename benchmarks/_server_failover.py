@@ -6,12 +6,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from benchmarks._scale import scaled
 from penstock.client.canal import CanalCluster
 from penstock.testing import DatabaseServer, poll_until
 from tests.services import SERVICES
 from tests.support.cluster import servers
 
-_SESSION_S = 6.0
+_SESSION_S = float(scaled(6, 2))
 
 
 def failover(source: DatabaseServer, folder: Path) -> float:

@@ -24,8 +24,8 @@ from benchmarks._spark_processes import CpuMeter
 from benchmarks._spark_writer import ROWS_PER_S
 from penstock.testing import DatabaseServer, poll_until
 
-WARM_S, MEASURED_S = scaled(25, 2), scaled(25, 2)
-IDLE_AFTER_S, IDLE_S = scaled(10, 1), scaled(30, 2)
+WARM_S, MEASURED_S = scaled(25, 1), scaled(25, 1)
+IDLE_AFTER_S, IDLE_S = scaled(10, 0), scaled(30, 1)
 _PATIENCE_S = 120
 
 

@@ -24,9 +24,9 @@ from tests.services.opensearch import OpenSearch
 from tests.services.service import ServerService
 from tests.services.zookeeper import ZooKeeper
 from tests.support.campaign import allow_time, select
-from tests.support.order import LongestFirst
+from tests.support.order import Distribution
 from tests.support.server_folders import VARIABLE, fill_data_folder, run_folder
-from tests.support.spark_session import spark
+from tests.support.spark_session import spark, write_spark_defaults
 
 __all__ = ["spark"]
 
@@ -51,11 +51,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder for the servers' data, once for a run and all of its workers."""
-    config.pluginmanager.register(LongestFirst())
+    config.pluginmanager.register(Distribution())
     if VARIABLE not in os.environ:
         stack = ExitStack()
         stack.callback(os.environ.pop, VARIABLE, None)
-        os.environ[VARIABLE] = str(stack.enter_context(run_folder()))
+        folder = stack.enter_context(run_folder())
+        os.environ[VARIABLE] = str(folder)
+        if not config.getoption("--campaign"):
+            stack.callback(os.environ.pop, "SPARK_CONF_DIR", None)
+            os.environ["SPARK_CONF_DIR"] = str(write_spark_defaults(folder))
         config.add_cleanup(stack.close)
 
 

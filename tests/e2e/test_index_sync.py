@@ -25,7 +25,7 @@ from tests.e2e.shop import Shopkeeper, contents, drop_shop, truth
 from tests.support.campaign import short_and_long
 from tests.support.capture import poll, source_of
 
-SHORT_S, LONG_S = 6.0, 60.0
+SHORT_S, LONG_S = 4.0, 60.0
 SOURCES = ("mariadb", "mariadb11", "mysql80", "mysql9")
 
 

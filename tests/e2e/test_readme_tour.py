@@ -80,11 +80,13 @@ def test_the_tour_does_what_it_says(private_server: Callable[..., Any], tmp_path
             return "update_postimage" in reading.output or reading.process.poll() is not None
 
         (tmp_path / "arrow.py").write_text(local(arrow))
-        with running([sys.executable, "-u", "arrow.py"], tmp_path, signal.SIGTERM) as reading:
-            assert poll(lambda: is_printed(reading), 60), reading.output
-            assert "'name': 'copper kettle', 'price': Decimal('1" in reading.output
         (tmp_path / "tour.py").write_text(local(spark))
-        with running([sys.executable, "tour.py"], tmp_path, signal.SIGTERM) as reading:
+        with (
+            running([sys.executable, "tour.py"], tmp_path, signal.SIGTERM) as reading,
+            running([sys.executable, "-u", "arrow.py"], tmp_path, signal.SIGTERM) as plain,
+        ):
+            assert poll(lambda: is_printed(plain), 60), plain.output
+            assert "'name': 'copper kettle', 'price': Decimal('1" in plain.output
             assert poll(lambda: is_printed(reading), 200), reading.output
             assert re.search(
                 r"\|1 +\|copper kettle *\|1\d{3}\.00\|update_postimage\|\d+ *\|0-1-\d+ *\|\[price\]", reading.output

@@ -30,5 +30,5 @@ def canal(zookeeper: ZooKeeper) -> Iterator[Any]:
 @pytest.fixture
 def java() -> Iterator[Driver]:
     """canal's own client, in Java."""
-    with Driver(JAVA_CLIENT.command()) as driver:
+    with Driver(JAVA_CLIENT.quick_command()) as driver:
         yield driver

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.canal_java, pytest.mark.canal_python]
 
 @pytest.fixture
 def other_java() -> Iterator[Driver]:
-    with Driver(JAVA_CLIENT.command()) as driver:
+    with Driver(JAVA_CLIENT.quick_command()) as driver:
         yield driver
 
 

@@ -15,10 +15,11 @@ from penstock.testing import DatabaseServer, poll_until
 from tests.services.canal_client import JAVA_CLIENT, Driver
 from tests.services.zookeeper import ZooKeeper
 from tests.support.capture import execute
-from tests.support.cluster import SESSION_S, ServerProcess, check_one_at_a_time, probing, servers
+from tests.support.cluster import ServerProcess, check_one_at_a_time, probing, servers
 from tests.support.cluster_work import JavaReader, OwnReader, Reader, Work
 
-pytestmark = [pytest.mark.canal_java, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.waits, pytest.mark.canal_java, pytest.mark.timeout(300)]
+SESSION_S = 4.0
 RETRY_S = 5.0  # of canal's client, between two tries
 FLUSH_S = 1.0  # of cursors
 
@@ -52,7 +53,7 @@ def test_it_follows_a_destination_to_another_server(
 ) -> None:
     destination = f"d{secrets.token_hex(4)}"
     with (
-        servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination]) as several,
+        servers(tmp_path, mariadb, [zookeeper.hosts] * 2, [destination], session_s=SESSION_S) as several,
         probing(several, destination) as probers,
     ):
         where = zookeeper.hosts if kind == "zookeeper" else ",".join(one.address for one in several)
@@ -88,7 +89,7 @@ def test_of_two_clients_one_waits_for_the_other(
     with (
         servers(tmp_path, mariadb, [zookeeper.hosts], [destination]),
         ThreadPoolExecutor(1) as other,
-        Driver(JAVA_CLIENT.command()) as second,
+        Driver(JAVA_CLIENT.quick_command()) as second,
     ):
         first = JavaReader(java, "zookeeper", zookeeper.hosts, destination, table)
         waiting = other.submit(JavaReader, second, "zookeeper", zookeeper.hosts, destination, table)

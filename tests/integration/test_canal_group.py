@@ -200,7 +200,7 @@ def test_a_group_of_a_conf_folder(sources: dict[str, DatabaseServer], tmp_path: 
 
 @pytest.mark.canal_java
 def test_canals_java_client(sources: dict[str, DatabaseServer], tmp_path: Path) -> None:
-    with serving(sources, tmp_path) as server, Driver(JAVA_CLIENT.command()) as java:
+    with serving(sources, tmp_path) as server, Driver(JAVA_CLIENT.quick_command()) as java:
         assert server.canal is not None
         java.ask("single", "127.0.0.1", server.canal.port, "all", "-", "-")
         java.ask("connect")

@@ -206,7 +206,7 @@ def test_a_silent_source_is_not_taken_for_dead(
     """Without heartbeats the read would time out after four periods and the state would change."""
     instance = instance_of(server, source=source_of(server, heartbeat_s=0.25))
     instance.start()
-    assert not poll(lambda: instance.state is not InstanceState.FOLLOWING, 2.5)
+    assert not poll(lambda: instance.state is not InstanceState.FOLLOWING, 1.5)
     instance.stop()
 
 

@@ -19,6 +19,7 @@ from tests.twins.row import INSERT
 from tests.unit.instance.test_folder_instance import ids_in, settings_of
 from tests.unit.render.shop_log import PRODUCT, written
 
+pytestmark = pytest.mark.waits
 CLIENT = 1001
 
 

@@ -287,7 +287,7 @@ def test_a_pause_at_any_moment_is_a_pause(server: DatabaseServer, table: str) ->
             assert poll(lambda: instance.state is InstanceState.PAUSED, 5), round_
             before = instance.store.latest
             insert(server, table, round_)
-            assert not poll(lambda before=before: instance.store.latest != before, 0.3)
+            assert not poll(lambda before=before: instance.store.latest != before, 0.15)
             instance.resume()
             assert poll(lambda before=before: instance.store.latest > before)
 

@@ -14,7 +14,7 @@ from tests.services.zookeeper import ZooKeeper
 from tests.support.election_processes import ElectionProcesses, Process, until
 from tests.support.scenario.proxy import Network
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.waits, pytest.mark.timeout(240)]
 
 
 def path_of(election: ElectionProcesses) -> str:
@@ -125,7 +125,7 @@ def test_a_server_that_is_cut_off(zookeeper: ZooKeeper, how: str) -> None:
 
 
 @pytest.mark.zookeeper
-@pytest.mark.parametrize("down_s", [0.0, 4.0])
+@pytest.mark.parametrize("down_s", [0.0, 1.0])
 def test_a_zookeeper_that_restarts(private_server: Callable[..., Any], down_s: float) -> None:
     """Away for less than a lease nobody notices; else all stop, and one runs again."""
     server: ZooKeeper = private_server("zookeeper")
@@ -180,7 +180,7 @@ def test_an_operator_pauses_it(zookeeper: ZooKeeper, canal: Any) -> None:
         paused = boot_clock()
         canal.set(path_of(election), active.replace(b"true", b"false"))
         since(first, election, paused, "stopped")
-        threading.Event().wait(3)
+        threading.Event().wait(1.5)  # longer than another server waits after a crash
         assert not first.runs(election.destination)
         assert not second.runs(election.destination)
         asked = boot_clock()
@@ -228,5 +228,5 @@ def test_destinations_are_spread(zookeeper: ZooKeeper, canal: Any) -> None:
         until(lambda: loads() == [2, 2, 2], election)
         print(f"it is back: it has its share after {boot_clock() - back:.1f} s")
         starts = [len(one.lines("running")) for one in election.processes]
-        threading.Event().wait(4)
+        threading.Event().wait(2.5)  # twice as long as a server waits before it moves one
         assert [len(one.lines("running")) for one in election.processes] == starts

@@ -26,6 +26,7 @@ from tests.support.certificates import Certificates
 from tests.support.cluster import ServerProcess, servers
 from tests.unit.server.admin_support import served, settings_with, shop_folder
 
+pytestmark = pytest.mark.waits
 SESSION_S = 3.0
 BLOBS = 240
 BLOB_BYTES = 200_000  # all of them are more than is on the way between a server and a client that does not read

@@ -136,7 +136,7 @@ def test_clients_that_ask_once_wait_for_the_start(
     """Our canal client and canal's own in Java and Python, `changes()`, a subscription, and what is asked besides."""
     launch(server, write_conf(server))
     with (
-        Driver(JAVA_CLIENT.command()) as java,
+        Driver(JAVA_CLIENT.quick_command()) as java,
         Driver(PYTHON_CLIENT.command()) as python,
         _connector(server, client_id=1002) as connector,
         penstock.connect(server.url, patience_s=LONG_S) as there,

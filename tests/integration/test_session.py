@@ -15,6 +15,7 @@ from penstock.errors import CoordinationError
 from penstock.testing import free_port, poll_until
 from tests.services.zookeeper import ZooKeeper
 
+pytestmark = pytest.mark.waits
 NewSession = Callable[..., SessionManager]
 
 

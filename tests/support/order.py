@@ -1,4 +1,7 @@
-"""The order of files in a run over several workers: the longest begin first, so that no worker is alone at the end."""
+"""How a run is spread over several workers: the longest files begin first, so that no worker is alone at the end; a
+file stays in one worker, whose servers it shares, and so do all tests of Spark."""
+
+from typing import Any
 
 import pytest
 
@@ -29,8 +32,28 @@ LONGEST = (
 )
 
 
-class LongestFirst:
+# Two Spark sessions at once on two cores would not start their processes in time.
+_ONE_AFTER_THE_OTHER = ("tests/spark/", "tests/e2e/")
+
+
+def unit_of(node_id: str) -> str:
+    """Return the name of what stays in one worker with a test."""
+    return "Spark" if node_id.startswith(_ONE_AFTER_THE_OTHER) else node_id.partition("::")[0]
+
+
+class Distribution:
     """A plugin of pytest; it comes after the one that shuffles, and keeps the order of the rest."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Spread files as `--dist loadfile` does, with the tests of Spark as if they were one file."""
+        from xdist.scheduler import LoadFileScheduling
+
+        class Scheduling(LoadFileScheduling):
+            def _split_scope(self, nodeid: str) -> str:
+                return unit_of(nodeid)
+
+        return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> object:

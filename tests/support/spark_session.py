@@ -1,6 +1,7 @@
-"""The Spark session that all tests share: starting one takes seconds and half a gigabyte.
+"""The Spark session that all tests share: starting one takes seconds and half a gigabyte;
+and the settings of each JVM that a test starts.
 
-It runs in this process, or on the cluster that the variable `PENSTOCK_TEST_SPARK_MASTER` names.
+The session runs in this process, or on the cluster that the variable `PENSTOCK_TEST_SPARK_MASTER` names.
 """
 
 import os
@@ -15,6 +16,17 @@ from penstock.spark.sessions import local_session, stop_session
 from tests.services.java import QUICK
 
 MASTER_VARIABLE = "PENSTOCK_TEST_SPARK_MASTER"
+
+
+def write_spark_defaults(folder: Path) -> Path:
+    """Write settings for every Spark that a short test starts, and return the folder for `SPARK_CONF_DIR`: most of what
+    such a JVM does is compiling itself."""
+    settings = folder / "spark-conf"
+    settings.mkdir()
+    (settings / "spark-defaults.conf").write_text(
+        f"spark.driver.extraJavaOptions {' '.join(QUICK)}\n", encoding="ascii"
+    )
+    return settings
 
 
 @pytest.fixture(scope="session")
