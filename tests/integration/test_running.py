@@ -25,7 +25,9 @@ def pair(election: ElectionProcesses, **first: Any) -> tuple[Process, Process]:
     """The first runs, the second stands by."""
     one = election.add(**first)
     until(lambda: one.runs(election.destination), election)
-    return one, election.add()
+    other = election.add()
+    until(lambda: f"running={one.address}" in other.report(), election)
+    return one, other
 
 
 def since(process: Process, election: ElectionProcesses, moment: float, kind: str = "running") -> float:
