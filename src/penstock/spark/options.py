@@ -4,24 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from penstock.client import EmbeddedSource, ServerAddress
 from penstock.errors import ConfigurationError
 from penstock.model import Position, TableName
 from penstock.model.start_point import StartWord, is_fixed, parse_start
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One option of `format("penstock")`, with its default and its meaning for the documentation."""
-
-    name: str
-    default: str
-    meaning: str
-    modes: str = "batch, stream"
-
+from penstock.spark.option_values import Option, check_known, read_flag, read_number
 
 OPTIONS = (
     Option("server", "", "`HOST:PORT` of a Penstock server, or several with commas; `grpc+tls://` before it for TLS"),
@@ -118,7 +107,7 @@ class ReadOptions:
     def of(cls, options: Mapping[str, str]) -> "ReadOptions":
         """Return the options as Spark gives them, checked; raise ConfigurationError for what makes no sense."""
         given = {key.lower(): value for key, value in options.items()}
-        _check_known(given)
+        check_known(given, OPTIONS)
         server = _server(given)
         if sum(bool(given.get(name)) for name in ("table", "tables", "filter")) != 1:
             raise ConfigurationError("give one of the options `table`, `tables` and `filter`")
@@ -126,7 +115,7 @@ class ReadOptions:
         columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
         if has_filter and columns:
             raise ConfigurationError("`columns` are chosen of a `table` or of `tables`, not of a `filter`")
-        includes_ddl = _flag(given, "includeDdl")
+        includes_ddl = read_flag(given, "includeDdl")
         if includes_ddl and not has_filter:
             raise ConfigurationError("`includeDdl` goes with a `filter`: rows of a table have no column for statements")
         names = [] if has_filter else [given["table"]] if given.get("table") else given["tables"].split(",")
@@ -141,11 +130,11 @@ class ReadOptions:
             partial_json=_partial_json(given.get("partialjson", "error")),
             starting_position=_position(given, "startingPosition"),
             ending_position=_position(given, "endingPosition"),
-            max_bytes=_number(given, "maxBytesPerTrigger", 64 << 20),
-            max_rows=_number(given, "maxRowsPerTrigger", 0) or None,
-            wait_s=float(_number(given, "waitForServer", 120, least=0, most=_MOST_WAIT_S)),
-            poll_ms=_number(given, "pollMs", 500),
-            is_low_latency=_flag(given, "lowLatency"),
+            max_bytes=read_number(given, "maxBytesPerTrigger", 64 << 20),
+            max_rows=read_number(given, "maxRowsPerTrigger", 0) or None,
+            wait_s=float(read_number(given, "waitForServer", 120, least=0, most=_MOST_WAIT_S)),
+            poll_ms=read_number(given, "pollMs", 500),
+            is_low_latency=read_flag(given, "lowLatency"),
         )
 
     @property
@@ -197,14 +186,6 @@ def check_mode(options: Mapping[str, str], mode: str) -> None:
             raise ConfigurationError(f"the option {option.name} is for a {option.modes}, not for a {mode}")
 
 
-def _check_known(given: Mapping[str, str]) -> None:
-    unknown = sorted(given.keys() - _KNOWN.keys())
-    if unknown:
-        near = get_close_matches(unknown[0], _KNOWN, 1)
-        meant = f"did you mean {_KNOWN[near[0]]}? " if near else ""
-        raise ConfigurationError(f"unknown option {', '.join(unknown)}: {meant}there are {', '.join(_KNOWN.values())}")
-
-
 def _server(given: Mapping[str, str]) -> ServerAddress | EmbeddedSource:
     """Return where the log comes from: a server that is named or looked up, or a capture of our own."""
     origins = [name for name in _ORIGINS if given.get(name)]
@@ -237,7 +218,7 @@ def _database(given: Mapping[str, str]) -> EmbeddedSource:
         raise ConfigurationError("with `host`, the option tlsCa goes with tls verify-ca or verify-identity")
     return EmbeddedSource(
         host=given["host"],
-        port=_number(given, "port", 3306, most=65535),
+        port=read_number(given, "port", 3306, most=65535),
         user=given.get("user") or "root",
         password=given.get("password", ""),
         tls=tls or "preferred",
@@ -251,23 +232,6 @@ def _partial_json(text: str) -> Literal["error", "operations"]:
     if text == "error" or text == "operations":  # noqa: PLR1714 - so that the type is known
         return text
     raise ConfigurationError(f"the option partialJson is error or operations, not {text!r}")
-
-
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = (given.get(name.lower()) or "false").lower()
-    if text not in {"true", "false"}:
-        raise ConfigurationError(f"the option {name} is true or false, not {text!r}")
-    return text == "true"
-
-
-def _number(given: Mapping[str, str], name: str, default: int, *, least: int = 1, most: int = (1 << 63) - 1) -> int:
-    text = given.get(name.lower())
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        bounds = "a positive whole number" if least == 1 else f"a whole number from {least} to {most}"
-        raise ConfigurationError(f"the option {name} must be {bounds}, not {text!r}")
-    return int(text)
 
 
 def _position(given: Mapping[str, str], name: str) -> str | None:
