@@ -22,9 +22,12 @@ from penstock.errors import AuthenticationError, ConfigurationError
 from penstock.instance import Instance
 from penstock.model import Sequence, TableName
 from penstock.search.embedded import EmbeddedIndex
+from penstock.snapshot.chunks import Chunk
+from penstock.snapshot.reader import ChunkReader
+from penstock.snapshot.table_snapshot import TableSnapshot
 from penstock.source import BinlogStream, RowQuery, connect, current_position
 from penstock.source.visibility import LogVisibility
-from tests.support.capture import changes_until, execute, instance_of, source_of
+from tests.support.capture import changes_until, end_of, execute, instance_of, source_of
 
 HELD_MS = 60_000
 RELEASED_S = 1.0
@@ -173,6 +176,19 @@ def test_reads_wait_for_what_is_in_the_log(source: Any) -> None:
             with logged_and_not_visible(source, *statements) as expected:
                 rows.wait_until_visible()
                 assert rows.rows("SELECT a FROM d.t WHERE id = 1") == ((expected,),)
+
+
+def test_a_chunk_of_a_snapshot_has_what_is_before_its_low_watermark(source: Any) -> None:
+    """The end of the log is taken while the last change in it cannot be seen: a read at that position must have it."""
+    table = TableSnapshot(source_of(source), TableName("d", "t")).table
+    with ChunkReader(source_of(source)) as reader:
+        for statements in (TRANSACTION, XA):
+            with logged_and_not_visible(source, *statements) as expected:
+                end = end_of(source)
+                rows = reader.read(table, Chunk(None, None))
+                assert rows.watermark is not None
+                assert rows.watermark.low >= end
+                assert [batch.column("a").to_pylist() for batch in rows.batches] == [[expected]]
 
 
 def test_a_log_that_was_rotated_is_not_waited_for(source: Any) -> None:
