@@ -14,6 +14,7 @@ from penstock.model import TableName
 from penstock.snapshot import reader as snapshot_reader
 from penstock.snapshot.chunks import Chunk, ChunkSize
 from penstock.snapshot.connection import connect_for_snapshot
+from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.reader import ChunkReader
 from penstock.snapshot.result_set import ResultSet
 from penstock.snapshot.table_snapshot import SnapshotOptions, TableSnapshot
@@ -287,3 +288,24 @@ def test_an_error_inside_the_rows_is_raised(mariadb: DatabaseServer, database: N
 
         with pytest.raises(PenstockError, match="more than 1 row"):
             list(ResultSet(connection, settings, RowDecoder(table.columns, DEFAULT), sql))
+
+
+def test_a_chunk_that_takes_too_long_is_read_in_pieces(server: DatabaseServer, database: NewDatabase) -> None:
+    """No read view is open for longer than allowed, also when the snapshot is paused in the middle of a chunk."""
+    name = _fill(server, database(server))
+    pacer = Pacer()
+    reads = 0
+
+    def pause_once(_: int) -> None:
+        nonlocal reads
+        reads += 1
+        if reads == 1:
+            pacer.pause()
+            threading.Timer(1.0, pacer.resume).start()
+
+    with ChunkReader(source_of(server), pacer=pacer, max_view_age_s=0.3, on_rows=pause_once) as reader:
+        rows = reader.read(TableSnapshot(source_of(server), name).table, Chunk(None, None))
+    assert _rows([rows]) == {i: f"row {i}" for i in range(1000)}
+    assert reads > 2
+    assert rows.watermark is not None
+    assert rows.watermark.low <= rows.watermark.high

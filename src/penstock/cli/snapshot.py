@@ -40,6 +40,10 @@ def snapshot(  # noqa: PLR0917 - options are keywords on the command line
     rows_per_s: Annotated[
         float | None, typer.Option("--rows-per-s", min=1, help="Read no more than so many rows per second.")
     ] = None,
+    max_view_age: Annotated[
+        float,
+        typer.Option(min=1, help="Seconds that a read view is open at most; what takes longer is read in pieces."),
+    ] = 60,
     chunk_rows: Annotated[int, typer.Option(min=1, help="Rows of a chunk, at most, by estimate.")] = 100_000,
     chunk_mib: Annotated[int, typer.Option("--chunk-mib", min=1, help="Size of a chunk in MiB, by estimate.")] = 32,
 ) -> None:
@@ -76,5 +80,6 @@ def snapshot(  # noqa: PLR0917 - options are keywords on the command line
             raise ConfigurationError(f"the source of {config} is a folder of log files, which has no tables to read")
         settings = source
     chosen = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
-    options = SnapshotOptions(connections, ChunkSize(chunk_rows, chunk_mib << 20), rows_per_s, chosen)
+    size = ChunkSize(chunk_rows, chunk_mib << 20)
+    options = SnapshotOptions(connections, size, rows_per_s, chosen, max_view_age_s=max_view_age)
     SnapshotRun(settings, TableName.parse(table), output, options).run(to)

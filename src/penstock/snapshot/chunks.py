@@ -69,6 +69,15 @@ def plan_chunks(cursor: Any, table: SnapshotTable, size: ChunkSize) -> Iterator[
     yield Chunk(last, None, min(rows, table.estimated_rows))
 
 
+def split_chunk(cursor: Any, table: SnapshotTable, chunk: Chunk, rows: int) -> Iterator[Chunk]:
+    """Yield a chunk in pieces of so many rows."""
+    last = chunk.after
+    for limit in _Planner(cursor, table, rows).walk(chunk.after, chunk.until):
+        yield Chunk(last, limit, rows)
+        last = limit
+    yield Chunk(last, chunk.until, rows)
+
+
 class _Planner:
     """Finds the limits between the chunks of one table."""
 

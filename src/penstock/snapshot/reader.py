@@ -1,10 +1,11 @@
 """Reads the chunks of a table, each in a consistent read of its own, on one connection."""
 
 import logging
+import math
 import socket
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -15,17 +16,28 @@ from penstock.backoff import Backoff, RetryTimer
 from penstock.binlog.values.column import DEFAULT, DecodeOptions
 from penstock.config import SourceSettings
 from penstock.errors import SchemaError, SourceConnectionError
-from penstock.snapshot.chunks import Chunk
+from penstock.snapshot.chunks import Chunk, split_chunk
 from penstock.snapshot.columns import RowDecoder
 from penstock.snapshot.connection import connect_for_snapshot
+from penstock.snapshot.pacing import Pacer
 from penstock.snapshot.result_set import ResultSet
 from penstock.snapshot.table import SnapshotTable
+from penstock.source.connection import translate_errors
 from penstock.source.consistent_read import ConsistentRead, Watermark
 
 log = logging.getLogger(__name__)
 
 _BACKOFF = Backoff(0.1, 5.0, spread=0.5)
 RETRY_TIMEOUT_S = 300.0
+MAX_VIEW_AGE_S = 60.0
+
+
+class _ViewTooOldError(Exception):
+    """A chunk was not read before its read view became too old."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows = rows  # that were read until then
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +72,14 @@ class ChunkReader:
         *,
         options: DecodeOptions = DEFAULT,
         retry_timeout_s: float = RETRY_TIMEOUT_S,
+        pacer: Pacer | None = None,
+        max_view_age_s: float = MAX_VIEW_AGE_S,
         on_rows: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_rows` is called with the number of rows of each batch as it comes; it may wait to slow the read down."""
+        """A read view is open for `max_view_age_s` at most: the rest of a chunk that takes longer is read in pieces.
+        `on_rows` is called with the number of rows of each batch as it comes."""
         self._settings, self._options, self._retry_timeout_s = settings, options, retry_timeout_s
-        self._on_rows = on_rows
+        self._pacer, self._max_view_age_s, self._on_rows = pacer or Pacer(), max_view_age_s, on_rows
         self._connection: Any = None
         self._reading: ConsistentRead | None = None  # on that connection
         self._is_interrupted = False
@@ -96,8 +111,16 @@ class ChunkReader:
         again: nothing of it was given before all of it was there."""
         timer = RetryTimer(_BACKOFF)
         while True:
+            self._pacer.wait_until_resumed()  # before a read view is opened
             try:
                 return self._read(table, chunk)
+            except _ViewTooOldError as error:
+                self.close()
+                log.info(
+                    "chunk split source=%s table=%s rows=%d reason=read view open for %g s",
+                    self._settings.address, table.name, error.rows, self._max_view_age_s,
+                )  # fmt: skip
+                return self._read_pieces(table, chunk, max(1, error.rows // 2))
             except SourceConnectionError as error:
                 self.close()
                 delay_s = timer.next_delay_s(self._retry_timeout_s)
@@ -112,12 +135,23 @@ class ChunkReader:
                 self.close()  # it may be in the middle of the rows
                 raise
 
+    def _read_pieces(self, table: SnapshotTable, chunk: Chunk, rows: int) -> ChunkRows:
+        """Read a chunk in pieces of so many rows, each in a read view of its own."""
+        with closing(connect_for_snapshot(self._settings)) as connection, translate_errors(self._settings):
+            pieces = list(split_chunk(connection.cursor(), table, chunk, rows))
+        parts = [self.read(table, piece) for piece in pieces]
+        marks = [part.watermark for part in parts if part.watermark is not None]
+        watermark = Watermark(min(mark.low for mark in marks), max(mark.high for mark in marks)) if marks else None
+        return ChunkRows(chunk, [batch for part in parts for batch in part.batches], watermark)
+
     def _read(self, table: SnapshotTable, chunk: Chunk) -> ChunkRows:
         """Read a chunk once."""
         if self._connection is None or self._reading is None:
             self._connection = connect_for_snapshot(self._settings)
             self._reading = ConsistentRead(self._connection, self._settings)
         watermark = self._reading.open()
+        # A table without a key is one chunk, which cannot be read in pieces.
+        deadline = time.monotonic() + self._max_view_age_s if table.key else math.inf
         decoder = RowDecoder(table.columns, self._options)
         sql = f"SELECT {', '.join(decoder.expressions)} FROM {table.source} WHERE {chunk.condition(table)}"
         batches: list[pa.RecordBatch] = []
@@ -126,6 +160,8 @@ class ChunkReader:
                 batches.append(batch)
                 if self._on_rows is not None:
                     self._on_rows(batch.num_rows)
+                if not self._pacer.wait_for(batch.num_rows, deadline):
+                    raise _ViewTooOldError(sum(batch.num_rows for batch in batches))
         except SchemaError as error:
             raise SchemaError(f"table {table.name}: {error}") from error
         self._reading.close()

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks
 from penstock.snapshot.columns import RowDecoder
 from penstock.snapshot.connection import connect_for_snapshot
 from penstock.snapshot.pacing import Pacer
-from penstock.snapshot.reader import ChunkReader, ChunkRows
+from penstock.snapshot.reader import MAX_VIEW_AGE_S, ChunkReader, ChunkRows
 from penstock.snapshot.table import SnapshotTable, describe_table
 from penstock.source.connection import translate_errors
 
@@ -30,6 +30,15 @@ class SnapshotOptions:
     rows_per_s: float | None = None
     columns: tuple[str, ...] | None = None  # that are read; None for all
     decode: DecodeOptions = DEFAULT
+    max_view_age_s: float = MAX_VIEW_AGE_S
+
+    @property
+    def chunk_size(self) -> ChunkSize:
+        """Return the size of chunks that can be read within the age of a read view, at the allowed rate."""
+        if self.rows_per_s is None:
+            return self.chunk
+        rows = int(self.rows_per_s * self.max_view_age_s / 2 / self.connections)
+        return replace(self.chunk, rows=max(1, min(self.chunk.rows, rows)))
 
 
 class TableSnapshot:
@@ -64,7 +73,7 @@ class TableSnapshot:
     def plan(self) -> Iterator[Chunk]:
         """Yield the chunks of the table, over a connection of its own."""
         with closing(connect_for_snapshot(self._settings)) as connection, translate_errors(self._settings):
-            yield from plan_chunks(connection.cursor(), self.table, self._options.chunk)
+            yield from plan_chunks(connection.cursor(), self.table, self._options.chunk_size)
 
     def __iter__(self) -> Iterator[ChunkRows]:
         return self.read(self.plan())
@@ -98,10 +107,14 @@ class TableSnapshot:
                 future.cancel()
             for reader in made:
                 reader.interrupt()
+            self.pacer.resume()  # who waits there is to notice
             pool.shutdown(wait=True, cancel_futures=True)
             for reader in made:
                 reader.close()
 
     def _create_reader(self) -> ChunkReader:
         """Return a reader for one connection."""
-        return ChunkReader(self._settings, options=self._options.decode, on_rows=self.pacer.wait_for)
+        options = self._options
+        return ChunkReader(
+            self._settings, options=options.decode, pacer=self.pacer, max_view_age_s=options.max_view_age_s
+        )

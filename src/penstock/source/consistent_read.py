@@ -6,6 +6,7 @@ the view is opened when all that was in the log a moment ago is visible, so it h
 was not in the log when it was open.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from penstock.source.snapshot_position import Rows, SnapshotPosition
 from penstock.source.visibility import LogVisibility
 
 _VISIBILITY_TIMEOUT_S = 600.0
+_TRIES, _PAUSE_S = 20, 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,17 @@ class ConsistentRead:
         if not self._has_log:
             self._start()
             return None
+        watermark = self._open()
+        for _ in range(_TRIES if self._is_mariadb else 0):
+            if watermark.is_exact:
+                break
+            self.close()  # a position that says nothing does so until the next commit
+            time.sleep(_PAUSE_S)
+            watermark = self._open()
+        return watermark
+
+    def _open(self) -> Watermark:
+        """Open a read view when all that is in the log is visible, and return its watermark."""
         low = self._log_end()
         self._visibility.wait(_VISIBILITY_TIMEOUT_S)
         self._start()

@@ -24,6 +24,7 @@ SNAPSHOT_OPTIONS = (
     Option("chunkRows", "100000", "rows of a chunk at most, by estimate: one consistent read each"),
     Option("chunkBytes", "33554432", "bytes of a chunk at most, by estimate"),
     Option("maxConnections", "no limit", "connections to the database at most; else one per task that runs"),
+    Option("maxViewAge", "60", "seconds that a read view is open at most: what takes longer is read in pieces"),
     Option("maxRowsPerSecond", "no limit", "rows read per second at most, by all tasks together"),
     Option(
         "dates", "null", "dates that no calendar has, such as 2024-02-30: `null`, `error`, or `text` for all", "batch"
@@ -54,6 +55,7 @@ class SnapshotReadOptions:
     chunk: ChunkSize
     max_connections: int | None
     max_rows_per_s: int | None
+    max_view_age_s: int
     dates: Literal["null", "error", "text"]
     includes_position: bool
 
@@ -81,6 +83,7 @@ class SnapshotReadOptions:
             chunk=ChunkSize(read_number(given, "chunkRows", 100_000), read_number(given, "chunkBytes", 32 << 20)),
             max_connections=read_number(given, "maxConnections", 0) or None,
             max_rows_per_s=read_number(given, "maxRowsPerSecond", 0) or None,
+            max_view_age_s=read_number(given, "maxViewAge", 60),
             dates=cast('Literal["null", "error", "text"]', read_choice(given, "dates", ("null", "error", "text"))),
             includes_position=read_flag(given, "includePosition"),
         )

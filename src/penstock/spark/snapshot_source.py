@@ -103,7 +103,10 @@ class SnapshotBatchReader(spark.DataSourceReader):
         limit = self._options.max_rows_per_s
         pacer = Pacer(None if limit is None else limit / part.tasks)
         fields = _spark_fields(self._options, self._table)
-        with ChunkReader(self._options.source, options=self._options.decode, on_rows=pacer.wait_for) as reader:
+        options = self._options
+        with ChunkReader(
+            options.source, options=options.decode, pacer=pacer, max_view_age_s=options.max_view_age_s
+        ) as reader:
             for chunk in part.chunks:
                 yield from self._convert(reader.read(self._table, chunk), fields)
         freeze_loaded_objects()
@@ -119,7 +122,14 @@ class SnapshotBatchReader(spark.DataSourceReader):
 
 def _open_snapshot(options: SnapshotReadOptions) -> TableSnapshot:
     """Return the snapshot that the options describe."""
-    chosen = SnapshotOptions(chunk=options.chunk, columns=options.columns, decode=options.decode)
+    chosen = SnapshotOptions(
+        connections=options.max_connections or 1,
+        chunk=options.chunk,
+        rows_per_s=options.max_rows_per_s,
+        columns=options.columns,
+        decode=options.decode,
+        max_view_age_s=options.max_view_age_s,
+    )
     return TableSnapshot(options.source, options.table, chosen)
 
 

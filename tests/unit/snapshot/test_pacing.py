@@ -41,3 +41,13 @@ def test_a_paused_reader_waits_until_it_is_resumed() -> None:
     pacer.resume()
     thread.join(10)
     assert passed.is_set()
+
+
+def test_nobody_waits_beyond_a_deadline() -> None:
+    clock = _Clock()
+    pacer = Pacer(1000, clock=lambda: clock.now, sleep=clock.sleep)
+    assert pacer.wait_for(5000, deadline=3.0)
+    assert not pacer.wait_for(1, deadline=3.0)
+    assert clock.now == 3.0
+    pacer.pause()
+    assert not pacer.wait_for(1, deadline=3.0)
