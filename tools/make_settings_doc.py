@@ -110,8 +110,21 @@ def _properties(table: RuleTable) -> Iterator[str]:
 
 def _outcome(rule: Rule) -> str:
     if isinstance(rule, Honoured):
-        return f"honoured | {_cell(rule.to)}"
+        paths = ", ".join(f"`{path}`" for path in rule.to.split(", "))
+        return f"honoured | sets {paths}. {_cell(rule.note or _describe(rule.to))}"
     return f"{'refused' if isinstance(rule, Refused) else 'ignored'} | {_cell(rule.reason)}"
+
+
+def _describe(path: str) -> str:
+    """Return the descriptions of the settings with these paths, such as `store.segment`."""
+    return "; ".join(_find_description(each.split(".")) for each in path.split(", "))
+
+
+def _find_description(names: list[str]) -> str:
+    *sections, name = names
+    prefix = ".".join("source" if section == "standby" else section for section in sections)
+    models = [model for _, section, model in (*INSTANCE, *SERVER) if section == prefix]
+    return next(model.model_fields[name].description or "" for model in models if name in model.model_fields)
 
 
 def _cell(text: str) -> str:

@@ -153,8 +153,8 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
     assert again == sorted(set(again))
     assert events == [again, again]
     texts = [record.getMessage() for record in caplog.records]
-    assert sum(text.startswith("range read resumed") for text in texts) >= len(ways), texts
-    assert sum(text.startswith("change stream lost") for text in texts) >= len(ways), texts
+    assert sum(text.startswith("range read from Penstock server interrupted") for text in texts) >= len(ways), texts
+    assert sum(text.startswith("change stream from Penstock server lost") for text in texts) >= len(ways), texts
 
 
 def _places(block: Any) -> list[tuple[str, int]]:
@@ -197,7 +197,7 @@ def test_zookeeper_is_restarted_under_a_stream(
     ):
         rows.wait_for(50)
         zookeeper.kill()
-        assert poll_until(lambda: "change stream lost" in caplog.text, 30)
+        assert poll_until(lambda: "change stream from Penstock server lost" in caplog.text, 30)
         zookeeper.start()
         rows.wait_for(rows.written + 50)
         assert there.status()["state"]

@@ -216,7 +216,7 @@ def _stored_error() -> ConfigurationError:
 
 def log_server_warning(text: str) -> None:
     """Log what `ServerLog` would tell a user of the command line."""
-    log.info("message of the log reader text=%s", text)
+    log.info("source's log read for a start position message=%s", text)
 
 
 def _find_in_block(start: Start, entries: BlockEntries, last: Position) -> Position | None:

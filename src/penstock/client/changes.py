@@ -105,7 +105,8 @@ class ChangeStream:
                     raise
                 if not is_altered:
                     log.warning(
-                        "change stream lost, reconnect scheduled destination=%s delay_s=%.2f reason=%s",
+                        "change stream from Penstock server lost, reconnect scheduled destination=%s delay_s=%.2f"
+                        " reason=%s",
                         *(self._request["destination"], delay_s, error),
                     )
                 time.sleep(delay_s)

@@ -132,7 +132,10 @@ class ServerLink:
                 delay_s = timer.next_delay_s(patience_s)
                 if not error.transient or is_orphan or delay_s is None:
                     raise
-                log.warning("call retried server=%s delay_s=%.1f reason=%s", self._address.server, delay_s, error)
+                log.warning(
+                    "call to Penstock server failed, retry scheduled server=%s delay_s=%.1f reason=%s",
+                    *(self._address.server, delay_s, error),
+                )
                 time.sleep(delay_s)
 
     def _ask_servers(self, call: Callable[[ServerChannel], T]) -> T:

@@ -54,7 +54,11 @@ class ResumedRead:
                 delay_s = timer.next_delay_s(self._link.patience_s)
                 if not error.transient or delay_s is None:
                     raise
-                log.warning("range read resumed events=%d delay_s=%.2f reason=%s", self._given, delay_s, error)
+                log.warning(
+                    "range read from Penstock server interrupted, resume scheduled events_read=%d delay_s=%.2f"
+                    " reason=%s",
+                    *(self._given, delay_s, error),
+                )
                 self._stream = None
                 time.sleep(delay_s)
 

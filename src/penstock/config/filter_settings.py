@@ -28,7 +28,10 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(_wrap_text), TEXTS_SCHEMA]
 class ColumnSettings(Section):
     """The columns of a table that are captured. Key columns always are."""
 
-    table: str = Field(min_length=1, description="a regular expression for `database.table`, as in `allow`")
+    table: str = Field(
+        min_length=1,
+        description="regular expression for database.table: the tables whose columns are chosen by keep or drop",
+    )
     keep: Texts = Field(default=(), description="capture only these columns")
     drop: Texts = Field(default=(), description="capture all columns except these")
 
@@ -58,7 +61,8 @@ class FilterSettings(Section):
     kinds: tuple[FilterKind, ...] = Field(
         default=DEFAULT_KINDS,
         min_length=1,
-        description="kinds of events to deliver. query: other statements, as text; transaction: begins and commits;"
+        description="kinds of events that are delivered; a kind that is not listed is dropped. query: other statements,"
+        " as text; transaction: begins and commits;"
         " dcl: statements about users, roles, grants and passwords, delivered only when listed here, with passwords and"
         " their hashes masked",
     )

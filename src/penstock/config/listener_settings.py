@@ -75,17 +75,17 @@ class FlightSettings(Section):
 
     host: str = Field(
         default="127.0.0.1",
-        description="address to listen on; an address that other machines can reach requires tokens",
+        description="address to listen on for Arrow Flight; an address that other machines can reach requires tokens",
     )
-    port: int = Field(default=11115, ge=0, le=65535, description="port to listen on; 0: any free port")
+    port: int = Field(default=11115, ge=0, le=65535, description="port to listen on for Arrow Flight; 0: any free port")
     tls_cert: Path | None = Field(
         default=None, description="certificate of this server, a PEM file; when set, only TLS connections are accepted"
     )
-    tls_key: Path | None = Field(default=None, description="private key of the certificate, a PEM file")
+    tls_key: Path | None = Field(default=None, description="private key of tls_cert, a PEM file")
     tokens: dict[str, SecretStr] = Field(
         default={}, description="access tokens by name of the caller; a caller sends `Authorization: Bearer TOKEN`"
     )
-    streams: int = Field(default=256, ge=1, description="maximum number of concurrent streams")
+    streams: int = Field(default=256, ge=1, description="maximum number of concurrent Flight streams of all clients")
 
     @model_validator(mode="after")
     def _check_access(self) -> Self:
@@ -104,9 +104,9 @@ class FlightSettings(Section):
 class CanalSettings(Login):
     """canal's protocol, for its clients in any language."""
 
-    host: str = Field(default="127.0.0.1", description="address to listen on")
+    host: str = Field(default="127.0.0.1", description="address to listen on for canal's protocol")
     port: int | None = Field(
-        default=11111, ge=0, le=65535, description="port to listen on; 0: any free port; null: off"
+        default=11111, ge=0, le=65535, description="port to listen on for canal's protocol; 0: any free port; null: off"
     )
     allow_anonymous: bool = Field(
         default=False, description="accept clients from other machines without a password, as canal does"
@@ -114,7 +114,9 @@ class CanalSettings(Login):
     frame_limit: ByteSize = Field(
         default=ByteSize(16 << 20), ge=1 << 10, description="maximum size of one packet from a client"
     )
-    idle_s: float = Field(default=3600, gt=0, description="an idle connection is closed after this many seconds")
+    idle_s: float = Field(
+        default=3600, gt=0, description="a canal client's connection that has been idle for this many seconds is closed"
+    )
     handshake_s: float = Field(
         default=10, gt=0, description="a client that has not authenticated after this many seconds is disconnected"
     )
@@ -124,7 +126,9 @@ class CanalSettings(Login):
         description="how long a client that asks for a destination which is still starting is kept waiting, in seconds,"
         " before it is told to try again",
     )
-    connections: int = Field(default=1000, ge=1, description="maximum number of concurrent connections")
+    connections: int = Field(
+        default=1000, ge=1, description="maximum number of concurrent connections of canal's clients"
+    )
 
     @model_validator(mode="after")
     def _check_open_on_purpose(self) -> Self:
@@ -143,10 +147,10 @@ class AdminSettings(Section):
 
     host: str = Field(
         default="127.0.0.1",
-        description="address to listen on; an address that other machines can reach requires a token",
+        description="address to listen on for HTTP; an address that other machines can reach requires a token",
     )
     port: int | None = Field(
-        default=11112, ge=0, le=65535, description="port to listen on; 0: any free port; null: off"
+        default=11112, ge=0, le=65535, description="port to listen on for HTTP; 0: any free port; null: off"
     )
     token: SecretStr | None = Field(
         default=None, min_length=1, description="access token that callers must send, as `Authorization: Bearer TOKEN`"
@@ -163,9 +167,12 @@ class AdminSettings(Section):
 class CanalAdminSettings(Login):
     """canal's admin protocol, for its console; off by default."""
 
-    host: str = Field(default="127.0.0.1", description="address to listen on")
+    host: str = Field(default="127.0.0.1", description="address to listen on for canal's admin protocol")
     port: int | None = Field(
-        default=None, ge=0, le=65535, description="port to listen on (canal uses 11110); 0: any free port; null: off"
+        default=None,
+        ge=0,
+        le=65535,
+        description="port to listen on for canal's admin protocol (canal uses 11110); 0: any free port; null: off",
     )
 
     @model_validator(mode="after")

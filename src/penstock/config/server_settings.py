@@ -61,9 +61,15 @@ class ManagerSettings(Login):
     poll_s: float = Field(
         default=5, gt=0, description="seconds between two requests to the manager for changed settings"
     )
-    announce: bool = Field(default=False, description="register this server with the manager")
-    cluster: str = Field(default="", description="with announce: cluster of the manager to register in")
-    name: str = Field(default="", description="with announce: name under which this server is registered")
+    announce: bool = Field(
+        default=False, description="true: this Penstock server registers itself at the manager (canal-admin)"
+    )
+    cluster: str = Field(
+        default="", description="with announce: name of the cluster in the manager (canal-admin) to register in"
+    )
+    name: str = Field(
+        default="", description="with announce: name under which this server is registered at the manager (canal-admin)"
+    )
 
     @field_validator("url")
     @classmethod

@@ -38,7 +38,7 @@ class StoreSettings(Section):
     segment: ByteSize = Field(
         default=ByteSize(64 << 20),
         ge=1 << 16,
-        description="kinds file and mixed: size of one segment file of the store",
+        description="kinds file and mixed: maximum size in bytes of one segment file of the store, such as 64MiB",
     )
     sync: Literal["batch", "interval", "none"] = Field(
         default="interval",
@@ -61,8 +61,8 @@ class StoreSettings(Section):
         default=None,
         ge=1 << 20,
         description=(
-            "maximum size of the files; beyond it the oldest are deleted, even if a client still needs them; default:"
-            " no limit"
+            "kinds file and mixed: maximum size in bytes of all segment files; beyond it the oldest are deleted, even"
+            " if a client still needs them; default: no limit"
         ),
     )
     limit_s: float | None = Field(
@@ -113,9 +113,10 @@ class MetaSettings(Section):
 
     kind: Literal["memory", "file", "zookeeper", "mixed", "period-mixed"] | None = Field(
         default=None,
-        description="when cursors are persisted. file: every period; zookeeper: before an ack returns; mixed: in"
-        " ZooKeeper right after an ack; period-mixed: in ZooKeeper every period; memory: never. Default: period-mixed"
-        " with a zookeeper, file with a data_dir, else memory",
+        description="where and when cursors are persisted. file: in a file, every period_s; zookeeper: in ZooKeeper,"
+        " before an ack returns; mixed: in memory, and in ZooKeeper right after an ack; period-mixed: in memory, and in"
+        " ZooKeeper every period_s; memory: never. Default: period-mixed with a zookeeper, file with a data_dir, else"
+        " memory",
     )
     period_s: float = Field(
         default=1,
@@ -133,12 +134,13 @@ class FailoverSettings(Section):
     query: str = Field(
         default="SELECT 1", description="SQL statement of the health check, which a healthy source answers"
     )
-    interval_s: float = Field(default=3, gt=0, description="seconds between two health checks")
+    interval_s: float = Field(default=3, gt=0, description="seconds between two health checks of the source")
     retries: int = Field(
         default=3,
         ge=1,
         description=(
-            "number of consecutive failures (of the query, or of connections to the log) before the standby takes over"
+            "number of consecutive failures (of the health check, or of connections to the source's log) before the"
+            " standby takes over"
         ),
     )
     floor_s: float = Field(default=60, ge=0, description="minimum number of seconds between two failovers")
@@ -218,8 +220,9 @@ class InstanceSettings(Section):
         default=("cursors",),
         min_length=1,
         description=(
-            "where capture resumes after a restart. cursors: at the lowest cursor of all clients; others: at a"
-            " position that capture persists itself. Several: the first that has a position is used"
+            "where capture resumes after a restart. cursors: at the lowest cursor of all clients; file, zookeeper: at"
+            " the position that capture has saved there; memory: as these, but only until the process ends. Of several,"
+            " the first that has a position is used"
         ),
     )
     data_dir: Path | None = Field(
@@ -278,15 +281,20 @@ class GroupSettings(Section):
     """Several sources that canal's clients read as one destination; each member is an instance,
     `DESTINATION.MEMBER`."""
 
-    destination: str = Field(pattern=_DESTINATION, description="name of the group, to which clients subscribe")
+    destination: str = Field(
+        pattern=_DESTINATION,
+        description="name of the group of sources; canal's clients subscribe to it as to any destination",
+    )
     members: dict[str, InstanceSettings] = Field(
-        min_length=1, description="an instance for each source, by a short name; it runs as DESTINATION.NAME"
+        min_length=1,
+        description="the sources of the group: an instance for each, by a short name; it runs as DESTINATION.NAME",
     )
     hold_s: float = Field(
         default=1,
         ge=0,
         description=(
-            "seconds for which a transaction is held back while another member may still deliver an earlier one"
+            "seconds for which a transaction of one source is held back while another source of the group may still"
+            " deliver an earlier one"
         ),
     )
     canal: CanalRendering = Field(

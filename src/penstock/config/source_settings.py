@@ -17,7 +17,7 @@ class SourceSettings(Section):
     host: str = Field(default="127.0.0.1", description="host name or address of the database server")
     port: int = Field(default=3306, ge=1, le=65535, description="port of the database server")
     user: str = Field(default="root", description="database user with REPLICATION SLAVE, REPLICATION CLIENT and SELECT")
-    password: SecretStr = Field(default=SecretStr(""), description="password of the user")
+    password: SecretStr = Field(default=SecretStr(""), description="password of the database user")
     tls: Literal["disabled", "preferred", "required", "verify-ca", "verify-identity"] = Field(
         default="preferred",
         description="preferred: TLS if the server supports it; required: always; verify-ca: and the certificate must be"
@@ -30,7 +30,9 @@ class SourceSettings(Section):
     tls_key: Path | None = Field(
         default=None, description="private key of the client certificate, if it is in a separate file"
     )
-    connect_timeout_s: float = Field(default=10, gt=0, description="timeout for connecting to the server, in seconds")
+    connect_timeout_s: float = Field(
+        default=10, gt=0, description="timeout for connecting to the database server, in seconds"
+    )
     heartbeat_s: float = Field(
         default=5, gt=0, description="the source sends a heartbeat when its log has had no event for this many seconds"
     )

@@ -163,7 +163,7 @@ class ClientLock:
                 return
             self._guard = guard
             self._changed.notify_all()
-        log.info("client lock taken client=%s address=%s", self._name, self._node.address)
+        log.info("client lock in ZooKeeper taken client=%s address=%s", self._name, self._node.address)
 
     def _note_not_held(self, reason: str) -> None:
         self._lose(reason)
@@ -176,7 +176,9 @@ class ClientLock:
             is_lost = self._drop()
             self._is_wanted = self._is_wanted and not is_lost
         if is_lost:
-            log.warning("client lock lost client=%s address=%s reason=%s", self._name, self._node.address, reason)
+            log.warning(
+                "client lock in ZooKeeper lost client=%s address=%s reason=%s", self._name, self._node.address, reason
+            )
             self._on_lost(reason)
 
     def _drop(self) -> bool:

@@ -236,7 +236,7 @@ class _StartFinder:
             }
             if lost := ", ".join(str(name) for name, position in far.items() if position.epoch == oldest.epoch):
                 log.error(
-                    "clients lost destination=%s clients=%s oldest=%s reason=the source has purged what they need: say"
+                    "source purged changes that clients need destination=%s clients=%s oldest=%s: say"
                     " with `penstock position set` where each resumes, or forget it with `reset`",
                     self._settings.destination, lost, oldest,
                 )  # fmt: skip
@@ -250,7 +250,10 @@ class _StartFinder:
                 remedy = f"say with `penstock position set` where client {lost} resumes"
             raise PositionLostError(f"{start.reason}: {remedy}; SHOW BINARY LOGS lists what it has")
         if start != store.latest:  # else nothing is missing, and capture resumes by itself
-            log.error("clients lost destination=%s clients=%s reason=%s", self._settings.destination, lost, gap)
+            log.error(
+                "source purged changes that clients need destination=%s clients=%s reason=%s",
+                *(self._settings.destination, lost, gap),
+            )
             store.restart_at(start)
 
     def prepare_schemas(self, tables: SchemaTracker, start: Position) -> None:

@@ -120,7 +120,7 @@ class FailoverPositions:
                 cursor = store.load()
             except (MetaError, CoordinationError) as error:
                 log.warning(
-                    "saved capture position not readable, the next store is asked destination=%s reason=%s",
+                    "capture position not readable, the next entry of `positions` is read destination=%s reason=%s",
                     self._destination,
                     error,
                 )
@@ -141,7 +141,7 @@ class FailoverPositions:
                 store.save(cursor)
             except (MetaError, CoordinationError) as error:
                 log.warning(
-                    "capture position not saved, the next store is tried destination=%s reason=%s",
+                    "capture position not saved, the next entry of `positions` is written destination=%s reason=%s",
                     self._destination,
                     error,
                 )

@@ -166,7 +166,7 @@ class BulkSender:
         state.delays += 1
         self._limit_bytes = min(self._ceiling_bytes, max(size_bytes // 2, _SMALLEST_LIMIT_BYTES))
         log.warning(
-            "bulk request delayed index=%r delay_s=%.2f limit_bytes=%d reason=%s",
+            "bulk request failed, retry scheduled index=%r delay_s=%.2f next_request_bytes_max=%d reason=%s",
             self._where,
             delay_s,
             self._limit_bytes,

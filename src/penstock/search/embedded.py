@@ -230,6 +230,8 @@ class EmbeddedIndex:
         last_s = int(now_s - self._retention_s)
         if not (count := reader.count_tombstones_until(last_s)):
             return False
-        log.info("delete markers of old documents removed folder=%s count=%d", self._folder, count)
+        log.info(
+            "tombstones of documents deleted long ago removed from search index folder=%s count=%d", self._folder, count
+        )
         writer.delete_documents_by_query(reader.layout.query_tombstones_until(last_s))
         return True

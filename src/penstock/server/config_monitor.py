@@ -270,6 +270,6 @@ class ConfigMonitor:
         for name, error in errors.items():
             if before.get(name) != error:
                 level = logging.INFO if name in transient else logging.WARNING
-                log.log(level, "destination differs from config destination=%s reason=%s", name, error)
+                log.log(level, "destination does not run as configured destination=%s reason=%s", name, error)
         for name in before.keys() - errors.keys():
-            log.info("destination matches config again destination=%s", name)
+            log.info("destination runs as configured again destination=%s", name)

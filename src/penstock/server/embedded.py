@@ -94,10 +94,10 @@ def _wait_for_end(server: Server, users: Path, stopped: threading.Event) -> None
         if has_users(users):
             last_used_s = time.monotonic()
         elif time.monotonic() - last_used_s > _GRACE_S:
-            log.info("embedded capture stopped reason=no process uses it any more")
+            log.info("client-started Penstock server stopped reason=no client process uses it any more")
             return
         if server.has_failed:
-            log.error("embedded capture stopped reason=%s", server.failure)
+            log.error("client-started Penstock server stopped reason=%s", server.failure)
             return
 
 

@@ -122,7 +122,10 @@ class LogVisibility:
                     " semi-synchronous replica, or is its disk full?"
                 )
             if not is_told and self._clock() - began > _TOLD_AFTER_S:
-                log.warning("reads wait for commits source=%s waited_s=%.0f", self._address, self._clock() - began)
+                log.warning(
+                    "table read waits until logged transactions are committed source=%s waited_s=%.0f",
+                    *(self._address, self._clock() - began),
+                )
                 is_told = True
             self._sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -95,7 +95,7 @@ class FileStorage:
             raise StoreError(f"{folder} cannot be opened: {error.strerror}") from None
         if self.recovered:
             log.warning(
-                "store recovered destination=%s folder=%s: %s; it is read from the source's log again",
+                "store recovered destination=%s folder=%s: %s; what is missing is read from the source's log again",
                 destination, folder, self.recovered,
             )  # fmt: skip
         self._closing = threading.Event()

@@ -62,7 +62,7 @@ def test_a_folder_is_checked(conf: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         "(server)  ok",
         "crm       ok, canal's clients see TIMESTAMP in Asia/Tokyo, the time zone of this machine",
         f"          ignored ({history}): canal.instance.tsdb.enable",
-        "          ignored (only where canal itself writes to a queue): canal.mq.topic, canal.mq.partition",
+        "          ignored (Penstock writes to no message queue): canal.mq.topic, canal.mq.partition",
         "shop      ok, canal's clients see TIMESTAMP in UTC",
     ]
     (conf / "shop.yml").write_text("source: {hots: s3cret}\n")

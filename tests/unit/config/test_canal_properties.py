@@ -397,7 +397,7 @@ def test_unknown_keys_are_reported_where_they_are() -> None:
         ("manager.address", "${canal.admin.manager}", "m:8089", "", ""),
         ("manager.address", "n:8089", "m:8089", "this is another one", ""),
         ("manager.address", "n:8089", "", "", "the server has no manager"),
-        ("lazy", "true", "", "", "starts at once"),
+        ("lazy", "true", "", "", "starts as soon as it is configured"),
         ("spring.xml", "classpath:spring/group-instance.xml", "", "group-instance.xml is not read", ""),
     ],
 )

@@ -15,15 +15,32 @@ from penstock.config.canal.rules import (
 
 _HISTORY = Ignored("the schema history is always kept, in files below data_dir; canal's tsdb is not read")
 _RDS = Ignored("archives of Aliyun's RDS are not read; on_purged says what happens when the source has purged its log")
-_PIPELINE = Ignored("one thread reads, and kernels decode by column")
-_SOCKET = Ignored("the system chooses the buffers of sockets")
-_CHARSET = Ignored("each column has its own charset")
+_PIPELINE = Ignored("one thread of each instance reads the source's log; compiled code decodes it by column")
+_SOCKET = Ignored("the operating system chooses the size of socket buffers")
+_CHARSET = Ignored("text is decoded by the charset of its own column, not by that of a connection")
 _PLACE = Ignored("the position in a standby's log is found by GTIDs, or by time")
-_QUEUE = Ignored("only where canal itself writes to a queue")
-_STORE = Honoured("store.slots, store.memory")
-_KINDS = Honoured("filter.kinds")
-_START = Honoured("start")
-_STANDBY = Honoured("standby, when detecting.enable and detecting.heartbeatHaEnable are true")
+_QUEUE = Ignored("Penstock writes to no message queue")
+_STORE = Honoured(
+    "store.slots, store.memory", note="number of entries, and with memunit of bytes, that the store holds"
+)
+
+
+def _drop(what: str) -> Honoured:
+    """Return the rule for a property of canal that leaves a kind of event out of filter.kinds when it is true."""
+    return Honoured("filter.kinds", note=f"true: {what} are not delivered; false: they are")
+
+
+def _start(what: str) -> Honoured:
+    """Return the rule for a property of canal that says where in the source's log an instance without cursors
+    begins."""
+    return Honoured("start", note=f"{what} at which an instance without cursors begins")
+
+
+_STANDBY = Honoured(
+    "standby",
+    note="there is a standby source only when standby.address is set and both detecting.enable and"
+    " detecting.heartbeatHaEnable are true",
+)
 _KEY_STORE = Refused(
     "Java's key stores are not read: write the instance as YAML, with tls_ca, tls_cert and tls_key in PEM files",
     bool,
@@ -31,7 +48,7 @@ _KEY_STORE = Refused(
 _KEY_STORE_DETAIL = Ignored(
     "belongs to a key store, which is not read: give PEM files in YAML (source.tls_cert, source.tls_ca)"
 )
-_GROUP = Refused("a group of sources is not read from properties: write it as YAML", bool)
+_GROUP = Refused("a group of sources in one destination is not read from properties: write it as YAML", bool)
 
 
 def _tls(side: str, setting: str) -> dict[str, Rule]:
@@ -50,14 +67,14 @@ def _tls(side: str, setting: str) -> dict[str, Rule]:
 
 
 _INSTANCE: dict[str, Rule] = {
-    "destination": Ignored("it is named after its folder"),
+    "destination": Ignored("a destination has the name of the folder in which its instance.properties lies"),
     "mysql.slaveId": Honoured("source.server_id", lambda text: parse_whole(text) or None),
-    "gtidon": Honoured("canal.gtids, start", None),
+    "gtidon": Honoured("canal.gtids, start", note="true: entries have GTIDs, and master.gtid is used as the start"),
     "master.address": Honoured("source.host, source.port"),
-    "master.journal.name": _START,
-    "master.position": _START,
-    "master.timestamp": _START,
-    "master.gtid": _START,
+    "master.journal.name": _start("name of the source's log file"),
+    "master.position": _start("offset in bytes in the source's log file"),
+    "master.timestamp": _start("time in milliseconds since 1970"),
+    "master.gtid": _start("set of executed GTIDs, used only with gtidon,"),
     "standby.address": _STANDBY,
     "standby.journal.name": _PLACE,
     "standby.position": _PLACE,
@@ -65,26 +82,35 @@ _INSTANCE: dict[str, Rule] = {
     "standby.gtid": _PLACE,
     "dbUsername": Honoured("source.user"),
     "dbPassword": Honoured("source.password"),
-    "defaultDatabaseName": Ignored("no connection needs a database"),
+    "defaultDatabaseName": Ignored("connections to the source need no default database"),
     "connectionCharset": _CHARSET,
     "connectionCharsetNumber": _CHARSET,
     "connectionCharsetStd": _CHARSET,
     "enableDruid": Refused("the password is encrypted for Druid: write ${env:NAME} or ${file:…} instead", is_true),
-    "pwdPublicKey": Ignored("only with enableDruid"),
+    "pwdPublicKey": Ignored("it only serves passwords encrypted for Druid, which are not read"),
     "filter.regex": Honoured("filter.allow"),
     "filter.black.regex": Honoured("filter.deny"),
-    "filter.field": Honoured("filter.columns"),
-    "filter.black.field": Honoured("filter.columns"),
+    "filter.field": Honoured("filter.columns", note="only these columns are captured, as database.table:column/column"),
+    "filter.black.field": Honoured(
+        "filter.columns", note="all columns but these are captured, as database.table:column/column"
+    ),
     "filter.druid.ddl": Ignored("there is one parser for DDL"),
-    "filter.query.dcl": _KINDS,
-    "filter.query.dml": _KINDS,
-    "filter.query.ddl": _KINDS,
-    "filter.dml.insert": _KINDS,
-    "filter.dml.update": _KINDS,
-    "filter.dml.delete": _KINDS,
-    "filter.rows": _KINDS,
+    "filter.query.dcl": Honoured(
+        "filter.kinds",
+        note="statements about users, grants and passwords are never delivered with canal's properties, true or false",
+    ),
+    "filter.query.dml": _drop("INSERT, UPDATE and DELETE statements that the log has as text"),
+    "filter.query.ddl": _drop("DDL statements"),
+    "filter.dml.insert": _drop("inserted rows"),
+    "filter.dml.update": _drop("updated rows"),
+    "filter.dml.delete": _drop("deleted rows"),
+    "filter.rows": _drop("row changes of every kind"),
     "filter.table.error": Ignored("a table whose schema is not known is stopped, and no other; no row is skipped"),
-    "filter.transaction.entry": Honoured("canal.transactions", parse_inverse),
+    "filter.transaction.entry": Honoured(
+        "canal.transactions",
+        parse_inverse,
+        "true: begins and ends of transactions are not delivered; false: they are",
+    ),
     "binlog.format": Ignored("`penstock check` says which settings of the source must be changed"),
     "binlog.image": Ignored("`penstock check` says which settings of the source must be changed"),
     "transaction.size": Ignored("transactions of any size are delivered in pieces"),
@@ -93,7 +119,11 @@ _INSTANCE: dict[str, Rule] = {
     "parser.parallelBufferSize": _PIPELINE,
     "network.receiveBufferSize": _SOCKET,
     "network.sendBufferSize": _SOCKET,
-    "network.soTimeout": Honoured("source.connect_timeout_s", parse_seconds),
+    "network.soTimeout": Honoured(
+        "source.connect_timeout_s",
+        parse_seconds,
+        "timeout in seconds for connecting to the source; reads have a timeout of their own",
+    ),
     "detecting.enable": _STANDBY,
     "detecting.heartbeatHaEnable": _STANDBY,
     "detecting.sql": Honoured("failover.query", str),
@@ -112,10 +142,14 @@ _INSTANCE: dict[str, Rule] = {
     "rds.secretkey": _RDS,
     "rds.instanceId": _RDS,
     "memory.buffer.size": _STORE,
-    "memory.buffer.memunit": Honoured("store.memory, canal.unit_bytes"),
-    "memory.batch.mode": Honoured("canal.unit, store.memory"),
+    "memory.buffer.memunit": Honoured("store.memory, canal.unit_bytes", note="bytes of one unit of memory.buffer.size"),
+    "memory.batch.mode": Honoured(
+        "canal.unit, store.memory", note="MEMSIZE: batches and the store are limited by bytes; ITEMSIZE: by entries"
+    ),
     "memory.rawEntry": Ignored("the store always holds the raw bytes of the log"),
-    "get.ddl.isolation": Honoured("canal.ddl_alone", parse_flag),
+    "get.ddl.isolation": Honoured(
+        "canal.ddl_alone", parse_flag, "true: each DDL statement is delivered as a batch of its own"
+    ),
     "multi.stream.on": Refused("PolarDB-X's several streams are not read", is_true),
     **_tls("master", "source.tls"),
     **_tls("standby", "standby.tls"),
@@ -123,19 +157,28 @@ _INSTANCE: dict[str, Rule] = {
 
 # What canal reads by `canal.instance.global.…`, and for one destination by `canal.instance.DESTINATION.…`.
 _GLOBAL: dict[str, Rule] = {
-    "mode": Honoured("manager"),
-    "lazy": Ignored("an instance starts at once"),
-    "spring.xml": Honoured("meta.kind"),
+    "mode": Honoured("manager", note="manager: the instances come from canal-admin; spring: from the conf folder"),
+    "lazy": Ignored("every instance starts as soon as it is configured"),
+    "spring.xml": Honoured(
+        "meta.kind",
+        note="memory-instance.xml: memory; file-instance.xml: file; default-instance.xml: period-mixed (ZooKeeper)",
+    ),
     "manager.address": Honoured("manager.url"),
 }
 
 # These stand in canal.properties, and count for instances.
 _SHARED: dict[str, Rule] = {
     "canal.zkServers": Honoured("zookeeper"),
-    "canal.zookeeper.flush.period": Honoured("meta.period_s, with default-instance.xml"),
+    "canal.zookeeper.flush.period": Honoured(
+        "meta.period_s", note="milliseconds between two writes of the cursors to ZooKeeper, with default-instance.xml"
+    ),
     "canal.file.data.dir": Honoured("data_dir"),
-    "canal.file.flush.period": Honoured("meta.period_s, with file-instance.xml"),
-    "canal.auto.reset.latest.pos.mode": Honoured("on_purged: latest", None),
+    "canal.file.flush.period": Honoured(
+        "meta.period_s", note="milliseconds between two writes of the cursors to meta.dat, with file-instance.xml"
+    ),
+    "canal.auto.reset.latest.pos.mode": Honoured(
+        "on_purged", note="true: latest, which skips to the end of the log when the source has purged what is needed"
+    ),
 }
 
 # Settings that canal does not have: `penstock.` and the name that YAML has for it.

@@ -20,11 +20,12 @@ class IgnoredKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Honoured:
-    """A property that becomes the setting `to`. Without `convert`, several properties decide together, and a function
-    of its own reads them."""
+    """A property of canal that sets the YAML setting `to`, converted by `convert`; `note` tells readers of the manual
+    how. Without `convert`, several properties decide together, and a function of its own reads them."""
 
     to: str
     convert: Convert | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

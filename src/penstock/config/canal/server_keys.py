@@ -3,8 +3,8 @@
 from penstock.config.canal.rules import Honoured, Ignored, Refused, Rule, RuleTable, parse_whole
 
 OWN_TOKENS = "penstock.flight.tokens."
-_QUEUE = Ignored("only where canal itself writes to a queue")
-_ALIYUN = Ignored("archives of Aliyun's RDS are not read, and no queue is written to")
+_QUEUE = Ignored("Penstock writes to no message queue")
+_ALIYUN = Ignored("Penstock reads no log archives of Aliyun's RDS and writes to no message queue")
 
 # Settings that canal does not have: `penstock.` and the name that YAML has for it.
 _OWN: dict[str, Rule] = {
@@ -23,32 +23,55 @@ _OWN: dict[str, Rule] = {
 
 SERVER_KEYS = RuleTable(
     {
-        "canal.id": Ignored("a server is identified by its address"),
-        "canal.ip": Honoured("canal.host; every address when it is empty"),
-        "canal.register.ip": Honoured("running.address"),
-        "canal.port": Honoured("canal.port, running.address"),
-        "canal.metrics.pull.port": Honoured("admin.port, on loopback"),
+        "canal.id": Ignored("a Penstock server is identified by its host:port"),
+        "canal.ip": Honoured("canal.host", note="address to listen on for canal's clients; empty: every address"),
+        "canal.register.ip": Honoured(
+            "running.address", note="host that is published in ZooKeeper for canal's clients"
+        ),
+        "canal.port": Honoured(
+            "canal.port, running.address", note="port for canal's clients, also in the address published in ZooKeeper"
+        ),
+        "canal.metrics.pull.port": Honoured(
+            "admin.port", note="HTTP port for metrics and status, on the loopback address"
+        ),
         "canal.user": Honoured("canal.user", str),
-        "canal.passwd": Honoured("canal.password_hash; without it canal.allow_anonymous"),
-        "canal.admin.manager": Honoured("manager.url"),
-        "canal.admin.port": Honoured("canal_admin.port, where there is a canal.admin.passwd"),
-        "canal.admin.user": Honoured("canal_admin.user, manager.user"),
-        "canal.admin.passwd": Honoured("canal_admin.password_hash, manager.password_hash"),
-        "canal.admin.register.auto": Honoured("manager.announce"),
-        "canal.admin.register.cluster": Honoured("manager.cluster"),
-        "canal.admin.register.name": Honoured("manager.name"),
-        "canal.withoutNetty": Honoured("canal.port: null"),
+        "canal.passwd": Honoured(
+            "canal.password_hash",
+            note="without it and without canal.user, clients need no password (canal.allow_anonymous)",
+        ),
+        "canal.admin.manager": Honoured(
+            "manager.url", note="address of canal-admin, which then provides the instances"
+        ),
+        "canal.admin.port": Honoured("canal_admin.port", note="only with canal.admin.passwd"),
+        "canal.admin.user": Honoured(
+            "canal_admin.user, manager.user", note="user of canal's admin port, and of this server at canal-admin"
+        ),
+        "canal.admin.passwd": Honoured(
+            "canal_admin.password_hash, manager.password_hash", note="password of canal.admin.user, as a hash"
+        ),
+        "canal.admin.register.auto": Honoured(
+            "manager.announce", note="true: this server registers itself at canal-admin"
+        ),
+        "canal.admin.register.cluster": Honoured(
+            "manager.cluster", note="cluster of canal-admin that this server registers in"
+        ),
+        "canal.admin.register.name": Honoured(
+            "manager.name", note="name under which this server registers at canal-admin"
+        ),
+        "canal.withoutNetty": Honoured("canal.port", note="true: the port for canal's clients stays closed"),
         "canal.serverMode": Refused(
             "this server writes to no queue: canal's clients and Arrow Flight read from it, and Spark can write on;"
             " say tcp",
             lambda value: value.lower() != "tcp",
         ),
-        "canal.destinations": Honoured("destinations"),
-        "canal.destinations.expr": Honoured("destinations"),
-        "canal.conf.dir": Ignored("it is the folder that `penstock serve` was given"),
-        "canal.auto.scan": Honoured("scan_s: 0 when it is false"),
-        "canal.auto.scan.interval": Honoured("scan_s"),
-        "canal.socketChannel": Ignored("there is one kind of connection to a source"),
+        "canal.destinations": Honoured("destinations", note="names of destinations, separated by commas"),
+        "canal.destinations.expr": Honoured("destinations", note="shop{1-10} means shop1 to shop10"),
+        "canal.conf.dir": Ignored("the conf folder is the argument of `penstock serve`"),
+        "canal.auto.scan": Honoured("scan_s", note="false: the conf folder is read only at the start (scan_s: 0)"),
+        "canal.auto.scan.interval": Honoured(
+            "scan_s", note="seconds between two scans of the conf folder for changes, or two requests to canal-admin"
+        ),
+        "canal.socketChannel": Ignored("Penstock has only one kind of connection to a source"),
         "canal.aliyun.accessKey": _ALIYUN,
         "canal.aliyun.secretKey": _ALIYUN,
         "canal.aliyun.accesskey": _ALIYUN,
@@ -58,6 +81,6 @@ SERVER_KEYS = RuleTable(
     },
     {
         **dict.fromkeys(("canal.mq.", "kafka.", "rocketmq.", "rabbitmq.", "pulsarmq."), _QUEUE),
-        OWN_TOKENS: Honoured("flight.tokens, by name"),
+        OWN_TOKENS: Honoured("flight.tokens", note="access token of Arrow Flight for the caller of that name"),
     },
 )
