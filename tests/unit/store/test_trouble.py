@@ -282,7 +282,7 @@ def test_what_was_cut_off_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFix
     os.truncate(path, path.stat().st_size - 5)
     FileStorage(tmp_path, sync="none").close()
     (record,) = caplog.records
-    assert "were no whole block and are cut off; it is read from the source's log again" in record.message
+    assert "were no whole block and are cut off; what is missing is read from the source's log again" in record.message
 
 
 def test_a_full_disk_ends_the_waiting_for_a_full_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
