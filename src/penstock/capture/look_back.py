@@ -80,7 +80,7 @@ class PreparedSearch:
             end = begin
 
     def _scan_part(self, begin: Position, end: Position) -> dict[str, PreparedTransaction]:
-        """Return the transactions that are prepared at the end of a part of the log, by XA id."""
+        """Return the XA transactions that are prepared at the end of a part of the log, by XA id."""
         log.info(
             "searching the log for prepared XA transactions destination=%s from=%s to=%s", self._destination, begin, end
         )
@@ -93,33 +93,35 @@ class PreparedSearch:
 
 
 class _ScannedTransactions:
-    """The transactions that are prepared at the end of a part of the log, by position only."""
+    """Notes, while a part of the log is scanned, which XA transactions are prepared at its end: their positions,
+    without their rows."""
 
     def __init__(self) -> None:
         self.by_xid: dict[str, PreparedTransaction] = {}
 
     def collect(self, begin: Position) -> PreparedEvents:
-        """Return a collector that stores no events."""
+        """Return a collector of an XA transaction's events that stores none of them."""
         return PreparedEvents(begin, 0)
 
     def add(self, transaction: PreparedTransaction) -> None:
-        """Note a prepared transaction."""
+        """Note a prepared XA transaction."""
         self.by_xid[transaction.xid] = transaction
 
     def find(self, xid: str, outcome: Position) -> None:
-        """Return nothing: no rows are delivered while the log is searched."""
+        """Return None, so that no rows are delivered at an XA COMMIT: the log is only scanned for XA transactions that
+        are still prepared."""
 
     def close(self, xid: str, outcome: Position) -> None:
-        """Remove a transaction that was committed or rolled back."""
+        """Remove an XA transaction that was committed or rolled back in the scanned part."""
         del outcome
         self.by_xid.pop(xid, None)
 
     def read_events(self, transaction: PreparedTransaction) -> Iterator[Block]:
-        """Return nothing: only positions are of interest."""
+        """Return no events: the scan notes positions of XA transactions only."""
         del transaction
         return iter(())
 
     def read_log(self, begin: Position, end: Position) -> Iterator[Block]:
-        """Return nothing: only positions are of interest."""
+        """Return no events: the scan notes positions of XA transactions only."""
         del begin, end
         return iter(())

@@ -14,8 +14,8 @@ from penstock.model import ChangeKind, Position
 
 
 class PreparedEvents:
-    """Collects the events of the XA transaction that begins at `begin`: in memory, beyond a limit in a file, or only
-    counted."""
+    """Collects the binlog events of the XA transaction that begins at `begin`: in memory, beyond `limit` bytes in a
+    file, or only counts its rows."""
 
     def __init__(self, begin: Position, limit: int, files: PreparedFiles | None = None) -> None:
         self.rows: int | None = None  # counted while there are too many to be held
@@ -24,7 +24,7 @@ class PreparedEvents:
         self._blocks: list[Block] | None = []
 
     def add(self, block: Block) -> None:
-        """Add the next events of the transaction."""
+        """Add the next binlog events of the XA transaction."""
         self._size += block.size_bytes
         if self._blocks is not None and self._size <= self._limit:
             self._blocks.append(copy_events(block))
@@ -45,19 +45,20 @@ class PreparedEvents:
             self._files = None
 
     def blocks(self) -> tuple[Block, ...] | None:
-        """Return the events that are in memory; None when they are in a file, or were only counted."""
+        """Return the transaction's events if they are in memory; None when they are in a file, or were only counted."""
         if self._blocks is None and self._files is not None and self._limit:
             self._files.finish_append(self._begin)
         return tuple(self._blocks) if self._blocks is not None else None
 
     def discard(self) -> None:
-        """Remove what was written to a file: the transaction was not prepared."""
+        """Remove the events that were written to a file, because the XA transaction was not prepared."""
         if self._blocks is None and self._files is not None:
             self._files.remove(self._begin)
 
 
 def count_rows(blocks: Iterable[Block]) -> int | None:
-    """Return how many rows were inserted, updated or deleted; None when the shape of a table is not known."""
+    """Return the total number of rows that the blocks insert, update or delete; None when the columns of one of their
+    tables are not known."""
     total = 0
     try:
         for block in blocks:

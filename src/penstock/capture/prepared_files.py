@@ -44,12 +44,12 @@ class PreparedFiles:
 
     @property
     def _list_path(self) -> Path:
-        """Return the path of the list of prepared transactions."""
+        """Return the path of the list of prepared XA transactions."""
         return self._folder / "prepared.json"
 
     def load(self) -> tuple[Position | None, list[PreparedTransaction]]:
-        """Return up to where the transactions are known, and the transactions. Files that no transaction has are
-        removed."""
+        """Return up to which position of the log the prepared XA transactions are known, and these transactions. Files
+        of others are removed."""
         through, transactions = self._load_list()
         names = {path.name for path in self._folder.glob("*.xa")}
         self._saved = {
@@ -60,7 +60,7 @@ class PreparedFiles:
         return through, transactions
 
     def _load_list(self) -> tuple[Position | None, list[PreparedTransaction]]:
-        """Read the list of prepared transactions; none when the file is missing or damaged."""
+        """Read the list of prepared XA transactions; none when the file is missing or damaged."""
         try:
             content = json.loads(self._list_path.read_bytes())
             transactions = [_transaction_from_json(value) for value in content["transactions"]]
@@ -76,7 +76,8 @@ class PreparedFiles:
             return None, []
 
     def write_list(self, through: Position | None, transactions: Iterable[PreparedTransaction]) -> bool:
-        """Replace the list of prepared transactions, known up to `through`; return whether that is on the disk."""
+        """Replace the list of prepared XA transactions, known up to the position `through`; return whether it was
+        written."""
         content = {
             "through": through.to_json() if through is not None else None,
             "transactions": [_transaction_to_json(transaction) for transaction in transactions],
@@ -90,11 +91,11 @@ class PreparedFiles:
         return True
 
     def has(self, begin: Position) -> bool:
-        """Return whether the events of the transaction that begins there are saved."""
+        """Return whether all events of the XA transaction that begins at `begin` are saved."""
         return _file_name(begin) in self._saved
 
     def save(self, begin: Position, blocks: Iterable[Block]) -> bool:
-        """Write the events of a transaction; return whether they are there."""
+        """Write all events of an XA transaction to its file; return whether that succeeded."""
         self.remove(begin)
         if self.append(begin, blocks):
             self._saved.add(_file_name(begin))
@@ -103,7 +104,8 @@ class PreparedFiles:
         return False
 
     def append(self, begin: Position, blocks: Iterable[Block]) -> bool:
-        """Write the next events of a transaction that is not all there yet: `finish_append` says that it is."""
+        """Append the next events of an XA transaction, which is still being read from the log, to its file; return
+        whether that succeeded. After its last events `finish_append` is called."""
         path = self._folder / _file_name(begin)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -120,11 +122,11 @@ class PreparedFiles:
         return True
 
     def finish_append(self, begin: Position) -> None:
-        """Count a transaction whose events were appended as saved."""
+        """Note that all events of the XA transaction were appended: from now on it counts as saved."""
         self._saved.add(_file_name(begin))
 
     def read(self, begin: Position) -> Iterator[Block] | None:
-        """Return the events of a transaction that was saved; None when they are not there."""
+        """Return the saved events of an XA transaction as blocks; None when they are not saved."""
         if not self.has(begin):
             return None
         path = self._folder / _file_name(begin)
@@ -135,7 +137,7 @@ class PreparedFiles:
         return self._read_frames(begin, path, file)
 
     def _read_frames(self, begin: Position, path: Path, file: BinaryIO) -> Iterator[Block]:
-        """Yield the blocks of a transaction's file."""
+        """Yield the blocks of events in the file of an XA transaction."""
         try:
             with file:
                 while head := file.read(_HEAD.size):
@@ -147,7 +149,7 @@ class PreparedFiles:
             ) from None
 
     def remove(self, begin: Position) -> None:
-        """Remove the events of a transaction, if they are there."""
+        """Remove the file with the events of an XA transaction, if there is one."""
         name = _file_name(begin)
         self._saved.discard(name)
         try:

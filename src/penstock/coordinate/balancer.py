@@ -36,7 +36,8 @@ class BalancerSettings:
 
 
 class Balancer:
-    """Balances the destinations of one server, and keeps the node that says that the server is alive.
+    """Spreads the destinations evenly over the servers with one ZooKeeper, on behalf of one of them: it releases
+    destinations when this server runs too many, and keeps the ZooKeeper node that says that the server is alive.
 
     balancer = Balancer(sessions, "10.0.0.1:11111")
     balancer.add(election)
@@ -76,13 +77,15 @@ class Balancer:
         self._sessions.forget(self)
 
     def add(self, election: Election) -> None:
-        """Balance the destination of an election too; call it before the election is started."""
+        """Include the destination of this election in those that are spread over the servers; call it before the
+        election is started."""
         with self._lock:
             self._elections[election.destination] = election
         election.balancing_delay = lambda: self._balancing_delay(election.destination)
 
     def remove(self, destination: str) -> None:
-        """Stop balancing a destination: it is no longer released for the sake of balance."""
+        """Exclude a destination from those that are spread over the servers: it is no longer released to another
+        one."""
         with self._lock:
             self._elections.pop(destination, None)
 
@@ -110,7 +113,7 @@ class Balancer:
             try:
                 self._membership.leave(session)
             except CoordinationError as error:
-                log.warning("membership node not removed address=%s reason=%s", self.address, error)
+                log.warning("server's ZooKeeper node not removed address=%s reason=%s", self.address, error)
 
     def step(self) -> None:
         """Read ZooKeeper once: say that this server is alive, read which server runs what, and release one

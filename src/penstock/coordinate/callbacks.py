@@ -19,8 +19,9 @@ _JOIN_S = 10.0
 
 
 class Callbacks:
-    """Queues and makes the calls of one election. The caller of `begin` checks `is_idle` first, so the queue never
-    grows beyond a begin, its end and the next begin."""
+    """Queues and makes the calls `on_running` and `on_stopped`, at the begin and the end of each term that this server
+    wins in the election of one destination. A term begins only when no call is left (`is_idle`), so the queue is
+    bounded."""
 
     def __init__(self, name: str, on_running: OnRunning, on_stopped: OnStopped, on_failed: OnFailed) -> None:
         self._name, self._on_running, self._on_stopped, self._on_failed = name, on_running, on_stopped, on_failed
@@ -43,7 +44,7 @@ class Callbacks:
         self._add(reason)
 
     def is_idle(self) -> bool:
-        """Return whether no call is queued or being made."""
+        """Return whether no call of `on_running` or `on_stopped` is queued or being made."""
         with self._changed:
             return not self._queue and not self._is_busy
 
@@ -53,7 +54,7 @@ class Callbacks:
             return self._changed.wait_for(lambda: not self._queue and not self._is_busy, timeout_s)
 
     def close(self) -> None:
-        """Make the calls that are queued, and end the thread."""
+        """Make the calls of `on_running` and `on_stopped` that are still queued, and end the thread."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()

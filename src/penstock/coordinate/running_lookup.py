@@ -165,7 +165,7 @@ class RunningLookup:
             stream = one.stream()
             if stream is not None:
                 log.info(
-                    "stream cancelled destination=%s reason=its server does not run the destination any more",
+                    "change stream cancelled destination=%s reason=its server does not run the destination any more",
                     destination,
                 )
                 stream.cancel()

@@ -47,14 +47,14 @@ MemberBlocks = tuple[str, list[Block]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupBatch(Batch):
-    """A batch of a group: blocks of several members, with the member that each block comes from."""
+    """A batch of a group of sources: blocks of several members, with the member that each block comes from."""
 
     members: tuple[str, ...]  # the member of each block
 
 
 @dataclass(slots=True, eq=False)
 class _Outstanding:
-    """A delivered batch of a group that is not acked yet, with the members' batches that it completes."""
+    """A delivered batch of a group of sources that is not acked yet, with the members' batches that it completes."""
 
     batch_id: int
     parts: deque[tuple[str, int]]
@@ -63,7 +63,7 @@ class _Outstanding:
 
 @dataclass(slots=True, eq=False)
 class _Session:
-    """The state of one client of a group; its lock protects all fields."""
+    """The state of one client of a group of sources; its lock protects all fields."""
 
     queues: Mapping[str, MemberQueue]
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -75,8 +75,8 @@ class _Session:
 
 
 class Group:
-    """Serves several instances as one destination, with their transactions merged by commit time. It has the calls of
-    `Clients`, but never waits for a full batch. Any thread may call it."""
+    """A group of sources: serves several instances (its members) as one destination, with their transactions merged by
+    commit time. It has the calls of `Clients`, but never waits for a full batch. Any thread may call it."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Group:
 
     @classmethod
     def from_settings(cls, settings: GroupSettings) -> "Group":
-        """Return the group that the settings describe, with an instance for each member."""
+        """Return the group of sources that the settings describe, with an instance for each member."""
         members = {name: Instance(member) for name, member in settings.named_members().items()}
         return cls(settings.destination, members, hold_s=settings.hold_s)
 
@@ -105,18 +105,19 @@ class Group:
 
     @property
     def state(self) -> InstanceState:
-        """Return the state of the member that is worst off."""
+        """Return the state of the group of sources: that of the instance in it that is worst off."""
         states = {member.state for member in self.members.values()}
         return next((state for state in _WORST_STATE_FIRST if state in states), InstanceState.FOLLOWING)
 
     @property
     def failure(self) -> PenstockError | None:
-        """Return the failure of the first member that has failed, with the member's name."""
+        """Return the failure of the first instance in the group of sources that has failed, with its name; None when
+        none has."""
         failures = ((name, member.failure) for name, member in self.members.items())
         return next((self._name_member(name, error) for name, error in failures if error is not None), None)
 
     def start(self) -> None:
-        """Start all members; if one cannot start, all are stopped."""
+        """Start the instances of all sources in the group; if one cannot start, all are stopped."""
         self._stopping.clear()
         for name, member in self.members.items():
             try:
@@ -126,7 +127,7 @@ class Group:
                 raise self._name_member(name, error) from error
 
     def stop(self) -> None:
-        """Stop all members."""
+        """Stop the instances of all sources in the group."""
         self._stopping.set()
         for member in self.members.values():
             member.stop()
@@ -138,7 +139,8 @@ class Group:
     # -- for clients
 
     def subscribe(self, client_id: int, text: str = "", start: Start | None = None) -> dict[str, Position]:
-        """Subscribe a client to all members, and return the position at which it resumes in each."""
+        """Subscribe a client to all sources of the group, and return the position at which it resumes in the log of
+        each."""
         if start is not None and start.kind not in _COMMON_STARTS:
             raise ConfigurationError(
                 f"{start} is a position in one log, and '{self.name}' has {len(self.members)}: start with what is"
@@ -154,20 +156,20 @@ class Group:
             return {name: member.clients.subscribe(client_id, text, start) for name, member in self.members.items()}
 
     def unsubscribe(self, client_id: int) -> None:
-        """End a client's subscription to all members; its cursors stay, and it resumes there when it subscribes
-        again."""
+        """End a client's subscription to all sources of the group; its cursors stay, and it resumes there when it
+        subscribes again."""
         for member in self.members.values():
             member.clients.unsubscribe(client_id)
         self._forget_session(client_id)
 
     def forget(self, client_id: int) -> None:
-        """Remove a client with its cursors from all members."""
+        """Remove a client with its cursors from all sources of the group."""
         for member in self.members.values():
             member.clients.forget(client_id)
         self._forget_session(client_id)
 
     def connect(self, client_id: int, address: str) -> Callable[[], None]:
-        """Note in each member that a client is connected, until the returned function is called."""
+        """Note for each source of the group that a client is connected, until the returned function is called."""
         closings = [member.clients.connect(client_id, address) for member in self.members.values()]
 
         def close() -> None:

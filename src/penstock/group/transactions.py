@@ -14,7 +14,8 @@ from penstock.store import BatchSize
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transactions:
-    """The transactions of consecutive blocks; the last may be incomplete (`is_open`)."""
+    """The transactions in consecutive blocks of binlog events of one source, with the commit time, number of entries
+    and size of each; the last transaction may be incomplete (`is_open`)."""
 
     blocks: Sequence[Block]
     times: NDArray[np.int64]  # of the commit, in microseconds
@@ -71,7 +72,7 @@ def commit_times(block: Block) -> NDArray[np.int64]:
 
 
 def join_column(blocks: Sequence[Block], column: str) -> NDArray[np.int64]:
-    """Return a column of several blocks as one array."""
+    """Return a column of the event index of several blocks as one array."""
     return np.concatenate([block.column(column) for block in blocks])
 
 

@@ -4,7 +4,8 @@ from enum import IntEnum
 
 
 class ChangeKind(IntEnum):
-    """What happened to a row, for each row image: the value is what the kernels write, `text` is what people see."""
+    """What happened to a row, said of each row image of the binlog. The number is what the compiled decoders write into
+    Arrow columns; `text` is the name that users see."""
 
     INSERT = 0
     UPDATE_PREIMAGE = 1

@@ -130,8 +130,8 @@ class JsonLineFormat(LineFormat):
         return ['{"type":"query","ts":', self._write_metadata(block).pick_rows(events), sql.pick_rows(every)]
 
     def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:
-        """Return the text before and after each line: none, except an object after a transaction that does not end with
-        COMMIT."""
+        """Return the text before and after each line. There is none, except where a transaction ends otherwise than
+        with COMMIT: there a JSON object says that it ends with a rollback or an XA statement."""
         frame = TransactionFrame.find_on_page(page, before)
         texts, which = [""], np.zeros(len(page), np.int64)
         for i, role, xid in frame.non_commit_ends(page):

@@ -22,7 +22,8 @@ _bytes_at, _words_at = lowered("bytes_at"), lowered("words_at")
 
 @kernel(NONE(I64S_2D_IN, I64S))
 def measure_lines(pieces: Any, sizes: Any) -> None:
-    """Add to sizes[i] the bytes that all pieces take in line i."""
+    """Add the size in bytes of output line i to sizes[i], so that `write_lines` knows where each line begins. A line is
+    the texts that its pieces (columns of text) have for it, one after the other."""
     for k in range(pieces.shape[0]):
         bounds = _words_at(pieces[k, BOUNDS], pieces[k, COUNT] + 1)
         valid = _bytes_at(pieces[k, VALID], pieces[k, VALID_SIZE])
@@ -38,7 +39,8 @@ def measure_lines(pieces: Any, sizes: Any) -> None:
 
 @kernel(NONE(I64S_2D_IN, BYTES, I64S_IN, I64S_IN, U8S))
 def write_lines(pieces: Any, marks: Any, starts: Any, sizes: Any, out: Any) -> None:
-    """Write line i at out[starts[i]]; sizes[i] is what `measure_lines` found. Other bytes of `out` stay as they are."""
+    """Write output line i at out[starts[i]]; sizes[i] is its size in bytes, by `measure_lines`. Other bytes of `out`
+    stay as they are."""
     for i in range(starts.size):
         at = starts[i]
         end = at + sizes[i]

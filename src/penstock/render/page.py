@@ -1,4 +1,4 @@
-"""A block of picked events → lines of text in the order of the log.
+"""A page is the text that `penstock binlog` prints for one block of binlog events: lines in the order of the log.
 
 A line format says of what pieces the lines of each table's changes are; here they are put in order, with the statements
 and the ends of transactions between them.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class LineRole(IntEnum):
-    """What a line of output stands for."""
+    """What a line in the output of `penstock binlog` stands for."""
 
     CHANGE = 0
     STATEMENT = 1  # inside a transaction
@@ -59,7 +59,8 @@ OUTSIDE = -1  # in no transaction
 
 @dataclass(frozen=True, slots=True)
 class LineContext:
-    """The state that one line of output leaves for the next: the open transaction, and the options of its session."""
+    """The state that one line in the output of `penstock binlog` leaves for the next: the open transaction, and the
+    options of its session."""
 
     transaction: int = OUTSIDE  # the one that is open, by where it begins
     options: int = 0  # that the session has
@@ -71,7 +72,8 @@ class LineContext:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageLines:
-    """The lines of a block in the order of the log: the role of each, and the event it comes from."""
+    """The lines that `penstock binlog` prints for one block of binlog events (a page), without their text: the role of
+    each line, and the event it comes from."""
 
     block: Block
     role: NDArray[np.uint8]
@@ -82,22 +84,23 @@ class PageLines:
 
     @property
     def transaction(self) -> NDArray[np.int64]:
-        """Return the offset of the transaction that each line belongs to."""
+        """Return for each line the offset in the log file at which its transaction begins."""
         return self.block.column("transaction")[self.event]
 
     @property
     def is_inside(self) -> NDArray[np.bool_]:
-        """Return which lines are inside a transaction and do not end it."""
+        """Return which lines of the page are inside a transaction and do not end it, as a mask."""
         return np.isin(self.role, _INSIDE)
 
     def slice_lines(self, first: int, stop: int) -> "PageLines":
-        """Return the lines from `first` up to `stop`."""
+        """Return the part of the page from line `first` up to, but without, line `stop`."""
         return PageLines(self.block, self.role[first:stop], self.event[first:stop])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageText:
-    """The text of a block: line i is data[bounds[i]:bounds[i + 1]] and ends with a line feed.
+    """The text that `penstock binlog` prints for one block of binlog events: line i is data[bounds[i]:bounds[i + 1]]
+    and ends with a line feed.
 
     Lines of ENDS are empty except for what frames them; the frame of the first line is missing, see `framed_pieces`.
     """
@@ -108,16 +111,16 @@ class PageText:
 
     @property
     def texts(self) -> pa.Array:
-        """Return the lines as an array of texts."""
+        """Return the lines that are printed for the block as an Arrow array of texts."""
         return text.texts_from_bytes(self.bounds, self.data)
 
     @property
     def raw(self) -> memoryview:
-        """Return the whole text as bytes."""
+        """Return the text that is printed for the block, all lines one after the other, as bytes."""
         return self.data[: int(self.bounds[-1])].data
 
     def cut_after_changes(self, count: int) -> "PageText":
-        """Return the lines up to the change with this number."""
+        """Return the text up to the line of the row change number `count`, for a limit on the number of changes."""
         lines = np.flatnonzero(self.page.role == LineRole.CHANGE)
         if lines.size <= count:
             return self
@@ -139,16 +142,16 @@ class PageText:
 
 
 class RowFormat(ABC):
-    """An output format that has lines for changes."""
+    """An output format of `penstock binlog` that writes each row change as one or two lines of text."""
 
     @abstractmethod
     def write_changes(self, changes: TableChanges) -> LinePattern:
-        """Return the pieces of the line or two that each change becomes."""
+        """Return the pieces of the line, or the two lines, that each row change becomes."""
 
 
 class LineFormat(RowFormat):
-    """An output format whose output is lines. One object writes one block; `for_block` makes the one for the next
-    block.
+    """An output format that writes row changes, statements and transactions as lines of text. One object writes one
+    block of binlog events; `for_block` makes the one for the next block.
 
     line_format = line_format.for_block(xa)
     between = find_lines_between(block, line_format)
@@ -193,7 +196,8 @@ class LineFormat(RowFormat):
         """Return the pieces of the lines of statements that produced rows (Rows_query or Annotate_rows)."""
 
     def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:  # noqa: ARG002 - of those that override it
-        """Return the pieces before and after each line of a non-empty page: what stands between transactions."""
+        """Return the pieces of text before and after each line of a non-empty page, such as BEGIN and COMMIT between
+        transactions."""
         return (), ()
 
     def context_after(self, page: PageLines, line: int) -> LineContext:
@@ -259,7 +263,7 @@ def compose_changes(block: Block, changes: Iterable[TableChanges], row_format: R
 
 
 def _change_lines(changes: Iterable[TableChanges], row_format: RowFormat) -> list[LineGroup]:
-    """Return the lines of the changes of each table."""
+    """Return the lines of the row changes of each table."""
     return [
         LineGroup(
             np.full(len(table_changes), LineRole.CHANGE, np.uint8),

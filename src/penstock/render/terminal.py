@@ -109,7 +109,8 @@ class TerminalFormat(LineFormat):
         ]
 
     def frame_lines(self, page: PageLines, before: LineContext) -> tuple[LinePattern, LinePattern]:
-        """Return the headings of transactions, and a line for those that do not end by COMMIT."""
+        """Return a heading before the first line of each transaction, and a line such as ROLLBACK after one that does
+        not end with COMMIT."""
         frame = TransactionFrame.find_on_page(page, before)
         heads = place_texts(self._write_headings(page.block, page.event[frame.starts]), frame.starts)
         ends, which = [""], np.zeros(len(page), np.int64)

@@ -18,7 +18,8 @@ from penstock.render.text import get_bytes, get_validity, texts_from_bytes, text
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FormattedColumn:
-    """A column of texts, to be put between `before` and `after`; a null is written as `null`."""
+    """The values of one column as texts for lines of output; each is put between the constants `before` and `after`,
+    and a null is written as `null`."""
 
     texts: pa.Array
     null: str = ""
@@ -26,13 +27,13 @@ class FormattedColumn:
     after: str = ""
 
     def pick_rows(self, rows: NDArray[np.int64]) -> "ColumnPiece":
-        """Return the part of the lines that shows these rows of the column, one row in each line."""
+        """Return the piece of output lines that shows the column: line i shows its row rows[i]."""
         return ColumnPiece(self, rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnPiece:
-    """A piece of a line pattern: line i takes row rows[i] of a column."""
+    """A piece of output lines that shows a column of values: line i shows its row rows[i]."""
 
     column: FormattedColumn
     rows: NDArray[np.int64]
@@ -43,7 +44,8 @@ _ROOM = 96  # bytes after the last mark: kernels copy short texts in chunks
 
 
 class LineLayout:
-    """The pieces of `count` lines in the form that kernels read; `sizes` has the bytes of each line.
+    """The pieces of which `count` output lines consist, in the form that kernels read; `sizes` has the size in bytes of
+    each line.
 
     layout = LineLayout(["id=", ids.pick_rows(rows)], rows.size)
     layout.write(starts, out)  # line i takes layout.sizes[i] bytes from starts[i] on
@@ -63,7 +65,7 @@ class LineLayout:
         kernels.measure_lines(self._pieces, self.sizes)
 
     def write(self, starts: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-        """Write each line into `out`; line i begins at places[i]."""
+        """Write each output line into `out`; line i begins at the byte starts[i]."""
         kernels.write_lines(self._pieces, np.frombuffer(self._marks, np.uint8), starts, self.sizes, out)
 
     def _describe_piece(self, piece: ColumnPiece) -> list[int]:
@@ -101,7 +103,7 @@ def _merge_constants(pattern: LinePattern) -> tuple[list[ColumnPiece], str]:
 
 
 def write_lines(pattern: LinePattern, count: int) -> pa.Array:
-    """Write `count` lines after a pattern, as an array of texts."""
+    """Write `count` lines that consist of the pieces of `pattern`, and return them as an Arrow array of texts."""
     layout = LineLayout(pattern, count)
     bounds = bounds_from_sizes(layout.sizes)
     out = np.empty(int(bounds[-1]), np.uint8)

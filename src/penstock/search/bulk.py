@@ -64,7 +64,8 @@ class BulkAnswer:
 def encode_operations(
     ids: pa.StringArray, versions: NDArray[np.int64], documents: pa.StringArray
 ) -> pa.LargeStringArray:
-    """Encode operations as text, one entry each. Documents are on one line, see `operation.admit`."""
+    """Encode operations for the body of a bulk request, one text each. Documents are on one line, see
+    `operation.admit`."""
     quoted = _escape_ids(ids).cast(pa.large_string())
     numbers = pa.array(versions).cast(pa.large_string())
     tail = ',"version_type":"external_gte"}}\n'
@@ -93,17 +94,18 @@ def _escape_ids(ids: pa.StringArray) -> pa.StringArray:
 
 
 def operation_sizes(lines: pa.LargeStringArray) -> NDArray[np.int64]:
-    """Return the bytes of each encoded operation."""
+    """Return the size in bytes of each encoded bulk operation."""
     return pc.binary_length(lines).to_numpy(zero_copy_only=False)
 
 
 def count_fitting(sizes_bytes: NDArray[np.int64], limit_bytes: int) -> int:
-    """Return how many operations from the start fit into a body; one always does."""
+    """Return how many operations from the start fit into one bulk request of at most `limit_bytes`; one always
+    does."""
     return max(1, int(np.searchsorted(np.cumsum(sizes_bytes), limit_bytes, side="right")))
 
 
 def build_bulk_body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> memoryview:
-    """Return the bytes of some operations, without a copy if they are neighbours."""
+    """Return the body of a bulk request with the chosen operations, without a copy if they are neighbours."""
     first, count = int(chosen[0]), chosen.size
     neighbours = int(chosen[-1]) - first + 1 == count
     part = lines.slice(first, count) if neighbours else lines.take(pa.array(chosen))
@@ -113,7 +115,8 @@ def build_bulk_body(lines: pa.LargeStringArray, chosen: NDArray[np.int64]) -> me
 
 
 def classify_outcome(status: int, error_type: str) -> BulkOutcome:
-    """Return the outcome of one item, or of a request that was refused whole; what is not known is fatal."""
+    """Return the outcome of one operation of a bulk request, or of a request that was refused as a whole, by the HTTP
+    status and the type of the error; an unknown error is fatal."""
     if status < 300 or (status == 404 and not error_type):  # a delete of what is not there keeps its version
         return BulkOutcome.DONE
     if status == 409:
@@ -128,7 +131,7 @@ def classify_outcome(status: int, error_type: str) -> BulkOutcome:
 
 
 def read_answer(content: bytes, count: int) -> BulkAnswer:
-    """Read the answer to a request of `count` operations; items are looked at only when some have failed."""
+    """Read the response to a bulk request of `count` operations; items are looked at only when some have failed."""
     try:
         answer: dict[str, Any] = _json.loads(content)
         if not answer["errors"]:
@@ -150,7 +153,8 @@ def read_answer(content: bytes, count: int) -> BulkAnswer:
 
 
 def read_failure(status: int, error: Any) -> BulkFailure:
-    """Read an `error` object, of an item or of a whole answer."""
+    """Read the `error` object of a response to an Elasticsearch or OpenSearch bulk request: of one item (operation) in
+    it, or of the whole response."""
     if not isinstance(error, dict):
         return BulkFailure(status, "", str(error or "")[:_MAX_REASON_CHARS])
     details = cast("dict[str, Any]", error)

@@ -38,7 +38,7 @@ _KINDS: dict[str, FieldKind] = {
 
 
 def build_creation_body(fields: Mapping[str, FieldKind]) -> dict[str, Any]:
-    """Return the body that creates the index."""
+    """Return the JSON body of the HTTP request that creates an Elasticsearch or OpenSearch index with these fields."""
     properties: dict[str, Any] = {}
     for path, kind in fields.items():
         *parents, name = path.split(".")
@@ -53,7 +53,8 @@ def build_creation_body(fields: Mapping[str, FieldKind]) -> dict[str, Any]:
 
 
 def read_mapping(mapping: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return the fields of a mapping by path: their kind, or the product's own type if it is none of ours."""
+    """Return the kind of each field in the mapping of an Elasticsearch or OpenSearch index, by path; for a type that is
+    no FieldKind, the type itself."""
     kinds: dict[str, str] = {}
     properties = cast("dict[str, dict[str, Any]]", mapping.get("properties") or {})
     for name, spec in properties.items():

@@ -77,7 +77,7 @@ class Port(ABC):
                 connection, peer = self._socket.accept()
             except OSError as error:
                 if not self._is_stopping:
-                    log.warning("accept failed port=%s reason=%s", self.name, error)
+                    log.warning("connection of a client not accepted port=%s reason=%s", self.name, error)
                     threading.Event().wait(0.1)  # out of files, say
                 continue
             if self.open_connections >= self._max_connections:

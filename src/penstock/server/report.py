@@ -61,7 +61,8 @@ class ReportedServer(Protocol):
 
     @property
     def descriptors(self) -> DescriptorBudget:
-        """Return the budget of file descriptors."""
+        """Return how many file descriptors the server process may open, and how many its destinations and clients
+        need."""
         ...
 
     @property

@@ -35,8 +35,8 @@ _CALLS_S = 5.0
 
 
 class Server:
-    """Captures and serves destinations: those of the settings, or those that `conf` describes. It binds its ports when
-    constructed.
+    """The Penstock server: captures the log of each destination's source and serves it to clients. The destinations are
+    those of the settings, or those that `conf` describes. It binds its ports when constructed; here only Arrow Flight:
 
         server = Server(ServerSettings.with_flight_only(instance))
         server.start()

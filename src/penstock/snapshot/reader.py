@@ -127,7 +127,7 @@ class ChunkReader:
                 if delay_s is None or self._is_interrupted:
                     raise
                 log.warning(
-                    "chunk retried source=%s table=%s delay_s=%.2f reason=%s",
+                    "read of a table chunk failed, retry scheduled source=%s table=%s delay_s=%.2f reason=%s",
                     self._settings.address, table.name, delay_s, error,
                 )  # fmt: skip
                 time.sleep(delay_s)

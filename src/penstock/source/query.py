@@ -53,7 +53,10 @@ class RowQuery:
                 delay_s = timer.next_delay_s(timeout_s)
                 if delay_s is None:
                     raise
-                log.warning("read retried source=%s delay_s=%.2f reason=%s", self._settings.address, delay_s, error)
+                log.warning(
+                    "query at the source failed, retry scheduled source=%s delay_s=%.2f reason=%s",
+                    *(self._settings.address, delay_s, error),
+                )
                 time.sleep(delay_s)
 
     def _create_visibility(self) -> LogVisibility:

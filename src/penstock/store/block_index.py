@@ -131,7 +131,7 @@ class FileBlockIndex:
             return dropped
 
     def drop_last(self) -> BlockInfo:
-        """Remove the last block from the index, and return it."""
+        """Remove the newest block from the index of stored blocks, and return what the index had on it."""
         with self._lock:
             self.tail -= 1
             info = self._info(self.tail)

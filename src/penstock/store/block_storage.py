@@ -48,8 +48,8 @@ class BlockStorage(Protocol):
         ...
 
     def entries(self, info: BlockInfo) -> BlockEntries:
-        """Return the entries of a block. It may read a file, so it is called without the store's lock. Raises
-        BlockGoneError."""
+        """Return the entries of a stored block of events. It may read a file, so it is called without the store's lock.
+        Raises BlockGoneError."""
         ...
 
     def is_near(self, sequence: int) -> bool:
@@ -62,11 +62,13 @@ class BlockStorage(Protocol):
 
     @property
     def first_volatile(self) -> int | None:
-        """Return the sequence of the first entry that a crash would lose, or None when there is none."""
+        """Return the sequence (number) of the first stored entry that is not durable yet but will be; None when there
+        is none to wait for."""
         ...
 
     def drop_last(self) -> BlockEntries:
-        """Remove the last block, and return its entries."""
+        """Remove the newest block of events from the storage, and return its entries (rows, statements, begins and ends
+        of transactions)."""
         ...
 
     @property

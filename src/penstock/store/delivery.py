@@ -23,8 +23,8 @@ _MAX_APPROACHES = 3  # how often a client may reach the store's begin and find t
 
 
 class ClientDelivery:
-    """Delivers batches to the clients of a store and takes their acks. Any thread may call it for any client; one get
-    of a client at a time plans its batch."""
+    """Delivers batches of events from the store to its clients, and takes their acks. Any thread may call it for any
+    client; of several concurrent gets of the same client, one runs at a time."""
 
     def __init__(
         self, lock: StoreLock, storage: BlockStorage, index: StoreIndex, registry: ClientRegistry, space: StoreSpace

@@ -321,12 +321,12 @@ class FileStorage:
 
     @property
     def first_volatile(self) -> int | None:
-        """Return None: with `sync: batch`, which asks for this, what is written is on the disk when the write
-        returns."""
+        """Return None: there is no entry to wait for, because with `sync: batch`, the only setting for which this is
+        asked, entries are durable when the write returns."""
         return None
 
     def drop_last(self) -> BlockEntries:
-        """Remove the last block from the files, and return its entries."""
+        """Remove the newest block of events from the segment files, and return its entries."""
         info = self.blocks[self.blocks.tail - 1]
         entries = self.entries(info)
         self.unwrite(info)
@@ -334,7 +334,7 @@ class FileStorage:
         return entries
 
     def unwrite(self, info: BlockInfo) -> None:
-        """Remove the last block that was written."""
+        """Remove the newest block of events from the segment file that it was written to."""
         location = self._written.get(info.first) or self.blocks.location_of(info)
         segment = self._segment(location[0]) if location is not None else None
         with self._segments_lock:

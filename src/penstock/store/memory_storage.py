@@ -64,11 +64,11 @@ class MemoryStorage:
 
     @property
     def first_volatile(self) -> int | None:
-        """Return None: memory is not expected to outlive the process."""
+        """Return None: entries in memory never become durable, so there is none that a caller could wait for."""
         return None
 
     def drop_last(self) -> BlockEntries:
-        """Remove the last block, and return its entries."""
+        """Remove the newest block of events from memory, and return its entries."""
         info = self.blocks.drop_last()
         _, entries = self._entries[info.first]
         self._forget(info)

@@ -159,12 +159,13 @@ class TieredStorage:
 
     @property
     def first_volatile(self) -> int | None:
-        """The sequence of the first entry that is only in memory; None when there is none."""
+        """Return the sequence (number) of the first entry that is only in memory yet, which a crash would lose; None
+        when all are in files."""
         with self._lock:
             return next(iter(self._memory), None)
 
     def drop_last(self) -> BlockEntries:
-        """Remove the last block, from memory or from the files, and return its entries."""
+        """Remove the newest block of events, from memory or from the segment files, and return its entries."""
         with self._lock:
             if not len(self._ring):
                 return self._files.drop_last()

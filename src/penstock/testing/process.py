@@ -71,7 +71,8 @@ def poll_until(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 class ServerProcess:
-    """One running server, the leader of a session and process group of its own."""
+    """A database or other server that tests have started as a child process; it leads a process group of its own, which
+    is ended as a whole."""
 
     def __init__(self, name: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.name = name
@@ -110,7 +111,7 @@ class ServerProcess:
         return cls(name, process, log)
 
     def has_exited(self) -> bool:
-        """Tell whether the process has exited."""
+        """Tell whether the server process has exited."""
         if self._process.returncode is not None:
             return True
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
@@ -133,7 +134,7 @@ class ServerProcess:
         raise ServerStartError(f"{self.name} {outcome}; the end of {self.log}:\n{read_log_tail(self.log)}")
 
     def stop(self, timeout_s: float = 20) -> None:
-        """Send SIGTERM to the whole group, and SIGKILL to what is left of it when the time is over."""
+        """Send SIGTERM to the server's whole process group, and SIGKILL to what is left of it after `timeout_s`."""
         if self._process.returncode is None:
             self._signal_group(signal.SIGTERM)
             # Not only the leader: a start program may end before the server that it started.

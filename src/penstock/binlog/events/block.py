@@ -78,7 +78,8 @@ class Block:
         return int(bounds[-1]) - int(bounds[0]) + EventColumns.buffer_size(len(self))
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column of the events' index, by its name, as a view."""
+        """Return what the index knows of each event under a name such as `position`, `kind` or `timestamp`: an array
+        with one value per event, as a view."""
         return self.index.column(name)
 
     @property
@@ -89,7 +90,7 @@ class Block:
 
     @property
     def gtids(self) -> NDArray[np.uint8]:
-        """Return GTID_BYTES bytes per event, one line each, as a view."""
+        """Return the GTID of each event's transaction, one row of GTID_BYTES bytes per event, as a view."""
         return self.index.gtids
 
     @property

@@ -67,7 +67,7 @@ class EventColumns:
         return EVENT_INDEX_BYTES * count + _BOUND_BYTES
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column by its name, as a view."""
+        """Return one value per event, such as `position`, `kind` or `timestamp`: the column of that name, as a view."""
         before, extra, dtype = _LAYOUT[name]
         return np.frombuffer(self.raw, dtype, self.count, before * self.room + extra + dtype.itemsize * self.first)
 

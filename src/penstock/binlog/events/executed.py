@@ -28,8 +28,11 @@ _MYSQL = struct.Struct("<B16sq")
 def executed_after(
     known: GtidSet, gtids: NDArray[np.uint8], boundary: NDArray[np.uint8], tags: Sequence[str]
 ) -> GtidSet:
-    """Return the set with the GTIDs of all events that end a transaction, given one line of GTID_BYTES for each, in log
-    order."""
+    """Return the executed GTID set `known`, extended by the GTIDs of the transactions that end in a block.
+
+    For each event, in the order of the log: `gtids` has one row of GTID_BYTES bytes, the GTID of its transaction, and
+    `boundary` is 1 if the event ends that transaction.
+    """
     first, last = _run(gtids.reshape(-1), boundary)
     if last < 0:
         return known

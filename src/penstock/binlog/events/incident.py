@@ -36,12 +36,12 @@ class Incident:
 
 
 def are_incidents(block: Block) -> NDArray[np.bool_]:
-    """Return a mask of the events of a block that are incidents."""
+    """Return which binlog events of a block are INCIDENT events, as a mask."""
     return block.column("kind") == EventType.INCIDENT
 
 
 def find_incidents(block: Block) -> Iterator[Incident]:
-    """Yield the incidents of a block; a log has hardly ever one."""
+    """Yield the INCIDENT events in a block of binlog events, with which the source says that events may be missing."""
     data, starts, sizes = block.raw
     for i in np.flatnonzero(are_incidents(block)).tolist():
         start = int(starts[i]) + HEADER

@@ -265,9 +265,11 @@ def _index_events(
 def index_events(
     data: NDArray[np.uint8], at: int, end: int, state: IndexState, into: EventArrays, count: int, shift: int = 0
 ) -> tuple[StopReason, int, int]:
-    """Index the events of data[at:end]; return why it stopped, at which byte, and the number of filled cells.
+    """Write one row of the event index `into` (offset, position, kind, table ...) for each binlog event in
+    data[at:end].
 
-    A byte `k` of the data is byte `k + shift` of the block that is being made.
+    `count` rows are filled before the call. Return why it stopped, at which byte of the data, and how many rows are
+    filled then. The byte `k` of the data is the byte `k + shift` of the block whose index is filled.
     """
     why, where, count = _index_events(
         data,

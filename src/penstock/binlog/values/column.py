@@ -52,7 +52,8 @@ _PLAIN_ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class WireSize:
-    """The size of a field: `width` bytes, or as many as its first `length_bytes` bytes say."""
+    """The size of a column's value in a row of the binlog: `width` bytes, or as many as its first `length_bytes` bytes
+    say."""
 
     length_bytes: int
     width: int
@@ -60,7 +61,7 @@ class WireSize:
 
 @lru_cache(maxsize=12_000)
 def wire_size_of(column: Column) -> WireSize:
-    """Return the size of a column's field on the wire."""
+    """Return how many bytes a value of this column takes in a row of the binlog, or which of its bytes say that."""
     kind = column.type
     if kind in _INT_WIDTH:
         return WireSize(0, _INT_WIDTH[kind])
@@ -87,7 +88,7 @@ def wire_size_of(column: Column) -> WireSize:
 
 
 def decimal_width(precision: int, scale: int) -> int:
-    """Return the bytes of a DECIMAL of this precision and scale."""
+    """Return how many bytes a DECIMAL of this precision and scale takes in a row of the binlog."""
     whole = precision - scale
     return whole // 9 * 4 + _DIGIT_BYTES[whole % 9] + scale // 9 * 4 + _DIGIT_BYTES[scale % 9]
 

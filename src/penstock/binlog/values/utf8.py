@@ -85,7 +85,8 @@ def copy_utf8(data: Any, offsets: Any, lengths: Any, bounds: Any, out: Any) -> A
 
 @shared
 def sequence_size(data: Any, at: Any, end: Any) -> Any:
-    """Return the bytes of the character at `at`; for one that is cut or wrong, how many fit, negative."""
+    """Return the length in bytes of the UTF-8 character at data[at]. For one that is invalid, or is cut off by `end`,
+    return minus the number of its bytes that are valid, at least 1."""
     lead = np.int64(data[at])
     if lead < 0x80:
         return np.int64(1)

@@ -46,7 +46,8 @@ class _OpenXa:
 
 
 class XaResolver:
-    """Resolves the blocks of one stream, which begins between two transactions.
+    """Delivers the rows of prepared XA transactions at their XA COMMIT, and drops those that are rolled back, in a
+    stream of blocks of binlog events that begins between two transactions. `registry` remembers what is prepared.
 
     >>> resolver = XaResolver(registry)
     >>> delivered = [part for block in stream for part in resolver.resolve(block)]
@@ -58,11 +59,12 @@ class XaResolver:
 
     @property
     def is_inside(self) -> bool:
-        """Return whether events of an XA transaction were taken whose end was not read yet."""
+        """Return whether the stream is inside an XA transaction whose end was not read yet."""
         return self._open is not None
 
     def resolve(self, block: Block) -> Iterator[Block]:
-        """Return what is to be delivered of the next block: the block itself when it has nothing of XA."""
+        """Yield the events to deliver for the next block: the block itself when no event of it is of an XA
+        transaction."""
         if not len(block):
             return
         if self._open is not None and self._open.begin != _begin_of(block, 0):

@@ -27,45 +27,45 @@ class EventCollector(Protocol):
     """Collects the events of one XA transaction while the log is read."""
 
     def add(self, block: Block) -> None:
-        """Add the next events of the transaction."""
+        """Add the next binlog events of the XA transaction."""
         ...
 
     def blocks(self) -> tuple[Block, ...] | None:
-        """Return all of them, or None when they are too many to be held in memory."""
+        """Return all events of the XA transaction; None when they are too many to be held in memory."""
         ...
 
     @property
     def rows(self) -> int | None:
-        """Return how many rows were counted on the way, if they were."""
+        """Return how many rows the XA transaction changes; None when they were not counted."""
         ...
 
     def discard(self) -> None:
-        """Let go of them: the transaction is not a prepared one."""
+        """Free the collected events, because the XA transaction was not prepared."""
         ...
 
 
 class PreparedRegistry(Protocol):
-    """Remembers prepared transactions for one reader of the log, and finds those prepared before it began."""
+    """Remembers prepared XA transactions for one reader of the log, and finds those prepared before it began."""
 
     def collect(self, begin: Position) -> EventCollector:
-        """Begin to collect the events of a transaction that begins there."""
+        """Begin to collect the events of the XA transaction that begins at `begin`."""
         ...
 
     def add(self, transaction: PreparedTransaction) -> None:
-        """Remember a transaction that was prepared. One that was seen before is replaced."""
+        """Remember an XA transaction that was prepared. One with the same XA id is replaced."""
         ...
 
     def find(self, xid: str, outcome: Position) -> PreparedTransaction | None:
-        """Return the transaction that is committed by the statement which ends at `outcome`; None when its rows are not
-        to be delivered."""
+        """Return the XA transaction that is committed by the statement which ends at `outcome`; None when its rows are
+        not to be delivered."""
         ...
 
     def close(self, xid: str, outcome: Position) -> None:
-        """Note that a transaction was committed, or rolled back, by the statement which ends at `outcome`."""
+        """Note that an XA transaction was committed, or rolled back, by the statement which ends at `outcome`."""
         ...
 
     def read_events(self, transaction: PreparedTransaction) -> Iterator[Block]:
-        """Return the events of a transaction, from wherever they are."""
+        """Return the events of a prepared XA transaction, from memory, a file or the log."""
         ...
 
     def read_log(self, begin: Position, end: Position) -> Iterator[Block]:

@@ -58,7 +58,8 @@ def keys_of_column(column: ColumnSpec) -> list[KeySpec]:
 
 
 def read_key(reader: TokenReader) -> KeySpec | None:
-    """Read a key or a constraint; return None for a constraint without an index."""
+    """Read the definition of a key or a constraint in a DDL statement; return None for a constraint without an index,
+    such as CHECK."""
     symbol, if_not_exists = "", False
     if reader.accept("CONSTRAINT"):
         if_not_exists = reader.accept("IF", "NOT", "EXISTS")

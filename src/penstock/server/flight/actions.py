@@ -27,7 +27,8 @@ Results = Iterator[bytes]
 
 
 def run_action(name: str, instance: Instance, arguments: Arguments) -> Results:
-    """Run the Flight action `name` on an instance, and return its results."""
+    """Run the Arrow Flight action `name` for an instance, the capture pipeline of one destination, and return its
+    results as bytes."""
     known = ACTIONS.get(name)
     if known is None:
         raise ProtocolError(f"there is no action '{name[:50]}'; there is {', '.join(ACTIONS)}")
