@@ -74,8 +74,8 @@ class Benchmark:
         files = {"path": str(copy_log(self._source, self._folder / "logs"))}
         live = {"source": connection_of(self._source), "start": log.start}
         store = self.serve({**live, "store": {"memory": _LARGE}}, log.end)
-        source = self.serve({**live, "store": {"memory": _SMALL}})
-        folder = self.serve({"source": files, "start": "earliest", "store": {"memory": _SMALL}})
+        source = self.serve({**live, "store": {"memory": _SMALL}}, log.start)
+        folder = self.serve({"source": files, "start": "earliest", "store": {"memory": _SMALL}}, log.start)
         sample = self._folder / "sample.arrow"
         parts = self.reads.save_sample(store, log, sample)
         ways = {

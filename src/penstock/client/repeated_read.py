@@ -27,7 +27,8 @@ _BACKOFF = Backoff(0.05, 2.0)
 class ResumedRead:
     """Reads a part of the log to its end, and reads it again after a break, without the events that came before.
 
-    It is for one thread. Transient errors are retried for the patience of the link, counted from the last chunk.
+    It is for one thread. Transient errors are retried for the patience of the link, from the first break after which
+    nothing new has come.
     """
 
     def __init__(self, link: ServerLink, ticket: bytes) -> None:
@@ -38,10 +39,10 @@ class ResumedRead:
         self._equal = 0  # how many events were given at that position: those of an XA transaction may share one
         self._skipped = 0  # how many of these came again since the break
         self._is_behind = False  # a break is over when something new has come
+        self._timer: RetryTimer | None = None  # of a break that is not over
 
     def next_chunk(self) -> Any:
         """Return the next chunk of the stream, or None at its end."""
-        timer = RetryTimer(_BACKOFF)
         while True:
             try:
                 if self._stream is None:
@@ -51,7 +52,8 @@ class ResumedRead:
             except StopIteration:
                 return None
             except PenstockError as error:
-                delay_s = timer.next_delay_s(self._link.patience_s)
+                self._timer = self._timer or RetryTimer(_BACKOFF)
+                delay_s = self._timer.next_delay_s(self._link.patience_s)
                 if not error.transient or delay_s is None:
                     raise
                 log.warning(
@@ -67,7 +69,7 @@ class ResumedRead:
         known = self._count_repeated(block) if self._is_behind else 0
         new = block.slice(known, len(block))
         if len(new):
-            self._is_behind = False
+            self._is_behind, self._timer = False, None
             self._given += len(new)
             self._record_last(new)
         return new

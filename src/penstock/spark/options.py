@@ -119,10 +119,12 @@ class ReadOptions:
         if includes_ddl and not has_filter:
             raise ConfigurationError("`includeDdl` goes with a `filter`: rows of a table have no column for statements")
         names = [] if has_filter else [given["table"]] if given.get("table") else given["tables"].split(",")
+        tables = tuple(TableName.parse(name) for name in names)
+        _check_columns(columns, tables, is_flat=bool(given.get("table")))
         return cls(
             server=server,
             destination=given.get("destination") or "default",
-            tables=tuple(TableName.parse(name) for name in names),
+            tables=tables,
             filter=given.get("filter", ""),
             is_flat=bool(given.get("table")),
             columns=columns,
@@ -171,6 +173,25 @@ def struct_names(tables: Sequence[TableName]) -> dict[TableName, str]:
     return {
         table: table.table if names.count(table.table) == 1 else f"{table.schema}_{table.table}" for table in tables
     }
+
+
+def _check_columns(columns: Sequence[str], tables: Sequence[TableName], *, is_flat: bool) -> None:
+    """Raise ConfigurationError unless the chosen columns of several tables name each of them, and no other."""
+    if is_flat or not tables:
+        return
+    names = struct_names(tables)
+    if len(set(names.values())) < len(tables):
+        raise ConfigurationError(f"two of the `tables` {', '.join(map(str, tables))} would have structs of one name")
+    prefixes = tuple(f"{name}." for name in names.values())
+    unknown = [column for column in columns if not column.startswith(prefixes)]
+    if unknown:
+        raise ConfigurationError(
+            f"the column {unknown[0]} is of none of the `tables`: write it as {prefixes[0]}COLUMN, with one of"
+            f" {', '.join(names.values())}"
+        )
+    without = [name for name in names.values() if not any(column.startswith(f"{name}.") for column in columns)]
+    if columns and without:
+        raise ConfigurationError(f"no `columns` of {without[0]} are chosen: name one, or leave it out of `tables`")
 
 
 def options_table() -> str:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.cli.binlog import FORMATS
+from penstock.cli.snapshot_files import FORMATS as SNAPSHOT_FORMATS
 from penstock.cli.output import Output, format_size, table_lines
 from tests.unit.render.shop_log import binlog, shop_log, written
 
@@ -40,6 +41,10 @@ def test_every_command_prints_json_if_asked(name: str) -> None:
     if name == "binlog":
         assert FORMATS[:2] == ("text", "json")
         assert options["--format"] is options["--output"]
+        return
+    if name == "snapshot":  # it prints rows, which are data: there is no text for people
+        assert options["--output"].default == "json"
+        assert "json" in SNAPSHOT_FORMATS
         return
     assert "--format" not in options
     assert options["--output"].default == "text"

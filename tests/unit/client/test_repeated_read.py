@@ -112,3 +112,23 @@ def test_a_part_of_another_epoch_is_not_joined(tmp_path: Path) -> None:
     )
     with pytest.raises(ProtocolError, match="the source was switched"):
         read(BrokenLink([block], [other]))
+
+
+def test_a_part_that_always_breaks_at_the_same_event_is_given_up(tmp_path: Path) -> None:
+    """What came before the break comes each time: that is no progress."""
+    log = LogWriter().open()
+    log.begin()
+    log.commit()
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(MAGIC + bytes(log.data))
+    (block,) = LogFile(path)
+
+    class StuckLink(BrokenLink):
+        patience_s = 0.5
+
+        def open_stream(self, ticket: bytes) -> BrokenStream:
+            del ticket
+            return BrokenStream([block], breaks=True)
+
+    with pytest.raises(ServerUnavailableError, match="gone"):
+        read(StuckLink())

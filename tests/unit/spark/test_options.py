@@ -143,3 +143,16 @@ def test_a_database_or_a_folder_of_logs_is_captured_without_a_server() -> None:
 def test_options_of_one_way_to_the_log_are_refused_with_another(options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         ReadOptions.of({**options, "table": "a.b"})
+
+
+@pytest.mark.parametrize(
+    ("tables", "columns", "words"),
+    [
+        ("a.t,a.u", "t.x,typo.y", "typo.y is of none of the `tables`"),
+        ("a.t,a.u", "t.x", "no `columns` of u are chosen"),
+        ("a.t,b.t,c.a_t", "", "structs of one name"),
+    ],
+)
+def test_columns_of_several_tables_must_name_each_of_them(tables: str, columns: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        ReadOptions.of({"server": "h:1", "tables": tables, "columns": columns})
