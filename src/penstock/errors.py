@@ -105,6 +105,12 @@ class BlocksFreedError(StoreError):
     transient = True
 
 
+class NotCapturedError(PenstockError):
+    """A part of the log has not been captured yet that must be before it can be read: the same call succeeds later."""
+
+    transient = True
+
+
 class CoordinationError(PenstockError):
     """ZooKeeper cannot be reached, or refuses."""
 

@@ -19,8 +19,9 @@ from penstock.capture.table_map_completion import (
     find_row_positions,
     lacks_column_names,
 )
-from penstock.errors import SchemaError
+from penstock.errors import NotCapturedError, SchemaError
 from penstock.model import Position, TableName, TableSchema
+from penstock.model.table import is_nameless
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import SchemaChange
 from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
@@ -76,6 +77,7 @@ class SchemaTracker:
         self._declared: dict[tuple[bytes, str], tuple[str, ...]] = {}  # by table map and server version
         self._declared_in: Catalogue | None = None  # as long as the tables are these
         self._statements = SchemaStatements()
+        self._followed: Position | None = None  # up to where the log was followed since the start
         self._unseen = 0
         self.last_unseen = ""
         self._seen: dict[TableName, tuple[bytes, str]] = {}  # the last table map, server version
@@ -199,6 +201,7 @@ class SchemaTracker:
         if not len(block):
             return block
         with self._lock:
+            self._followed = block.end if self._followed is None else max(self._followed, block.end)
             for kind, change in self._statements.find(block, self._history.catalogue.server):
                 if kind is StatementKind.DATA:
                     self._note_uncaptured(change)
@@ -209,13 +212,27 @@ class SchemaTracker:
             return block if self._needs_no_completion(block) else self._complete_tables(block, is_followed=True)
 
     def complete(self, block: Block) -> Block:
-        """Complete the tables of a block whose DDL was recorded when it was followed."""
+        """Complete the tables of a block whose DDL was recorded when it was followed. Raises NotCapturedError when it
+        was not followed yet, and its tables cannot be known without that."""
         if not block.tables:
             return block
         with self._lock:
+            self._check_followed(block)
             return self._complete_tables(block, is_followed=False)
 
     # -- inside the lock
+
+    def _check_followed(self, block: Block) -> None:
+        """Raise NotCapturedError for a block behind all that was followed, whose log does not name its columns: a
+        statement that renames them may lie in between."""
+        if self._followed is None or block.end <= self._followed:
+            return
+        for body in block.tables.values():
+            if is_nameless(parse_table_map(body, block.server_version)):
+                raise NotCapturedError(
+                    f"the columns of {table_name(body)} at {block.start} are not known yet: the log does not name them"
+                    f" (binlog_row_metadata is not FULL), and its statements are captured up to {self._followed}"
+                )
 
     def _note_uncaptured(self, change: SchemaChange) -> None:
         """Count a change that the log has as a statement and not as rows, and log the 1st, 10th, 100th and so on."""
