@@ -16,6 +16,7 @@ with it (server/embedded.py). Its folder:
 import hashlib
 import json
 import os
+import platform
 import select
 import subprocess
 import sys
@@ -25,6 +26,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +43,7 @@ T = TypeVar("T")
 # read once for its DDL.
 _START_S = 900.0
 _POLL_S = 0.05
+_DIGEST_ROUNDS = 200_000
 _LOG_LINES = 5
 _started: list["subprocess.Popen[bytes]"] = []  # they outlive us; a Popen that is collected would complain of that
 
@@ -79,9 +82,9 @@ class EmbeddedSource:
     @property
     def folder(self) -> Path:
         """The folder of its server process. Another password or way to connect has another one, so that the database
-        itself decides about it."""
+        itself decides about it; so has another machine, where machines share the folder above it."""
         base = Path(self.state_dir) if self.state_dir else _state_folder()
-        return base / _digest(self.settings)
+        return base / _digest(json.dumps({**self.settings, "machine": platform.node()}))
 
 
 class EmbeddedServers:
@@ -238,6 +241,8 @@ def _state_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"penstock-embedded-{os.getuid()}"
 
 
-def _digest(value: object) -> str:
-    """Return a short digest of a value."""
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+@lru_cache(maxsize=64)
+def _digest(text: str) -> str:
+    """Return a short digest of a text with a password in it. It can be seen in the list of processes, so it takes long
+    enough to compute that passwords cannot be tried out quickly."""
+    return hashlib.pbkdf2_hmac("sha256", text.encode(), b"penstock embedded", _DIGEST_ROUNDS).hex()[:16]

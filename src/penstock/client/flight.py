@@ -81,7 +81,7 @@ class FlightClient:
         ends at `start` if nothing came within `wait_ms`.
 
         It also tells the server that everything before `start` is done. `limit` may have `max_rows` with `tables` or a
-        `filter` of what is counted, and `rows_per_update`.
+        `filter` of what is counted, `rows_per_update`, and `statements` if these count as rows, too.
         """
         answer = self._call_action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
         plan = json.loads(answer[0])

@@ -23,7 +23,7 @@ PART_BYTES = 8 << 20  # a range is cut into parts of about this size, each read 
 MANY_FILES = 32  # a range of so many files is cut between them
 _REMEMBERED = 64  # plans
 _UPDATES = (24, 31, 39)  # kinds of rows events of which each row has two images
-_ROWS = int(Entry.ROWS)
+_ROWS, _STATEMENT = int(Entry.ROWS), int(Entry.DDL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class BatchLimit:
     max_rows: int | None = None  # of tables that `is_counted` names
     rows_per_update: int = 2  # a reader of row images gets two for an update, a reader of changes one
     is_counted: Callable[[TableName], bool] | None = None  # None for all tables
+    counts_statements: bool = False  # a statement that is a transaction of its own counts as a row
 
 
 @dataclass(slots=True)
@@ -122,6 +123,8 @@ def plan_batch(
 
 def _has_counted_rows(block: Block, limit: BatchLimit) -> bool:
     """Return whether a block has rows of a table that the limit counts."""
+    if limit.counts_statements and (block.column("entry") == _STATEMENT).any():
+        return True
     ids = _counted_ids(block, limit)
     are_rows = block.column("entry") == _ROWS
     return bool(are_rows.any()) if ids is None else bool(np.isin(block.column("table_id")[are_rows], ids).any())
@@ -144,6 +147,8 @@ def _rows_by_event(block: Block, limit: BatchLimit) -> NDArray[np.int64]:
     if limit.rows_per_update != 1:
         counts[np.isin(block.column("kind")[events], _UPDATES)] *= limit.rows_per_update
     rows[events] = counts
+    if limit.counts_statements:
+        rows[block.column("entry") == _STATEMENT] = 1
     return rows
 
 

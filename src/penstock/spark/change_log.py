@@ -105,8 +105,7 @@ class ChangeLog:
     def plan_batch(self, start: Position, wait_ms: int) -> tuple[Position, bool]:
         """Return where a batch from `start` should end, and whether it may have rows for the query; it ends at `start`
         when nothing came in time."""
-        end, has_rows = self.client.plan_batch(start, self._options.max_bytes, wait_ms, **self._options.limit)
-        return end, has_rows or self._options.includes_ddl
+        return self.client.plan_batch(start, self._options.max_bytes, wait_ms, **self._options.limit)
 
     def end_before(self, start: Position, last: Position) -> Position:
         """Return where a batch from `start` should end, not after `last`, which the source's log has reached.
@@ -138,7 +137,7 @@ class ChangeLog:
             try:
                 yield from layout.batches(block)
             except IncompatibleColumnError as error:
-                raise self._explain(error, block.end) from None
+                raise self._explain(error, _find_undecodable(block, layout)) from None
 
     def _explain(self, error: IncompatibleColumnError, end: Position) -> SchemaError:
         """Return the error with the statement that changed the table, and with what to do about it."""
@@ -216,3 +215,17 @@ class ChangeLog:
         if key not in self._identities:
             self._identities[key] = self.client.file_identity(position)
         return self._identities[key]
+
+
+def _find_undecodable(block: "Block", layout: "ChangeLayout") -> Position:
+    """Return where the first transaction of a block ends whose rows do not fit the columns of the query."""
+    first = 0
+    for stop in [*(block.boundaries + 1).tolist(), len(block)]:
+        part = block.slice(first, stop)
+        try:
+            for _ in layout.batches(part) if len(part) else ():
+                pass
+        except IncompatibleColumnError:
+            return part.end
+        first = stop
+    return block.end

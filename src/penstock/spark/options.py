@@ -151,7 +151,8 @@ class ReadOptions:
     def limit(self) -> dict[str, Any]:
         """The limit of a batch beside its bytes, and the tables that it counts, as a server takes them."""
         rows = {} if self.max_rows is None else {"max_rows": self.max_rows, "rows_per_update": 1 if self.filter else 2}
-        return rows | ({"filter": self.filter} if self.filter else {"tables": [str(table) for table in self.tables]})
+        counted = {"filter": self.filter} if self.filter else {"tables": [str(table) for table in self.tables]}
+        return rows | counted | ({"statements": True} if self.includes_ddl else {})
 
     def struct_names(self) -> dict[TableName, str]:
         """Return the name of each table's struct column."""

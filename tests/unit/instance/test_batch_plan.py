@@ -106,3 +106,18 @@ def test_the_last_plans_are_remembered() -> None:
     assert found is not None
     assert found.parts(START) == [(START, Position("binlog.000001", 50)), (Position("binlog.000001", 50), ends[-1])]
     assert plans.find(Position("binlog.000001", 5), ends[-1]) is None
+
+
+def test_statements_count_as_rows_where_they_are_asked_for(tmp_path: Path) -> None:
+    log = LogWriter().open()
+    for number in range(6):
+        log.statement(f"CREATE TABLE t{number} (id INT)")
+    blocks = written(tmp_path, log)
+    end = blocks[-1].end
+    nothing = BatchLimit(1 << 20, is_counted=lambda _: False)
+    assert not plan_batch(START, blocks, nothing, end).has_rows
+    asked = BatchLimit(1 << 20, max_rows=2, is_counted=lambda _: False, counts_statements=True)
+    plan = plan_batch(START, blocks, asked, end)
+    assert plan.has_rows
+    assert plan.is_limited
+    assert sum(int((block.column("entry") == Entry.DDL).sum()) for block in after(blocks, START, plan.end)) == 2

@@ -71,7 +71,8 @@ def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
     request = FlightRequest.from_json({key: arguments[key] for key in ("tables", "filter") if key in arguments})
     start = resolve_position(arguments.get("start"), instance)
     instance.ack(start)
-    limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate)
+    counts_statements = arguments.get("statements") is True
+    limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate, counts_statements)
     plan = instance.plan_batch(start, limit, wait_ms / 1000)
     yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows})
 
@@ -170,7 +171,7 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
     "rollback": (_roll_back_client, "{destination, client}: redeliver what was not acked"),
     "latest": (
         _plan_batch_end,
-        "{destination, start, max_bytes, max_rows, tables, filter, wait_ms}: return where a batch should end",
+        "{destination, start, max_bytes, max_rows, tables, filter, statements, wait_ms}: return where a batch ends",
     ),
     "resolve": (
         _resolve_start,

@@ -72,7 +72,7 @@ class FlightRequest:
         if form not in ("decoded", "raw"):
             raise ProtocolError(f"the form is decoded or raw, not {form!r}")
         if client is not None and ("start" in arguments or arguments.get("end") is not None):
-            raise ProtocolError("a client goes on from its cursor: it has no start and no end")
+            raise ProtocolError("a client resumes at its cursor: it has no start and no end")
         pattern = read_text(arguments, "filter", "")
         if tables and pattern:
             raise ProtocolError("say either tables or a filter")
@@ -165,7 +165,7 @@ def resolve_position(position: Any, instance: Instance) -> Position:
     if isinstance(position, str):
         return Position.parse(position, instance.source_log.epoch)
     if not isinstance(position, dict):
-        raise ProtocolError(f"no place in the log: {json.dumps(position)[:200]}")
+        raise ProtocolError(f"not a position in the log: {json.dumps(position)[:200]}")
     return _parse_position(cast("dict[str, Any]", position))
 
 
@@ -175,14 +175,14 @@ def _parse_position(fields: dict[str, Any]) -> Position:
     for key in ("offset", "epoch"):
         value = fields.get(key, 0)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_NUMBER:
-            raise ProtocolError(f"no place in the log: {shown}; its {key} is a number from 0 on")
+            raise ProtocolError(f"not a position in the log: {shown}; its {key} is a number from 0 on")
     begin = fields.get("transaction")
     if begin is not None and not (isinstance(begin, int) and 0 <= begin <= fields.get("offset", 0)):
         raise ProtocolError(f"not a position of the log: {shown}; its transaction begins at or before its offset")
     try:
         return Position.from_json(fields)
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise ProtocolError(f"no place in the log: {shown}") from None
+        raise ProtocolError(f"not a position in the log: {shown}") from None
 
 
 def check_size(raw: bytes) -> None:

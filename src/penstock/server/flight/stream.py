@@ -99,7 +99,7 @@ class StreamContext:
     def check_serving(self) -> None:
         """Raise NotRunningError when the instance is no longer the one that serves its destination."""
         if self.get_instance(self.destination) is not self.instance:
-            raise NotRunningError(f"destination '{self.destination}' was started anew: open the stream again")
+            raise NotRunningError(f"destination '{self.destination}' was restarted: open the stream again")
 
     @contextmanager
     def translate_stop_errors(self) -> Generator[None]:
@@ -192,7 +192,7 @@ def open_client_stream(
             is_available = clients.wait(client, _ONE_ENTRY, _POLL_S)
             with slot.lock:
                 if slot.holder is not mine:
-                    raise MetaError(f"client {client} has opened another stream, which goes on in place of this one")
+                    raise MetaError(f"client {client} has opened another stream, which replaces this one")
                 _ack_hidden_batches(clients, client, hidden)
                 got = clients.get(client, _CLIENT_BATCH_SIZES[request.form]) if is_available else None
             if context.is_over():
