@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.canal.types import EventType
+from penstock.canal.types import CanalEventType
 from penstock.client.canal import CanalConnector
 from penstock.config import FilterSettings, InstanceSettings
 from penstock.instance import Instance
@@ -88,7 +88,7 @@ def statements_of(connector: CanalConnector) -> list[str]:
         connector.ack(message.id)
         changes = [change for _, change in message.row_changes()]
         if any(change.rowDatas for change in changes):
-            return [change.sql for change in changes if change.eventType == EventType.QUERY]
+            return [change.sql for change in changes if change.eventType == CanalEventType.QUERY]
     raise AssertionError("no rows came")
 
 

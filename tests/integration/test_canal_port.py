@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.canal import packet, scramble
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.client.canal import CanalConnector, CanalMessage
 from penstock.config import FilterSettings
 from penstock.errors import AuthenticationError, ConfigurationError, ProtocolError
@@ -71,7 +71,7 @@ def changes(message: CanalMessage) -> list[tuple[str, str, list[dict[str, str | 
     for header, change in message.row_changes():
         rows = [list(row.afterColumns) or list(row.beforeColumns) for row in change.rowDatas]
         values = [{column.name: None if column.isNull else column.value for column in row} for row in rows]
-        found.append((header.tableName, EventType(change.eventType).name, values))
+        found.append((header.tableName, CanalEventType(change.eventType).name, values))
     return found
 
 
@@ -215,7 +215,7 @@ def test_ddl_is_an_entry_and_passes_the_filter_by_its_table(server: DatabaseServ
                 assert change.eventType == header.eventType
                 found.append((change.eventType, header.tableName, change.sql))
             connector.ack(message.id)
-        kinds = [EventType(kind).name for kind, _, _ in found]
+        kinds = [CanalEventType(kind).name for kind, _, _ in found]
         assert kinds == ["ALTER", "CINDEX", "RENAME", "TRUNCATE", "ERASE"]
         assert all("other" not in sql for _, _, sql in found)
 

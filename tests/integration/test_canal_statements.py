@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.canal.types import EventType
+from penstock.canal.types import CanalEventType
 from penstock.client.canal import CanalConnector
 from penstock.config.filter_settings import KINDS
 from penstock.testing import DatabaseServer
@@ -38,7 +38,7 @@ def seen(connector: CanalConnector, last: str) -> tuple[list[tuple[str, str, str
             if header.tableName == last:
                 return found, raw
             name = f"{header.schemaName}.{header.tableName}"
-            found.append((EventType(change.eventType).name, name, change.sql))
+            found.append((CanalEventType(change.eventType).name, name, change.sql))
         connector.ack(message.id)
     raise AssertionError(f"{last} did not come")
 

@@ -13,7 +13,7 @@ import pytest
 from penstock.binlog.rows.changes import decode_changes
 from penstock.binlog.rows.fields import arrow_fields_of_table
 from penstock.canal import messages
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.capture.prepared import MEMORY_BYTES
 from penstock.client.canal import CanalConnector
 from penstock.config import DirectorySettings, InstanceSettings
@@ -461,7 +461,7 @@ def words_of(entry: Any) -> list[str]:
     if kind is not EntryType.ROWDATA:
         return [kind.name]
     change = messages.RowChange.FromString(entry.storeValue)
-    return [row.afterColumns[0].value for row in change.rowDatas] or [EventType(change.eventType).name]
+    return [row.afterColumns[0].value for row in change.rowDatas] or [CanalEventType(change.eventType).name]
 
 
 def test_a_folder_of_files_gives_the_same(

@@ -13,7 +13,7 @@ class EntryType(IntEnum):
     GTIDLOG = 5
 
 
-class EventType(IntEnum):
+class CanalEventType(IntEnum):
     """What kind of change or statement an entry of canal carries."""
 
     NONE = 0

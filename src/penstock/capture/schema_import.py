@@ -30,6 +30,7 @@ from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDat
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.history import LOCK_FILE, SchemaHistory
 from penstock.schema.incomplete import is_incomplete, mark_incomplete
+from penstock.schema.live import logs_column_names
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.schema.log_statements import SchemaStatements
 from penstock.source import connect, current_position, open_source
@@ -167,8 +168,7 @@ def _log_has_column_names(source: SourceSettings | DirectorySettings) -> bool:
     if isinstance(source, DirectorySettings):
         return False
     with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
-        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
-        return "FULL" in (cursor.fetchone() or ())
+        return logs_column_names(cursor)
 
 
 def import_with_retry(
@@ -197,8 +197,7 @@ def import_tables(
         return ImportedSchemas(start, Catalogue(_find_server(FolderSource(source), start.file)))
     with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
         before = replace(current_position(connection, source), epoch=start.epoch)
-        cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
-        has_names = "FULL" in (cursor.fetchone() or ())
+        has_names = logs_column_names(cursor)
         catalogue = read_catalogue(cursor)
         after = replace(current_position(connection, source), epoch=start.epoch)
     looked_at = before if has_names else min(start, before)

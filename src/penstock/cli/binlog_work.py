@@ -299,7 +299,7 @@ class _BinlogCommand:
     def _write_tables(self, kind: "Kind") -> None:
         """Write the log as CSV, Arrow or Parquet."""
         from penstock.cli.binlog_tables import TableWriter, open_table_writer  # noqa: PLC0415
-        from penstock.cli.interrupt import defer_signals  # noqa: PLC0415
+        from penstock.deferred_signals import defer_signals  # noqa: PLC0415
         from penstock.inspect.unsettled import UnsettledTransactions  # noqa: PLC0415
         from penstock.render.table_files import OutputFiles  # noqa: PLC0415
 

@@ -19,7 +19,8 @@ GROUPS = ("config", "filter", "position")
 def build_app(names: Iterable[str] = (*COMMANDS, *GROUPS)) -> typer.Typer:
     """Make the command line with these commands."""
     app = typer.Typer(
-        help="Change data capture for MySQL and MariaDB: search indexes, queues and lake tables equal to the database.",
+        help="Change data capture for MySQL and MariaDB: search indexes equal to the database; changes for Spark, Arrow"
+        " and canal.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from penstock.config.destination_list import expand_destinations
 from penstock.config.listener_settings import (
@@ -58,6 +58,10 @@ class ManagerSettings(Login):
     """The canal manager (canal-admin, or what answers as it does) that is asked over HTTP for what to run."""
 
     url: str = Field(description="URL of the manager (canal-admin), http://host:port")
+    user: str = Field(default="", description="user name that Penstock sends to the manager (canal-admin)")
+    password: SecretStr | None = Field(
+        default=None, min_length=1, description="password that Penstock sends to the manager (canal-admin)"
+    )
     poll_s: float = Field(
         default=5, gt=0, description="seconds between two requests to the manager for changed settings"
     )

@@ -149,7 +149,7 @@ class FailoverSettings(Section):
         ge=0,
         description=(
             "without GTIDs, the position in the other server's log is found by time, and events of this many seconds"
-            " before it are redelivered"
+            " before it are redelivered; with GTIDs, for so many seconds a standby may lack captured transactions"
         ),
     )
 

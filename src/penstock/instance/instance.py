@@ -33,6 +33,7 @@ from penstock.instance.opening import open_components
 from penstock.model import Position, TableName, TableSchema
 from penstock.model.start_point import StartWord, parse_start
 from penstock.schema import read_live_schema
+from penstock.schema.live import logs_column_names
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 from penstock.store import EventStore
@@ -255,8 +256,7 @@ class Instance:
         if isinstance(source, DirectorySettings):
             return [self.components.tables.describe(table) for table in tables]
         with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
-            cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
-            has_labels = "FULL" in (cursor.fetchone() or ())
+            has_labels = logs_column_names(cursor)
             schemas = [read_live_schema(cursor, table) for table in tables]
             return schemas if has_labels else [schema.with_exact_labels() for schema in schemas]
 

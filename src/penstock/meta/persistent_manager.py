@@ -141,7 +141,8 @@ class PersistentMetaManager(MetaManager):
                 self._backend.save([record])
             except FencedError as error:
                 self._fenced = error
-                threading.Thread(target=self.on_fenced, args=(error,), daemon=True).start()
+                name = f"penstock-fenced-{self.destination}"
+                threading.Thread(target=self.on_fenced, args=(error,), name=name, daemon=True).start()
                 raise
         else:
             self._dirty[record.client_id] = record

@@ -31,6 +31,12 @@ _MEANT = {"n": "\n", "r": "\r", "0": "\0", None: "'"}
 _LABEL = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 
 
+def logs_column_names(cursor: Any) -> bool:
+    """Return whether a server writes the names of columns and labels into its log (binlog_row_metadata=FULL)."""
+    cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+    return "FULL" in (cursor.fetchone() or ())
+
+
 def read_live_schema(cursor: Any, table: TableName) -> TableSchema:
     """Return the schema that a table has now, read from the server's information_schema, as a table map of the log
     describes it."""

@@ -7,10 +7,8 @@ processes that Hadoop starts for each file, 60 ms and more. The second needs a c
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from penstock.deferred_signals import defer_signals
 from penstock.errors import ConfigurationError
 
 OLDEST_JAVA = 17
@@ -127,35 +126,12 @@ def _start(name: str, master: str, settings: Mapping[str, str], log_file: Path |
         builder = builder.config(key, value)
     before: Any = SparkContext._gateway  # pyright: ignore  # noqa: SLF001, PGH003 - of a session that is there already
     try:
-        with _stderr_to(log_file), _signals_later():
+        with _stderr_to(log_file), defer_signals():
             return builder.getOrCreate()
     except BaseException:
         if before is None:
             _end_jvm(SparkContext._gateway)  # pyright: ignore  # noqa: SLF001, PGH003 - see stop_session
         raise
-
-
-@contextmanager
-def _signals_later() -> Generator[None, None, None]:
-    """Delay SIGINT and SIGTERM until the block ends: a Ctrl-C while the JVM is being started would leave it behind.
-
-    Afterwards the program's own handlers are back: Spark puts one of its own in the place of Ctrl-C's.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    own = {number: signal.getsignal(number) for number in numbers}
-    came: list[int] = []
-    for number in numbers:
-        signal.signal(number, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, own[number])
-    for number in came:
-        signal.raise_signal(number)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""PositionResolver in a folder of log files: its ends, a GTID, a time, and what lies between two of them."""
+"""Positions in a folder of log files: its ends, a GTID, a time, and what lies between two of them."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""SchemaTracker of a log without names, by its DDL: any statements, blocks cut anywhere, begun again anywhere."""
+"""The tables of a log without names, by its DDL: any statements, blocks cut anywhere, followed again from anywhere."""
 
 import logging
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ from penstock.canal.structures import (
     SubRequest,
     build_ack_frame,
 )
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.client.canal import CanalConnector
 from penstock.client.canal.message import NOTHING, CanalPacket, parse_message
 from penstock.errors import AuthenticationError, PenstockError, ProtocolError, ServerUnavailableError, StartingError
@@ -119,11 +119,11 @@ def test_a_packet_whose_fields_are_of_another_kind_is_refused(raw: bytes) -> Non
 
 
 def test_changes_are_the_rows_of_a_batch_and_not_its_transactions() -> None:
-    change = messages.RowChange(eventType=int(EventType.INSERT)).SerializeToString()
+    change = messages.RowChange(eventType=int(CanalEventType.INSERT)).SerializeToString()
     raw = batch(5, entry(EntryType.TRANSACTIONBEGIN), entry(EntryType.ROWDATA, change), entry(EntryType.TRANSACTIONEND))
     message = parse_message(CanalPacket.parse(memoryview(raw)[4:]).body)
     ((header, found),) = message.row_changes()
-    assert (header.tableName, found.eventType, len(message.entries)) == ("t", EventType.INSERT, 3)
+    assert (header.tableName, found.eventType, len(message.entries)) == ("t", CanalEventType.INSERT, 3)
 
 
 # -- calls

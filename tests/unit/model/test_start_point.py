@@ -1,4 +1,4 @@
-"""PositionResolver in a log as people write them."""
+"""Positions in a log as people write them."""
 
 from datetime import UTC, datetime
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.file import LogFile
 from penstock.canal import messages
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.errors import ConfigurationError
 from penstock.model import ChangeKind
 from penstock.render.canal import EntryEncoder, EntryOptions
@@ -103,13 +103,13 @@ def test_entries_say_what_was_written(tmp_path: Path, log: LogWriter, zone: str)
         assert header.logfileOffset <= image.offset < header.logfileOffset + header.eventLength
         match image.kind:
             case ChangeKind.INSERT:
-                assert change.eventType == EventType.INSERT
+                assert change.eventType == CanalEventType.INSERT
                 before, after = None, image
             case ChangeKind.DELETE:
-                assert change.eventType == EventType.DELETE
+                assert change.eventType == CanalEventType.DELETE
                 before, after = image, None
             case _:
-                assert change.eventType == EventType.UPDATE
+                assert change.eventType == CanalEventType.UPDATE
                 before, after = image, next(images)
         check_image(row.beforeColumns, before, None, zone)
         check_image(row.afterColumns, after, before, zone)

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.binlog.events.block import Block
 from penstock.canal import messages
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.instance.filter import parse_client_filter
 from penstock.model import TableName
 from penstock.render.canal import EntryEncoder, EntryOptions
@@ -43,8 +43,10 @@ def told(text: str, wants: str = "", **rendering: Any) -> tuple[str, str, str] |
     (entry,) = found
     change = messages.RowChange.FromString(entry.storeValue)
     assert change.eventType == entry.header.eventType
-    assert change.isDdl == (change.eventType not in (EventType.INSERT, EventType.UPDATE, EventType.DELETE))
-    return EventType(change.eventType).name, f"{entry.header.schemaName}.{entry.header.tableName}", change.sql
+    assert change.isDdl == (
+        change.eventType not in (CanalEventType.INSERT, CanalEventType.UPDATE, CanalEventType.DELETE)
+    )
+    return CanalEventType(change.eventType).name, f"{entry.header.schemaName}.{entry.header.tableName}", change.sql
 
 
 @pytest.mark.parametrize(

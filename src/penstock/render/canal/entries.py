@@ -24,7 +24,7 @@ from penstock.binlog.rows.decode import has_old_times
 from penstock.binlog.rows.mixed import should_decode_alone
 from penstock.binlog.rows.programs import MAX_TABLES, TablePrograms
 from penstock.canal import protobuf
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.filter import ColumnRules
 from penstock.model import Column, TableSchema
 from penstock.render.canal import entry_kernels as kernels
@@ -37,10 +37,10 @@ from penstock.render.canal.tables import TableEncoding, encode_names, join_bytes
 from penstock.render.canal.values import CanalValueWriter
 
 _ROWS = {
-    LogEvent.WRITE_ROWS_V1: EventType.INSERT, LogEvent.WRITE_ROWS_V2: EventType.INSERT,
-    LogEvent.UPDATE_ROWS_V1: EventType.UPDATE, LogEvent.UPDATE_ROWS_V2: EventType.UPDATE,
-    LogEvent.PARTIAL_UPDATE_ROWS: EventType.UPDATE,
-    LogEvent.DELETE_ROWS_V1: EventType.DELETE, LogEvent.DELETE_ROWS_V2: EventType.DELETE,
+    LogEvent.WRITE_ROWS_V1: CanalEventType.INSERT, LogEvent.WRITE_ROWS_V2: CanalEventType.INSERT,
+    LogEvent.UPDATE_ROWS_V1: CanalEventType.UPDATE, LogEvent.UPDATE_ROWS_V2: CanalEventType.UPDATE,
+    LogEvent.PARTIAL_UPDATE_ROWS: CanalEventType.UPDATE,
+    LogEvent.DELETE_ROWS_V1: CanalEventType.DELETE, LogEvent.DELETE_ROWS_V2: CanalEventType.DELETE,
 }  # fmt: skip
 _ROW_TYPES = np.zeros(256, np.int64)
 _ROW_TYPES[[int(kind) for kind in _ROWS]] = list(_ROWS.values())
@@ -52,7 +52,7 @@ _BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
 )
 _TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(EntryType.TRANSACTIONEND)
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
-_XA_OUTCOMES = [int(EventType.XACOMMIT), int(EventType.XAROLLBACK)]
+_XA_OUTCOMES = [int(CanalEventType.XACOMMIT), int(CanalEventType.XAROLLBACK)]
 _ZERO_END = protobuf.encode_text(2, "0")  # of a transaction without a number
 # For a block: the types of the columns of a table as they were declared, by its id in the block.
 DeclaredTypes = Callable[[Block], Callable[[int], Sequence[str]]]
@@ -276,7 +276,7 @@ class _BlockEncoder:
         if not events.size:
             return
         for event, text in zip(events.tolist(), annotation_texts(block, events).to_pylist(), strict=True):
-            self._add_entry(event, EntryContent(EntryType.ROWDATA, EventType.QUERY, b"", encode_note(text)))
+            self._add_entry(event, EntryContent(EntryType.ROWDATA, CanalEventType.QUERY, b"", encode_note(text)))
 
     def _add_transaction_marks(self) -> None:
         """Add the begin and end entries of transactions that have something between them."""

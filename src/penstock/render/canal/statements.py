@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.query import parse_query_at
 from penstock.canal import protobuf
-from penstock.canal.types import EntryType, EventType
+from penstock.canal.types import CanalEventType, EntryType
 from penstock.model import TableName
 from penstock.render.canal.tables import encode_names
 from penstock.schema.ddl import DdlError, StatementKind, classify_statement_text, parse_statement
@@ -28,18 +28,18 @@ from penstock.schema.ddl.subject import find_subject
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
 _DDL = {
-    StatementKind.CREATE_TABLE: EventType.CREATE, StatementKind.ALTER_TABLE: EventType.ALTER,
-    StatementKind.DROP_TABLE: EventType.ERASE, StatementKind.TRUNCATE_TABLE: EventType.TRUNCATE,
-    StatementKind.RENAME_TABLE: EventType.RENAME, StatementKind.CREATE_INDEX: EventType.CINDEX,
-    StatementKind.DROP_INDEX: EventType.DINDEX,
+    StatementKind.CREATE_TABLE: CanalEventType.CREATE, StatementKind.ALTER_TABLE: CanalEventType.ALTER,
+    StatementKind.DROP_TABLE: CanalEventType.ERASE, StatementKind.TRUNCATE_TABLE: CanalEventType.TRUNCATE,
+    StatementKind.RENAME_TABLE: CanalEventType.RENAME, StatementKind.CREATE_INDEX: CanalEventType.CINDEX,
+    StatementKind.DROP_INDEX: CanalEventType.DINDEX,
 }  # fmt: skip
-_DATA = {"INSERT": EventType.INSERT, "REPLACE": EventType.INSERT, "UPDATE": EventType.UPDATE,
-         "DELETE": EventType.DELETE, "LOAD": EventType.INSERT}  # fmt: skip
+_DATA = {"INSERT": CanalEventType.INSERT, "REPLACE": CanalEventType.INSERT, "UPDATE": CanalEventType.UPDATE,
+         "DELETE": CanalEventType.DELETE, "LOAD": CanalEventType.INSERT}  # fmt: skip
 _XA_ENTRIES = {
     "XA START": EntryType.TRANSACTIONBEGIN, "XA END": EntryType.TRANSACTIONEND,
     "XA COMMIT": EntryType.ROWDATA, "XA ROLLBACK": EntryType.ROWDATA,
 }  # fmt: skip
-_XA_EVENTS = {"XA COMMIT": EventType.XACOMMIT, "XA ROLLBACK": EventType.XAROLLBACK}
+_XA_EVENTS = {"XA COMMIT": CanalEventType.XACOMMIT, "XA ROLLBACK": CanalEventType.XAROLLBACK}
 _VIEWS = {StatementKind.CREATE_VIEW, StatementKind.ALTER_VIEW, StatementKind.DROP_VIEW}
 WantsTable = Callable[[TableName], bool]
 
@@ -49,7 +49,7 @@ class EntryContent:
     """The types, the encoded table names and the encoded store value of an entry that is made of a statement."""
 
     entry_type: EntryType
-    event_type: EventType
+    event_type: CanalEventType
     names: bytes
     store: bytes
 
@@ -79,7 +79,7 @@ def build_statement_entry(
         return None
     verb = find_data_verb(query.text, dialect) if kind is StatementKind.DATA else ""
     is_data = verb in _DATA
-    event_type, name = _DATA[verb] if is_data else _DDL.get(kind, EventType.QUERY), names[0]
+    event_type, name = _DATA[verb] if is_data else _DDL.get(kind, CanalEventType.QUERY), names[0]
     if kind in {StatementKind.ALTER_TABLE, StatementKind.RENAME_TABLE}:
         event_type, name = _first_alteration(query.text, kind, dialect, query.database) or (event_type, name)
     text = mask_secrets(query.text, kind, dialect).rstrip(" ")
@@ -95,7 +95,7 @@ def build_statement_entry(
 
 def _first_alteration(
     text: str, kind: StatementKind, dialect: SqlDialect, database: str
-) -> tuple[EventType, TableName] | None:
+) -> tuple[CanalEventType, TableName] | None:
     """Return the type and table of the first thing an ALTER TABLE or RENAME TABLE does; None if that is an ordinary
     ALTER or cannot be parsed.
     """
@@ -105,18 +105,18 @@ def _first_alteration(
         return None
     match statement:
         case RenameTables(((_, name), *_)) | AlterTable(_, (RenameTo(name), *_)):
-            return EventType.RENAME, name
+            return CanalEventType.RENAME, name
         case AlterTable(name, (AddKey(key), *_)) if not key.is_implied:
-            return EventType.CINDEX, name
+            return CanalEventType.CINDEX, name
         case AlterTable(name, (DropKey(key), *_)) if key != "PRIMARY":
-            return EventType.DINDEX, name
+            return CanalEventType.DINDEX, name
         case _:
             return None
 
 
 def encode_note(text: str) -> bytes:
     """Encode the statement that produced rows as the store value of an entry."""
-    return protobuf.encode_number_always(2, EventType.QUERY) + protobuf.encode_text(11, text)
+    return protobuf.encode_number_always(2, CanalEventType.QUERY) + protobuf.encode_text(11, text)
 
 
 def _build_xa_entry(text: str, word: str, entry_type: EntryType, thread: int) -> EntryContent:
@@ -129,4 +129,4 @@ def _build_xa_entry(text: str, word: str, entry_type: EntryType, thread: int) ->
     else:
         store = protobuf.encode_number_always(2, _XA_EVENTS[word]) + protobuf.encode_text(11, text)
         store += b"".join(protobuf.encode_pair(13, *pair) for pair in properties)
-    return EntryContent(entry_type, _XA_EVENTS.get(word, EventType.NONE), b"", store)
+    return EntryContent(entry_type, _XA_EVENTS.get(word, CanalEventType.NONE), b"", store)
