@@ -72,7 +72,10 @@ def describe_table(
     chosen = _choose_columns(schema, columns)
     key, index = _choose_key(cursor, schema)
     if not key:
-        warnings.append(f"{name} has no key that it can be cut by: it is read as one chunk, on one connection")
+        warnings.append(
+            f"{name} has no key that it can be cut by: it is read as one chunk, on one connection, and held in memory"
+            " as a whole"
+        )
     return SnapshotTable(schema, chosen, key, index, int(rows or 0), int(size or 0), tuple(warnings))
 
 
