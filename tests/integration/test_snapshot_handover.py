@@ -27,6 +27,8 @@ from tests.support.capture import end_of, execute, instance_of, source_of
 _SERVERS = ["mariadb", "mariadb11", "mysql57", "mysql80", "mysql9"]
 _IDS = 2000
 _WRITERS = 3
+_XA_ROLLED_BACK = 1614
+"""What MySQL 5.7 says at XA END of a branch that a deadlock has rolled back already: it still wants XA ROLLBACK."""
 _SEEDS = [*range(1), *(pytest.param(seed, marks=pytest.mark.campaign) for seed in range(1, 11))]
 NewDatabase = Callable[[Any], str]
 Row = tuple[int, str]
@@ -59,7 +61,7 @@ class _Writer(threading.Thread):
             for _ in range(self._random.randrange(1, 5)):
                 cursor.execute(self._statement())
         except Exception as error:
-            if error.args[0] not in {1062, 1205, 1213, 1614}:
+            if error.args[0] not in {1062, 1205, 1213, _XA_ROLLED_BACK}:
                 raise
             if kind < 0.1:
                 self._end_xa(cursor, xid, "ROLLBACK")
@@ -75,7 +77,11 @@ class _Writer(threading.Thread):
         self.commits += 1
 
     def _end_xa(self, cursor: Any, xid: str, how: str) -> None:
-        cursor.execute(f"XA END {xid}")
+        try:
+            cursor.execute(f"XA END {xid}")
+        except Exception as error:
+            if error.args[0] != _XA_ROLLED_BACK or how != "ROLLBACK":
+                raise
         if how == "COMMIT":
             cursor.execute(f"XA PREPARE {xid}")
         cursor.execute(f"XA {how} {xid}")
@@ -130,7 +136,7 @@ def test_chunks_and_the_changes_after_them_make_the_table(
         chunks = list(snapshot)
         before = sum(writer.commits for writer in writers)
         assert poll_until(lambda: sum(writer.commits for writer in writers) > before + 20, 60)
-    assert len(chunks) > 5
+    assert len(chunks) > 3  # ten, or fewer where the server estimates a range to have fewer rows
     end = end_of(server)
     assert _apply(chunks, _changes(server, name, start, end)) == _select(server, name)
 

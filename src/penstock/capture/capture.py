@@ -226,7 +226,8 @@ class Capture:
         if not len(block):
             return True
         context.counters.kept_events += len(block)
-        context.counters.kept_rows += count_rows(block)
+        if context.counters.kept_rows is not None:
+            context.counters.kept_rows += count_rows(block)
         self._recovery.put_at = time.time()
         with context.counters.measure("store"):
             if context.store.put(block, timeout_s=0):

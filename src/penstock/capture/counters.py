@@ -24,7 +24,7 @@ class CaptureCounters:
     transactions: int = 0
     bytes: int = 0  # of events
     kept_events: int = 0  # of these, that went into the store
-    kept_rows: int = 0  # in these
+    kept_rows: int | None = None  # in these; None where they are not counted
     signs_of_life: int = 0
     reconnects: int = 0
     switches: int = 0

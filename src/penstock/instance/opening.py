@@ -62,6 +62,7 @@ def open_components(
         begin = finder.prepare_store(store)
         endpoint = lambda: source_log.source.endpoint  # noqa: E731
         clients = Clients(store, meta_stores.meta, source=endpoint, check_cursor=finder.check_cursor)
+        clients.rows.is_counting = counters.kept_rows is not None
         clients.start()
         known_from = finder.oldest if settings.schema_from == "earliest" else store.latest
         tables = open_tables_since(settings, source_log.source, known_from, store.latest)

@@ -15,21 +15,24 @@ class RowCounts:
         self._lock = threading.Lock()  # of all below
         self._got = self._acked = 0
         self._outstanding: dict[tuple[int, int], int] = {}  # rows by client and batch
+        self.is_counting = True  # set once, before the first batch
 
     @property
-    def got(self) -> int:
-        """Return how many rows clients got."""
+    def got(self) -> int | None:
+        """Return how many rows clients got; None where they are not counted."""
         with self._lock:
-            return self._got
+            return self._got if self.is_counting else None
 
     @property
-    def acked(self) -> int:
-        """Return how many rows clients acked."""
+    def acked(self) -> int | None:
+        """Return how many rows clients acked; None where they are not counted."""
         with self._lock:
-            return self._acked
+            return self._acked if self.is_counting else None
 
     def add_batch(self, client_id: int, batch_id: int, blocks: Iterable[Block]) -> None:
         """Count the rows of a batch that a client got."""
+        if not self.is_counting:
+            return
         rows = sum(map(count_rows, blocks))
         with self._lock:
             self._got += rows

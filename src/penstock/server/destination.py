@@ -3,6 +3,7 @@
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol
 
 from penstock.capture.state import InstanceState
@@ -33,8 +34,10 @@ class Destination(ABC):
     """One configured destination and its instance. After a stop by hand it stays stopped until it is started by hand,
     or its settings change."""
 
-    def __init__(self, settings: InstanceSettings) -> None:
-        self.name = settings.destination
+    def __init__(
+        self, settings: InstanceSettings, make_instance: Callable[[InstanceSettings], Instance] = Instance
+    ) -> None:
+        self.name, self._make_instance = settings.destination, make_instance
         self._settings = settings
         self._change_lock = threading.Lock()  # of who changes it: the configuration, or somebody by hand
         self._halt_reason: str | None = None  # why it was stopped by hand
@@ -147,7 +150,7 @@ class Destination(ABC):
             if settings.data_dir is not None:
                 self._lock_file = LockFile(settings.data_dir / settings.destination)
                 self._lock_file.take()
-            instance = Instance(settings)
+            instance = self._make_instance(settings)
             try:
                 instance.start(fence)
             except BaseException:
@@ -202,8 +205,10 @@ class Destination(ABC):
 class LocalDestination(Destination):
     """A destination that always runs on this server."""
 
-    def __init__(self, settings: InstanceSettings) -> None:
-        super().__init__(settings)
+    def __init__(
+        self, settings: InstanceSettings, make_instance: Callable[[InstanceSettings], Instance] = Instance
+    ) -> None:
+        super().__init__(settings, make_instance)
         self._halted_clients: _ClientsToRestore | None = None  # of the instance that was stopped by hand
 
     def _running_instance(self) -> Instance:
@@ -240,8 +245,13 @@ class LocalDestination(Destination):
 class ElectedDestination(Destination):
     """A destination that several servers could run: it runs here while this server is elected and its lease lasts."""
 
-    def __init__(self, settings: InstanceSettings, elections: Elections) -> None:
-        super().__init__(settings)
+    def __init__(
+        self,
+        settings: InstanceSettings,
+        elections: Elections,
+        make_instance: Callable[[InstanceSettings], Instance] = Instance,
+    ) -> None:
+        super().__init__(settings, make_instance)
         self._elections = elections
         self.election = elections.join(settings, self._on_elected, self._on_term_ended)
         self._is_joined = True

@@ -30,12 +30,13 @@ class Destinations:
         groups: Sequence[GroupSettings] = (),
         *,
         expected: Callable[[], ExpectedDestinations] = ExpectedDestinations,
+        make_instance: Callable[[InstanceSettings], Instance] = Instance,
     ) -> None:
         """Without a cluster all destinations run here, whatever ZooKeeper they name. Groups are known by name only.
         `expected` returns what is configured, so that a destination which is still starting is not called unknown."""
         self._groups = {group.destination: tuple(group.member_names.values()) for group in groups}
         self.cluster: Cluster | None = None
-        self._get_expected = expected
+        self._get_expected, self._make_instance = expected, make_instance
         self._lock = threading.Lock()
         self._destinations: dict[str, Destination] = {}
         self._closing = threading.Event()
@@ -122,8 +123,8 @@ class Destinations:
     def _make_destination(self, settings: InstanceSettings) -> Destination:
         """Return a destination that runs here or by election, as its settings say."""
         if self.cluster is None or settings.zookeeper is None:
-            return LocalDestination(settings)
-        return ElectedDestination(settings, self.cluster)
+            return LocalDestination(settings, self._make_instance)
+        return ElectedDestination(settings, self.cluster, self._make_instance)
 
     def reload(self, settings: InstanceSettings) -> None:
         """Run a destination with other settings, without a restart if only its filter differs. If it cannot start with

@@ -53,7 +53,9 @@ class Server:
         self.settings = settings
         canal = settings.canal
         self._is_fixed, self._needs_all = conf is None, needs_all
-        self.destinations = Destinations(settings.groups, expected=self._get_expected)
+        # Rows are counted for metrics only, and those are on the admin port.
+        make_instance = partial(Instance, counts_rows=settings.admin.port is not None)
+        self.destinations = Destinations(settings.groups, expected=self._get_expected, make_instance=make_instance)
         self.monitor = ConfigMonitor(conf or FixedConfig(settings), self.destinations, scan_s, retries=not needs_all)
         groups = Groups(settings.groups, self.destinations.running_instance)
         self.flight = FlightPort(settings.flight, self.destinations)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
+from penstock.instance.report import report_instance
 from penstock.render.json_rows import JsonRowReader
 from penstock.server import Server
 from penstock.server.admin.admin_port import AdminPort
@@ -134,6 +135,17 @@ def test_rows_are_counted_when_they_are_put_got_and_acked(server: Server) -> Non
     clients.ack(CLIENT, again[0])
     assert rows_of(server) == [rows, 2 * rows - some, rows]
     assert others
+
+
+def test_rows_are_not_counted_without_a_port_that_shows_them(folder: Path) -> None:
+    settings = settings_with(folder)
+    without = settings.model_copy(update={"admin": settings.admin.model_copy(update={"port": None})})
+    with served(without) as server:
+        assert poll_until(lambda: "shop" in server.destinations.instances, 20)
+        instance = server.destinations.running_instance("shop")
+        assert poll_until(lambda: instance.counters.kept_events > 0, 20)
+        report = report_instance(instance)["store"]
+    assert [report[f"{what}_rows"] for what in ("put", "got", "acked")] == [None, None, None]
 
 
 def test_all_metrics_of_canals_panels_are_there(server: Server) -> None:

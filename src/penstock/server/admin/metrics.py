@@ -170,7 +170,7 @@ def _add_store(out: Exposition, name: str, instance: Mapping[str, Any]) -> None:
     out.add(
         "gauge",
         "penstock_store_entries",
-        "EntryEncoder that were put and that not all clients have acked.",
+        "Entries that were put and that not all clients have acked.",
         store["entries"],
         **where,
     )
