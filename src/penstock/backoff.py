@@ -52,6 +52,11 @@ class RetryTimer:
         self._backoff, self._clock, self._began = backoff, clock, clock()
         self._failures = -1 if is_first_at_once else 0
 
+    @property
+    def elapsed_s(self) -> float:
+        """Return how long ago the first attempt began."""
+        return self._clock() - self._began
+
     def next_delay_s(self, timeout_s: float) -> float | None:
         """Count a failure; return how long to wait for the next attempt, or None when that is beyond the timeout."""
         self._failures += 1

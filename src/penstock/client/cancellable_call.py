@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 class CancellableCall(Generic[T]):
-    """A call in a thread of its own that is given up when it is cancelled, or when it takes too long.
+    """A call in a thread of its own that is given up when it is cancelled, or when the server does not answer.
 
         stream = CancellableCall(channel, open_stream, lambda stream: stream.cancel()).run(limit_s=30)
 
@@ -32,18 +33,26 @@ class CancellableCall(Generic[T]):
         self._is_done = False
         self._is_given_up = False
 
-    def run(self, limit_s: float | None = None) -> T:
-        """Wait for the result of the call, for its cancellation, or until `limit_s` have passed."""
+    def run(self, limit_s: float | None = None, is_alive: Callable[[], bool] | None = None) -> T:
+        """Wait for the result of the call, for its cancellation, or until `limit_s` have passed.
+
+        With `is_alive`, which tells whether the server answers at all, the call may take as long as the server does.
+        """
+        began_s = time.monotonic()
         threading.Thread(target=self._make_call, name="penstock-followed-call", daemon=True).start()
-        try:
-            return self._outcome.get(timeout=limit_s)()
-        except queue.Empty:
+        while True:
+            try:
+                return self._outcome.get(timeout=limit_s)()
+            except queue.Empty:
+                if is_alive is not None and is_alive():
+                    continue
             with self._lock:
                 self._is_given_up = not self._is_done
             if self._is_given_up:
                 raise ServerUnavailableError(
-                    f"{self._channel.name} does not answer: a call was given up after {limit_s:g} s"
-                ) from None
+                    f"{self._channel.name} does not answer: a call was given up after"
+                    f" {time.monotonic() - began_s:.0f} s"
+                )
             return self._outcome.get()()
 
     def cancel(self) -> None:

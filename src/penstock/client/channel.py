@@ -31,12 +31,25 @@ class ServerChannel:
 
     def __init__(self, address: ServerAddress, url: str, *, name: str = "", advice: str = _ADVICE) -> None:
         """`name` is what errors call the server; `advice` ends the message of one that does not answer."""
-        self.url, self.name, self._advice = url, name or url, advice
+        self._address, self.url, self.name, self._advice = address, url, name or url, advice
         self.client, self.options = address.open_client(url), address.call_options()
-        # Of calls with one answer: a server that is frozen, or a network that drops everything, must not hold us up.
+        # Of calls with one answer, for their threads: whoever waits for one has left a frozen server long before.
         self.short_options = address.call_options(CALL_TIMEOUT_S)
         self.long_options = address.call_options(LONG_CALL_TIMEOUT_S)
         self.read_watch = ReadWatch()
+
+    def is_alive(self, limit_s: float) -> bool:
+        """Return whether the server answers anything within `limit_s`, also while it works on a call that takes long.
+
+        Flight's port answers this question alone, without any destination.
+        """
+        try:
+            self.client.list_actions(self._address.call_options(limit_s))
+        except (fl.FlightTimedOutError, fl.FlightUnavailableError, fl.FlightCancelledError):
+            return False
+        except pa.ArrowException:
+            return True  # it refuses
+        return True
 
     def call(self, call: Callable[[], T]) -> T:
         """Make a call to the server once, and raise errors of Flight as errors of Penstock."""

@@ -23,21 +23,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from penstock import errors
 from penstock.client.address import ServerAddress
-from penstock.client.channel import ServerChannel, ServerStream
+from penstock.client.channel import ServerChannel
 from penstock.disk import FileLock, make_private_folder, write_private
 from penstock.errors import ConfigurationError, PenstockError, ServerUnavailableError
 from penstock.local_process import LocalProcess
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from penstock.coordinate.running_lookup import Cancelled
 
 # Within which a server has found its source, or has said why not: where the log does not name its columns, all of it is
 # read once for its DDL.
@@ -110,12 +111,8 @@ class EmbeddedServers:
         with self._lock:
             self._is_left = self._is_left or channel is self._channel
 
-    def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call to the server once, and raise errors of Flight as errors of Penstock."""
-        return channel.call(call)
-
-    def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
-        """Do nothing: streams of a server that ends break by themselves."""
+    def watch(self, channel: ServerChannel, cancelled: "Cancelled") -> None:
+        """Do nothing: calls and streams of a server that ends break by themselves."""
 
     def close(self) -> None:
         """Close the connection; the server ends by itself when nobody uses it."""

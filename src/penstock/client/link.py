@@ -2,11 +2,13 @@
 
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow.flight as fl
 
@@ -40,6 +42,15 @@ _LEAST_SILENCE_S = 5.0  # of a server that sends heartbeats every other second
 _ELSEWHERE = (ServerUnavailableError, NotRunningError, CoordinationError, FencedError, UnknownDestinationError)
 
 
+@dataclass(frozen=True, slots=True)
+class _ServerCall(Generic[T]):
+    """A call that can be made on any server of a list."""
+
+    make: Callable[[ServerChannel], T]
+    discard: Callable[[T], None] | None = None  # of what it returns after it was given up
+    longest_s: float = math.inf  # also on a server that answers other calls
+
+
 class ServerLink:
     """A connection to the server that runs a destination, safe to keep for long and to share by threads.
 
@@ -71,6 +82,12 @@ class ServerLink:
         """Return after how long a range on which nothing comes is given up: early enough to read it elsewhere."""
         return min(SILENCE_S, max(_LEAST_SILENCE_S, self.patience_s / 2)) if self.patience_s else SILENCE_S
 
+    def _answer_limit_s(self, timer: RetryTimer) -> float:
+        """Return after how long a server that answers nothing is given up: early enough to ask another one, and soon
+        after the time for retries is over."""
+        patience_s = self._start_patience_s
+        return max(_LEAST_SILENCE_S, min(SILENCE_S, patience_s / 2, patience_s - timer.elapsed_s))
+
     def close(self) -> None:
         """Close the connections to all servers."""
         self._servers.close()
@@ -83,19 +100,20 @@ class ServerLink:
             options = channel.long_options if name in _LONG_ACTIONS else channel.short_options
             return list(channel.client.do_action(action, options))
 
-        answers = self._call_with_retry(call, waits_for_start=waits_for_start)
+        answers = self._call_with_retry(_ServerCall(call), waits_for_start=waits_for_start)
         return [answer.body.to_pybytes() for answer in answers]
 
     def get_info(self, request: Mapping[str, Any]) -> fl.FlightInfo:
         """Return what Flight says of a range of the log: its schema, and the parts in which it can be read."""
         descriptor = fl.FlightDescriptor.for_command(json.dumps(request).encode())
-        return self._call_with_retry(lambda channel: channel.client.get_flight_info(descriptor, channel.long_options))
+        call = _ServerCall(lambda channel: channel.client.get_flight_info(descriptor, channel.long_options))
+        return self._call_with_retry(call)
 
     def list_flights(self, destination: str = "") -> list[fl.FlightInfo]:
         """Return what Flight says of each stream that can be read, of one destination or of all."""
-        return self._call_with_retry(
-            lambda channel: list(channel.client.list_flights(destination.encode(), channel.short_options))
-        )
+        criteria = destination.encode()
+        call = _ServerCall(lambda channel: list(channel.client.list_flights(criteria, channel.short_options)))
+        return self._call_with_retry(call)
 
     def open_stream(self, ticket: bytes, *, waits_for_start: bool = True, has_end: bool = True) -> ServerStream:
         """Open a stream on a server that accepts it; breaks later on are not retried here.
@@ -107,23 +125,20 @@ class ServerLink:
 
         def open_on(channel: ServerChannel) -> ServerStream:
             """Open the stream on one server."""
-
-            def open_reader() -> ServerStream:
-                reader: Any = channel.client.do_get(fl.Ticket(ticket), channel.options)
-                return ServerStream(channel, reader, lambda error: self._leave_server(channel, error), limit_s)
-
-            stream = CancellableCall(channel, open_reader, ServerStream.cancel).run(limit_s)
-            self._servers.watch_stream(channel, stream)
+            reader: Any = channel.client.do_get(fl.Ticket(ticket), channel.options)
+            stream = ServerStream(channel, reader, lambda error: self._leave_server(channel, error), limit_s)
+            self._servers.watch(channel, stream)
             return stream
 
-        return self._call_with_retry(open_on, waits_for_start=waits_for_start)
+        call = _ServerCall(open_on, ServerStream.cancel, limit_s)
+        return self._call_with_retry(call, waits_for_start=waits_for_start)
 
-    def _call_with_retry(self, call: Callable[[ServerChannel], T], *, waits_for_start: bool = True) -> T:
+    def _call_with_retry(self, call: "_ServerCall[T]", *, waits_for_start: bool = True) -> T:
         """Make a call, and repeat it until it succeeds or the time for retries is over."""
         timer = RetryTimer(_BACKOFF)
         while True:
             try:
-                return self._ask_servers(call)
+                return self._ask_servers(call, timer)
             except PenstockError as error:
                 # Whoever started this process may be gone: nobody waits for the answer any more.
                 is_orphan = os.getppid() != self._parent
@@ -138,7 +153,7 @@ class ServerLink:
                 )
                 time.sleep(delay_s)
 
-    def _ask_servers(self, call: Callable[[ServerChannel], T]) -> T:
+    def _ask_servers(self, call: "_ServerCall[T]", timer: RetryTimer) -> T:
         """Make a call once on each server, until one of them accepts it."""
         refusals: list[PenstockError] = []
         reasons: list[str] = []
@@ -148,7 +163,7 @@ class ServerLink:
             raise self._no_server_error([str(error)]) from error
         for channel in channels:
             try:
-                return self._servers.run_call(channel, partial(call, channel))
+                return self._ask_server(channel, call, timer)
             except _ELSEWHERE as error:
                 self._leave_server(channel, error)
                 if self._servers.is_single:
@@ -159,6 +174,14 @@ class ServerLink:
         if all(isinstance(error, UnknownDestinationError) for error in refusals):
             raise UnknownDestinationError("; ".join(reasons))
         raise self._no_server_error(reasons) from refusals[-1]
+
+    def _ask_server(self, channel: ServerChannel, call: "_ServerCall[T]", timer: RetryTimer) -> T:
+        """Make a call once, and wait for it for as long as its server runs the destination, and answers anything at
+        all."""
+        half_s, last_s = self._answer_limit_s(timer) / 2, time.monotonic() + call.longest_s
+        followed = CancellableCall(channel, partial(call.make, channel), call.discard)
+        self._servers.watch(channel, followed)
+        return followed.run(half_s, lambda: time.monotonic() < last_s and channel.is_alive(half_s))
 
     def _no_server_error(self, reasons: list[str]) -> ServerUnavailableError:
         """Return the error for a destination that no server runs."""

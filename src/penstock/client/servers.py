@@ -1,20 +1,17 @@
 """The servers that a client may ask: one, those of a list, or the one that ZooKeeper names."""
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.client.address import ServerAddress
-from penstock.client.cancellable_call import CancellableCall
-from penstock.client.channel import ServerChannel, ServerStream
+from penstock.client.channel import ServerChannel
 from penstock.client.embedded import EmbeddedServers, EmbeddedSource
 from penstock.errors import CoordinationError
 
 if TYPE_CHECKING:
     from penstock.coordinate import RunningServer
     from penstock.coordinate.running_lookup import Cancelled
-
-T = TypeVar("T")
 
 
 class ServerList(Protocol):
@@ -31,13 +28,9 @@ class ServerList(Protocol):
         """Do not ask this server first any more: it does not run the destination, or does not answer."""
         ...
 
-    def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call to a server once. Raises ServerUnavailableError also when the call hangs and another server runs
-        the destination."""
-        ...
-
-    def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
-        """Cancel a stream when its server no longer runs the destination."""
+    def watch(self, channel: ServerChannel, cancelled: "Cancelled") -> None:
+        """Cancel a call or a stream when its server no longer runs the destination, as far as that can be known without
+        it."""
         ...
 
     def close(self) -> None:
@@ -75,12 +68,8 @@ class NamedServers:
             if self._channels[self._first] is channel:
                 self._first = (self._first + 1) % len(self._channels)
 
-    def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call to a server once, and raise errors of Flight as errors of Penstock."""
-        return channel.call(call)
-
-    def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
-        """Do nothing: a server of a list ends its streams itself."""
+    def watch(self, channel: ServerChannel, cancelled: "Cancelled") -> None:
+        """Do nothing: a server of a list ends its calls and streams itself."""
 
     def close(self) -> None:
         """Close the connections to all servers of the list."""
@@ -136,18 +125,8 @@ class ZooKeeperServers:
             if self._current is not None and self._current[1] is channel:
                 self._is_left = True
 
-    def run_call(self, channel: ServerChannel, call: Callable[[], T]) -> T:
-        """Make a call to a server once, and cancel it when another server takes over."""
-        followed = CancellableCall(channel, call)
-        self._watch(channel, followed)
-        return followed.run()
-
-    def watch_stream(self, channel: ServerChannel, stream: ServerStream) -> None:
-        """Cancel the stream when another server takes over."""
-        self._watch(channel, stream)
-
-    def _watch(self, channel: ServerChannel, cancelled: "Cancelled") -> None:
-        """Register what is cancelled when another server takes over."""
+    def watch(self, channel: ServerChannel, cancelled: "Cancelled") -> None:
+        """Cancel a call or a stream when another server takes over."""
         with self._lock:
             current = self._current
         if current is not None and current[1] is channel:
