@@ -3,13 +3,12 @@
 | the source has                                   | plan                                                      |
 |--------------------------------------------------|-----------------------------------------------------------|
 | the log that was followed, with the position     | ResumeHere                                                |
-| that log, without the position                   | Lost; plan_gap then decides by `on_purged`                |
+| that log, without the position                   | LostPosition; plan_gap then decides by `on_purged`                |
 | the log of another server, or an older epoch     | Translate: by GTIDs, else by time                         |
 | another server that lacks captured transactions  | WaitForStandby for `window_s`, then Translate without them|
 | a log that was reset or lost its end             | LostPosition, or WaitForFiles while a copied folder is incomplete |
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -212,14 +211,3 @@ def _is_gone(facts: ResumeFacts) -> bool:
     if not facts.is_same_log or _describe_missing(facts):
         return True
     return facts.position.offset > max(facts.inventory.sizes[facts.position.file], facts.inventory.end.offset)
-
-
-def plan_purged_start(
-    latest: Position, oldest: Position, cursors: Sequence[Position], gap: Gap
-) -> Position | LostPosition:
-    """Return where a store that ends at `latest` begins when `on_purged` is `stop`: there, or at the first cursor that
-    the log still has, so that a client that needs more is stopped and no other."""
-    if latest >= oldest or gap.is_empty:
-        return latest
-    later = [cursor for cursor in cursors if cursor >= oldest]
-    return min(later) if later else LostPosition(str(gap))

@@ -18,7 +18,6 @@ from penstock.capture.resume import (
     WaitForFiles,
     WaitForStandby,
     plan_gap,
-    plan_purged_start,
     plan_resume,
 )
 from penstock.model import GtidSet, Position
@@ -100,14 +99,30 @@ RESUME: dict[str, tuple[ResumeFacts, ResumePlan]] = {
     "a position without GTIDs": (facts(PLAIN, OTHER), Translate(None, raises_epoch=True)),
     "the epoch was raised already": (facts(epoch=2), Translate(MINE, raises_epoch=False)),
     "the epoch was raised already, without GTIDs": (facts(PLAIN, epoch=2), Translate(None, raises_epoch=False)),
+    "the epoch was raised already, and the server is behind": (
+        facts(epoch=2, inventory=log(executed=LESS)),
+        WaitForStandby(LACKING, BEHIND),
+    ),
+    "the epoch was raised already, and then another server answers": (
+        facts(epoch=2, match=OTHER, inventory=log(executed=MORE)),
+        Translate(MINE, raises_epoch=True),
+    ),
     "a log that was reset": (facts(match=RESET, inventory=log(1, 1)), LostPosition(WAS_RESET)),
     "a reset of a folder whose files are complete": (facts(match=RESET, is_copied=True), LostPosition(WAS_RESET)),
     "a folder that is being copied": (facts(match=RESET, inventory=log(5, 6), is_copied=True), WaitForFiles(SHORT)),
+    "a folder that lost its end, and that nobody copies into": (
+        facts(match=RESET, inventory=log(5, 6)),
+        LostPosition(WAS_RESET),
+    ),
     "the server lost the end of its log": (
         facts(inventory=log(size=900)),
         LostPosition("binlog.000007 ends at 900: the server has lost the end of its log, as in a crash"),
     ),
     "the file was purged": (facts(inventory=log(8, 9)), LostPosition("it has no file binlog.000007")),
+    "the file was purged, without GTIDs": (
+        facts(PLAIN, inventory=log(8, 9, executed=None)),
+        LostPosition("it has no file binlog.000007"),
+    ),
 }
 
 
@@ -148,6 +163,16 @@ GAPS: dict[str, tuple[ResumeFacts, GtidSet | None, OnPurged, GapPlan]] = {
     "purged without GTIDs: latest": (
         facts(PLAIN, inventory=PURGED), None, "latest", skip(text(PLAIN, gone=None), "end"),
     ),
+    "purged without GTIDs: repair": (
+        facts(PLAIN, inventory=PURGED), None, "repair", skip(text(PLAIN, gone=None), "end", is_repaired=True),
+    ),
+    "a log that was reset: repair": (
+        facts(match=RESET, inventory=log(1, 1)), None, "repair",
+        skip(
+            text(inventory=log(1, 1), gone=None),
+            "replaced part", raises_epoch=True, is_reset=True, is_repaired=True,
+        ),
+    ),
     "a log that was reset: latest": (
         facts(match=RESET, inventory=log(1, 1)), None, "latest",
         skip(text(inventory=log(1, 1), gone=None), "replaced part", raises_epoch=True, is_reset=True),
@@ -161,12 +186,26 @@ GAPS: dict[str, tuple[ResumeFacts, GtidSet | None, OnPurged, GapPlan]] = {
     "the server lost the end of its log: latest": (
         facts(inventory=log(size=900)), NOTHING, "latest", skip(LOST_END, "replaced part", raises_epoch=True),
     ),
+    "the server lost the end of its log: repair": (
+        facts(inventory=log(size=900)), NOTHING, "repair",
+        skip(LOST_END, "replaced part", raises_epoch=True, is_repaired=True),
+    ),
     "the end of the last file is lost": (
         facts(inventory=log(last=7, size=900, end=900)), NOTHING, "latest",
         skip(LOST_END, "replaced part", raises_epoch=True),
     ),
     "another server that has purged it: latest": (
         facts(match=OTHER, inventory=PURGED), None, "latest", skip(text(gone=None), "end", raises_epoch=True),
+    ),
+    "another server that has purged it: stop": (
+        facts(match=OTHER, inventory=PURGED), None, "stop", Fail(f"{text(gone=None)}: {STOP}"),
+    ),
+    "another server that has purged it: repair": (
+        facts(match=OTHER, inventory=PURGED), None, "repair",
+        skip(text(gone=None), "end", raises_epoch=True, is_repaired=True),
+    ),
+    "the epoch was raised already: stop": (
+        facts(epoch=2, inventory=PURGED), None, "stop", Fail(f"{text(gone=None)}: {STOP}"),
     ),
     "the epoch was raised already: latest": (
         facts(epoch=2, inventory=PURGED), None, "latest", skip(text(gone=None), "end"),
@@ -183,10 +222,12 @@ def test_what_is_gone_is_skipped_only_as_the_policy_says(case: str) -> None:
     assert plan_gap(given, gap, "refused", on_purged, can_repair=True) == expected
 
 
-def test_a_repair_without_anybody_to_do_it_stops() -> None:
-    given = facts(inventory=PURGED)
-    plan = plan_gap(given, gap_after(AT, PURGED, GONE), "refused", "repair", can_repair=False)
-    assert plan == Fail(f"{text()}: and nothing is there that could repair it")
+@pytest.mark.parametrize("case", [case for case, (_, _, on_purged, _) in GAPS.items() if on_purged == "repair"])
+def test_a_repair_without_anybody_to_do_it_stops(case: str) -> None:
+    given, gone, on_purged, planned = GAPS[case]
+    plan = plan_gap(given, gap_after(given.position, given.inventory, gone), "refused", on_purged, can_repair=False)
+    assert isinstance(planned, Skip)
+    assert plan == Fail(f"{planned.problem}: and nothing is there that could repair it")
 
 
 def test_a_hole_in_a_folder_is_not_waited_for() -> None:
@@ -195,24 +236,3 @@ def test_a_hole_in_a_folder_is_not_waited_for() -> None:
         facts(inventory=after, is_copied=True), gap_after(AT, after, GONE), "refused", "latest", is_hole=True
     )
     assert plan == skip(text(), "end")
-
-
-LATER, LAST = Position("binlog.000008", 500, epoch=1), Position("binlog.000009", 4, epoch=1)
-OLDEST = Position("binlog.000008", 4, epoch=1)
-
-
-@pytest.mark.parametrize(
-    ("latest", "cursors", "gone", "expected"),
-    [
-        (LATER, [AT], GONE, LATER),
-        (AT, [AT], NOTHING, AT),
-        (AT, [AT, LAST, LATER], GONE, LATER),
-        (AT, [AT], GONE, LostPosition(text(inventory=PURGED))),
-        (AT, [], GONE, LostPosition(text(inventory=PURGED))),
-    ],
-    ids=["the log has it", "nothing is missing", "the first cursor that it has", "none that it has", "no cursors"],
-)
-def test_a_start_in_a_purged_log_stops_only_clients_that_need_more(
-    latest: Position, cursors: list[Position], gone: GtidSet, expected: Position | LostPosition
-) -> None:
-    assert plan_purged_start(latest, OLDEST, cursors, gap_after(AT, PURGED, gone)) == expected
