@@ -186,7 +186,8 @@ class InstanceSettings(Section):
     on_purged: Literal["stop", "latest", "repair"] = Field(
         default="stop",
         description="what to do when the source has purged log that is still needed. stop: stop with an error; latest:"
-        " skip to the end of the log; repair: skip to the end, then compare the target with the source and repair it",
+        " skip to the end of the log; repair: have a function of your program close the gap, then skip. `penstock"
+        " serve` refuses repair: it needs a program that passes that function to `Instance`",
     )
     retention_warning_h: float = Field(
         default=12,

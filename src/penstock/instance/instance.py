@@ -50,7 +50,8 @@ class Instance:
     """One capture pipeline, from source to store to clients. `start()` returns when the log flows, or raises why it
     cannot; `stop()` ends it. Any thread may read from it.
 
-    With `on_purged: repair`, a gap in the log is passed to `repair`, which compares the data and closes it.
+    With `on_purged: repair`, a gap in the log is passed to `repair`, which compares the data and closes it. Without a
+    `repair`, as in `penstock serve`, that policy is refused.
     """
 
     def __init__(

@@ -186,6 +186,13 @@ def changes_read(instance: Instance, start: Position) -> list[dict[str, Any]]:
     return [{"id": row} for row in put_rows]
 
 
+def test_the_policy_repair_is_refused_where_no_function_repairs(tmp_path: Path, file_of: Made) -> None:
+    put(tmp_path / "log", file_of(1))
+    instance = Instance(settings_of(tmp_path / "log", on_purged="repair"))
+    with pytest.raises(ConfigurationError, match="has nothing that could repair"):
+        instance.start()
+
+
 @pytest.mark.parametrize("policy", ["stop", "latest", "repair"])
 def test_purged_files_are_gone_by_policy(tmp_path: Path, file_of: Made, policy: str) -> None:
     folder, data, gaps = tmp_path / "logs", tmp_path / "data", list[Any]()
