@@ -12,8 +12,10 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 log = logging.getLogger(__name__)
 
@@ -23,13 +25,50 @@ _QUIET_S = 60.0
 _TAKEN = {errno.EWOULDBLOCK, errno.EACCES, errno.EAGAIN}
 
 
-def replace_file(path: Path, raw: bytes) -> None:
-    """Replace a file atomically: a crash leaves the old content or the new one."""
+def replace_file(path: Path, raw: bytes, *, previous: Path | None = None) -> None:
+    """Replace a private file atomically: a crash leaves the old content or the new one. The old content remains as
+    `previous`, if that is given."""
     make_private_folder(path.parent)
-    new = path.with_name(f"{path.name}.new")
-    write_private(new, raw)
-    new.replace(path)
-    sync_folder(path.parent)
+    with open_replacement(path, previous=previous) as file:
+        file.write(raw)
+
+
+@contextmanager
+def open_replacement(
+    path: Path, *, suffix: str = ".new", mode: int = 0o600, is_synced: bool = True, previous: Path | None = None
+) -> Generator[BinaryIO]:
+    """Open a file that takes the name `path` when all of it is written, and on the disk if `is_synced`.
+
+    A crash or an error before that leaves what was there. Writers that may run at the same time need a `suffix` each.
+
+        with open_replacement(folder / "state.json") as file: file.write(raw)
+    """
+    new = path.with_name(f"{path.name}{suffix}")
+    try:
+        new.unlink(missing_ok=True)  # what a crash left may be readable by others
+        new.touch(mode=mode, exist_ok=False)
+        with new.open("wb") as file:
+            yield file
+            file.flush()
+            if is_synced:
+                os.fsync(file.fileno())
+        if previous is not None:
+            _link_copy(path).replace(previous)
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+    if is_synced:
+        sync_folder(path.parent)
+
+
+def _link_copy(path: Path) -> Path:
+    """Give a file a second name, so that there is always one under its own name."""
+    copy = path.with_name(f"{path.name}.old")
+    copy.unlink(missing_ok=True)
+    os.link(path, copy)
+    return copy
 
 
 def write_private(path: Path, raw: bytes) -> None:

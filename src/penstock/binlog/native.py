@@ -91,13 +91,13 @@ def _save(kernel: Kernel, code: bytes) -> None:
     """Write compiled code to the cache."""
     for path in _cache_files(kernel):
         try:
-            from tempfile import NamedTemporaryFile  # noqa: PLC0415 - a process that finds all code needs none
+            from penstock.disk import open_replacement  # noqa: PLC0415 - a process that finds all code needs none
 
             path.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile(dir=path.parent, prefix=path.stem, suffix=".part", delete=False) as part:
-                part.write(hashlib.sha256(code).digest() + code)
-            Path(part.name).chmod(0o644)  # it may be for all users of an installation
-            Path(part.name).replace(path)
+            suffix = f".{os.urandom(4).hex()}.part"  # of each process and thread
+            with open_replacement(path, suffix=suffix, is_synced=False) as file:
+                file.write(hashlib.sha256(code).digest() + code)
+                os.fchmod(file.fileno(), 0o644)  # it may be for all users of an installation
             _sweep(path)
         except OSError:
             continue

@@ -5,15 +5,14 @@ its rows and watermark. A chunk is finished when it is in there; what a crash le
 """
 
 import json
-import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 
-from penstock.disk import replace_file
+from penstock.disk import open_replacement, replace_file
 from penstock.errors import ConfigurationError
 from penstock.model import Column
 from penstock.render.columnar import ArrowWriter, ParquetWriter
@@ -60,19 +59,9 @@ class RowFile:
         self._file.flush()
 
 
-@contextmanager
-def open_whole(path: Path) -> Generator[BinaryIO]:
+def open_whole(path: Path) -> AbstractContextManager[BinaryIO]:
     """Open a file that gets its name when all of it is written."""
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    return open_replacement(path, suffix=".partial", mode=0o666)
 
 
 class SnapshotFolder:

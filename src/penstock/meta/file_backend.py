@@ -7,13 +7,12 @@ It is replaced as a whole: a new file is synced and then renamed, and the previo
 
 import json
 import logging
-import os
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from penstock.disk import FileLock, make_private_folder, sync_folder, write_private
+from penstock.disk import FileLock, replace_file
 from penstock.errors import FencedError, MetaError, MetaInUseError, PenstockError
 from penstock.meta.cursor import Cursor
 from penstock.meta.record import ClientRecord
@@ -74,32 +73,15 @@ class FileMetaBackend:
         after = self._records | {record.client_id: record for record in changed}
         after = {client_id: record for client_id, record in after.items() if not record.is_forgotten}
         try:
-            self._replace(self._encode(after))
+            replace_file(self.path, self._encode(after), previous=self.previous if self._is_present_whole else None)
         except OSError as error:
             raise MetaError(f"{self.path} cannot be written: {error.strerror}") from None
-        self._records = after
+        self._records, self._is_present_whole = after, True
         self._generation += 1
 
     def close(self) -> None:
         """Release the file for other processes."""
         self._lock.release()
-
-    def _replace(self, raw: bytes) -> None:
-        make_private_folder(self.path.parent)
-        new = self.path.with_name("meta.dat.new")
-        write_private(new, raw)
-        if self._is_present_whole:
-            self._link_copy().replace(self.previous)
-        new.replace(self.path)
-        self._is_present_whole = True
-        sync_folder(self.path.parent)
-
-    def _link_copy(self) -> Path:
-        """Give the present file a second name, so that there is always one under its own name."""
-        copy = self.path.with_name("meta.dat.old")
-        copy.unlink(missing_ok=True)
-        os.link(self.path, copy)
-        return copy
 
     def _encode(self, records: dict[int, ClientRecord]) -> bytes:
         clients = [

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penstock.disk import open_replacement
 from penstock.errors import ConfigurationError
 from penstock.search import _json
 from penstock.search.index import FieldKind
@@ -24,12 +25,8 @@ def has_index(folder: Path) -> bool:
 def write_fields(folder: Path, fields: Mapping[str, FieldKind]) -> None:
     """Write the declared fields of an index atomically: the file is old or new, never half."""
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f"{_FIELDS_FILE}.{os.getpid()}"
-    with temporary.open("wb") as file:
+    with open_replacement(folder / _FIELDS_FILE, suffix=f".{os.getpid()}", mode=0o666) as file:
         file.write(_json.dumps({"format": _FORMAT, "fields": dict(fields)}))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / _FIELDS_FILE)
 
 
 def read_fields(folder: Path) -> dict[str, FieldKind]:

@@ -1,7 +1,7 @@
 """Bringing encoded operations to a server that may be busy: send, look at each item, send again what must be.
 
-Invariant: an operation leaves the lane done, stale or rejected, or the lane raises. Only operations the server asked
-to send again are sent again, later, in smaller pieces; order among them is free because ids are unique.
+Invariant: an operation leaves the sender done, stale or rejected, or the sender raises. Only operations the server
+asked to send again are sent again, later, in smaller pieces; order among them is free because ids are unique.
 """
 
 import logging
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.backoff import Backoff
 from penstock.errors import SinkError, SinkUnavailableError
 from penstock.search import bulk
 from penstock.search.bulk import BulkAnswer, BulkFailure, BulkOutcome
@@ -22,6 +23,7 @@ from penstock.search.bulk import BulkAnswer, BulkFailure, BulkOutcome
 log = logging.getLogger(__name__)
 
 _SMALLEST_LIMIT_BYTES = 64 * 1024
+_SPREAD = 0.5  # of delays, as a share of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +75,19 @@ class _DeliveryState:
 class BulkSender:
     """Sends bulk requests one at a time, and remembers between deliveries which size the server accepts."""
 
-    def __init__(self, send: SendBulk, where: str, policy: RetryPolicy, rhythm: RetryClock) -> None:
+    def __init__(self, send: SendBulk, where: str, policy: RetryPolicy, retry_clock: RetryClock) -> None:
         self._send = send
         self._where = where
         self._policy = policy
-        self._rhythm = rhythm
+        self._retry_clock = retry_clock
+        self._backoff = Backoff(policy.first_delay_s, policy.longest_delay_s, spread=_SPREAD, random=retry_clock.random)
         self._ceiling_bytes = policy.bulk_bytes
         self._limit_bytes = policy.bulk_bytes
 
     def deliver_operations(self, lines: pa.LargeStringArray) -> BulkAnswer:
         """Send all operations; each is DONE, STALE or REJECTED in the answer."""
         sizes = bulk.operation_sizes(lines)
-        state = _DeliveryState(np.zeros(sizes.size, np.uint8), {}, self._rhythm.clock())
+        state = _DeliveryState(np.zeros(sizes.size, np.uint8), {}, self._retry_clock.clock())
         pending = np.arange(sizes.size)
         while pending.size:
             count = bulk.count_fitting(sizes[pending], self._limit_bytes)
@@ -128,7 +131,7 @@ class BulkSender:
         state.outcomes[chosen] = answer.outcomes
         again = chosen[answer.outcomes == BulkOutcome.TRANSIENT]
         if again.size < chosen.size:
-            state.last_taken, state.delays = self._rhythm.clock(), 0
+            state.last_taken, state.delays = self._retry_clock.clock(), 0
         if busy:
             self._back_off(str(busy), size_bytes, state)
         else:
@@ -151,8 +154,8 @@ class BulkSender:
         return chosen[:0]
 
     def _back_off(self, reason: str, size_bytes: int, state: _DeliveryState) -> None:
-        """Wait a random part of a doubling delay, or raise if nothing was accepted for too long."""
-        waited_s = self._rhythm.clock() - state.last_taken
+        """Wait for a doubling delay with a spread, or raise if nothing was accepted for too long."""
+        waited_s = self._retry_clock.clock() - state.last_taken
         if waited_s >= self._policy.deadline_s:
             left = int(
                 np.count_nonzero((state.outcomes == BulkOutcome.PENDING) | (state.outcomes == BulkOutcome.TRANSIENT))
@@ -161,9 +164,8 @@ class BulkSender:
                 f"{self._where} has taken nothing for {waited_s:.0f} s: {reason}. {left} of {state.outcomes.size} "
                 "operations are not written; writing the batch again is harmless"
             )
-        longest_s = min(self._policy.first_delay_s * 2**state.delays, self._policy.longest_delay_s)
-        delay_s = min(longest_s * (0.5 + self._rhythm.random() / 2), self._policy.deadline_s - waited_s)
         state.delays += 1
+        delay_s = min(self._backoff.delay_s(state.delays), self._policy.deadline_s - waited_s)
         self._limit_bytes = min(self._ceiling_bytes, max(size_bytes // 2, _SMALLEST_LIMIT_BYTES))
         log.warning(
             "bulk request failed, retry scheduled index=%r delay_s=%.2f next_request_bytes_max=%d reason=%s",
@@ -172,7 +174,7 @@ class BulkSender:
             self._limit_bytes,
             reason,
         )
-        self._rhythm.sleep(delay_s)
+        self._retry_clock.sleep(delay_s)
 
 
 def refusal_error(where: str, failure: BulkFailure) -> SinkError:

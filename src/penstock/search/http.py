@@ -51,14 +51,18 @@ class HttpIndex:
     """
 
     def __init__(
-        self, transport: HttpTransport, index: str, policy: RetryPolicy | None = None, rhythm: RetryClock | None = None
+        self,
+        transport: HttpTransport,
+        index: str,
+        policy: RetryPolicy | None = None,
+        retry_clock: RetryClock | None = None,
     ) -> None:
         if not _NAME.fullmatch(index):
             raise ConfigurationError(f"'{index}' is not the name of one index: lower case, no pattern, no list")
         self._transport = transport
         self._index = index
         self._where = f"index '{index}' at {transport.where}"
-        self._lane = BulkSender(self._send_bulk, self._where, policy or RetryPolicy(), rhythm or RetryClock())
+        self._sender = BulkSender(self._send_bulk, self._where, policy or RetryPolicy(), retry_clock or RetryClock())
         self._fields: dict[str, FieldKind] | None = None
 
     @classmethod
@@ -101,7 +105,7 @@ class HttpIndex:
         batch = admit_operations(operations)
         if not len(batch.ids):
             return WriteReport(rejected=batch.rejected)
-        answer = self._lane.deliver_operations(bulk.encode_operations(batch.ids, batch.versions, batch.documents))
+        answer = self._sender.deliver_operations(bulk.encode_operations(batch.ids, batch.versions, batch.documents))
         done = answer.outcomes == BulkOutcome.DONE
         deletes = batch.documents.is_null().to_numpy(zero_copy_only=False)
         refused = (Rejection(batch.ids[row].as_py(), str(failure)) for row, failure in answer.failures.items())

@@ -29,7 +29,7 @@ class PooledTransport:
         self._pool = urllib3.PoolManager(
             headers=headers,
             maxsize=4,
-            # Retrying is the lane's business; a redirect would carry the password elsewhere.
+            # Retrying is the sender's business; a redirect would carry the password elsewhere.
             retries=False,
             timeout=urllib3.Timeout(connect=min(5.0, timeout_s), read=timeout_s),
             cert_reqs="CERT_REQUIRED",

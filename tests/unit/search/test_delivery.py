@@ -28,7 +28,7 @@ class Time:
         self.delays.append(delay)
         self.now += delay
 
-    def rhythm(self, chance: float = 1.0) -> RetryClock:
+    def retry_clock(self, chance: float = 0.5) -> RetryClock:
         return RetryClock(clock=lambda: self.now, sleep=self.sleep, random=lambda: chance)
 
 
@@ -84,8 +84,8 @@ BAD = (400, "mapper_parsing_exception")
 
 
 def deliver(server: Server, what: pa.LargeStringArray, time: Time | None = None, **policy: Any) -> BulkAnswer:
-    lane = BulkSender(server, "index 'things'", RetryPolicy(**policy), (time or Time()).rhythm())
-    return lane.deliver_operations(what)
+    sender = BulkSender(server, "index 'things'", RetryPolicy(**policy), (time or Time()).retry_clock())
+    return sender.deliver_operations(what)
 
 
 def test_one_request_is_enough_when_all_goes_well() -> None:
@@ -128,7 +128,7 @@ def test_delays_double_up_to_a_limit(trouble: Script) -> None:
 
 def test_delays_are_spread_by_chance() -> None:
     time = Time()
-    BulkSender(Server(broken), "here", RetryPolicy(), time.rhythm(chance=0.0)).deliver_operations(lines(1))
+    BulkSender(Server(broken), "here", RetryPolicy(), time.retry_clock(chance=0.0)).deliver_operations(lines(1))
     assert time.delays == [0.05]
 
 
@@ -140,11 +140,11 @@ def test_pieces_are_halved_and_grow_again() -> None:
     assert [len(request) for request in server.requests] == [16, 8, 4, 8, 4]
 
 
-def test_a_lane_remembers_what_the_server_took() -> None:
+def test_a_sender_remembers_what_the_server_took() -> None:
     server = Server(whole(413))
-    lane = BulkSender(server, "here", RetryPolicy(), Time().rhythm())
-    lane.deliver_operations(lines(8, 1000))
-    lane.deliver_operations(lines(8, 1000))
+    sender = BulkSender(server, "here", RetryPolicy(), Time().retry_clock())
+    sender.deliver_operations(lines(8, 1000))
+    sender.deliver_operations(lines(8, 1000))
     assert [len(request) for request in server.requests] == [8, 4, 4, 4, 4]
 
 

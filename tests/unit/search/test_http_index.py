@@ -37,7 +37,9 @@ DOWN = SinkUnavailableError("connection refused")
 
 
 def open_index(server: Server) -> HttpIndex:
-    return HttpIndex(server, "things", rhythm=RetryClock(clock=lambda: 0.0, sleep=lambda _: None, random=lambda: 0.5))
+    return HttpIndex(
+        server, "things", retry_clock=RetryClock(clock=lambda: 0.0, sleep=lambda _: None, random=lambda: 0.5)
+    )
 
 
 def test_a_server_that_comes_back_gets_the_batch() -> None:
