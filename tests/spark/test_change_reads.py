@@ -12,11 +12,13 @@ from pydantic import ByteSize
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.config import InstanceSettings, ServerSettings, StoreSettings
+from penstock.instance import InstanceState
 from penstock.model import Position
 from penstock.server import Server
 from penstock.testing import DatabaseServer
 from tests.spark.test_stream_source import Collected, caught_up, run, stream
 from tests.support.capture import execute, poll, source_of
+from tests.support.scenario.proxy import Network
 
 
 @pytest.fixture
@@ -82,6 +84,34 @@ def test_available_now_reads_to_the_end_of_the_source_not_of_the_capture(
     instance.resume()
     assert query.awaitTermination(120)
     assert [row["id"] for row in got.rows] == list(range(20))
+
+
+def test_available_now_waits_for_a_transaction_that_takes_long_to_capture(
+    spark: SparkSession, mariadb: DatabaseServer, table: str, tmp_path: Path
+) -> None:
+    """For longer than `waitForServer`, as long as capture makes progress."""
+    with Network(mariadb.port, 1) as way:
+        source = source_of(mariadb).model_copy(update={"port": way.port})
+        server, got = Server(ServerSettings.with_flight_only(InstanceSettings(source=source))), Collected()
+        server.start()
+        try:
+            start, instance = end_of(mariadb), server.instances["default"]
+            caught_up(server, mariadb)
+            instance.pause()
+            assert poll(lambda: instance.state is InstanceState.PAUSED)
+            rows = ", ".join(f"({i}, REPEAT('x', 500000))" for i in range(10))
+            execute(mariadb, f"INSERT INTO {table} VALUES {rows}")
+            options = {"table": table, "startingPosition": str(start), "waitForServer": "2"}
+            query = run(stream(spark, server, **options), got, tmp_path, drain=True)
+            assert poll(lambda: "readers" in instance.store.states(), 60)  # the query waits
+            way.delay_s = 0.15  # for each piece of 64 KiB
+            instance.resume()
+            began = time.monotonic()
+            assert query.awaitTermination(120)
+            assert time.monotonic() - began > 2
+        finally:
+            server.stop()
+    assert [row["id"] for row in got.rows] == list(range(10))
 
 
 def test_batches_are_bounded_by_rows_and_a_transaction_that_is_too_large_is_split(

@@ -62,6 +62,11 @@ class FlightClient:
         """Return where the source's log ends now, captured or not."""
         return Position.from_json(json.loads(self._call_action("end")[0])["end"])
 
+    def captured_bytes(self) -> int:
+        """Return how many bytes of the log the server has captured since its start, also of a transaction that has not
+        ended yet: it is another number whenever capture has made progress."""
+        return int(json.loads(self._call_action("status")[0])["counters"]["bytes"])
+
     def file_identity(self, position: Position) -> str:
         """Return the identity of the log file of a position, which tells it from others of its name; an empty text when
         the file is not there now."""

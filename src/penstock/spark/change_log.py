@@ -110,11 +110,15 @@ class ChangeLog:
     def end_before(self, start: Position, last: Position) -> Position:
         """Return where a batch from `start` should end, not after `last`, which the source's log has reached.
 
-        The server may be far from there still: it is waited for as long as it gets on.
+        The server may be far from there still: it is waited for as long as its capture makes progress, also inside of
+        one transaction.
         """
-        deadline = time.monotonic() + self._options.wait_s
+        captured, deadline = -1, 0.0
         while (end := self.end_after(start, self._options.poll_ms)) <= start < last:
-            if time.monotonic() > deadline:
+            before, captured = captured, self.client.captured_bytes()
+            if captured != before:
+                deadline = time.monotonic() + self._options.wait_s
+            elif time.monotonic() > deadline:
                 raise SourceConnectionError(
                     f"the server has captured nothing after {start} for {self._options.wait_s:.0f} s, but the log of"
                     f" its source goes to {last}: see `penstock status`; a longer wait is the option waitForServer"
