@@ -23,6 +23,7 @@ from penstock.config import (
     MetaSettings,
     RunningSettings,
     ServerSettings,
+    SnapshotSettings,
     SourceSettings,
     StoreSettings,
 )
@@ -59,6 +60,7 @@ INSTANCE = (
     ("Columns", "filter.columns", ColumnSettings),
     ("What canal's clients see", "canal", CanalRendering),
     ("The store", "store", StoreSettings),
+    ("Snapshots", "snapshot", SnapshotSettings),
     ("Cursors", "meta", MetaSettings),
 )
 

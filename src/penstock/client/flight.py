@@ -9,11 +9,13 @@ import pyarrow as pa
 from penstock.client.address import ServerAddress
 from penstock.client.embedded import EmbeddedSource
 from penstock.client.link import ServerLink
-from penstock.client.repeated_read import ResumedRead
+from penstock.client.repeated_read import ResumedRead, read_whole
 from penstock.model import Position, TableName
 
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
+
+_KEYS_PER_CALL = 2000
 
 
 class FlightClient:
@@ -108,6 +110,35 @@ class FlightClient:
         bounds = {"start": start.to_json(), "end": end.to_json()}
         info = self._link.get_info({"destination": self._destination, "form": "raw", **chosen, **bounds})
         return [endpoint.ticket.ticket for endpoint in info.endpoints]
+
+    def plan_chunks(
+        self, table: TableName, after: Sequence[str] | None, *, rows_before: int, count: int, rows: int
+    ) -> dict[str, Any]:
+        """Return the next `count` chunks of a table behind a key, of up to so many rows each: for each the key with
+        which it ends and its estimated rows; and the columns of the table's key."""
+        request = {"table": str(table), "after": after, "rows_before": rows_before, "count": count, "rows": rows}
+        return json.loads(self._call_action("chunks", **request)[0])
+
+    def read_chunk(
+        self, table: TableName, bounds: Sequence[Any], position: Position, columns: Sequence[str]
+    ) -> list[pa.RecordBatch]:
+        """Return the rows that a chunk of a table had at a position of the log, also if the server is restarted
+        meanwhile. `bounds` are the keys behind which it begins, and with which it ends; None is no limit."""
+        request = {"destination": self._destination, "tables": [str(table)], "columns": list(columns)}
+        ticket = json.dumps(request | {"chunk": list(bounds), "end": position.to_json()}).encode()
+        return read_whole(self._link, ticket)
+
+    def find_inside(self, table: TableName, keys: list[list[str]], bounds: Sequence[Any]) -> list[bool]:
+        """Return which keys of a table lie behind one key and up to another one, as its database orders them."""
+        inside: list[bool] = []
+        for begin in range(0, len(keys), _KEYS_PER_CALL):
+            request = {"table": str(table), "keys": keys[begin : begin + _KEYS_PER_CALL], "chunk": list(bounds)}
+            inside += json.loads(self._call_action("inside", **request)[0])["inside"]
+        return inside
+
+    def control_snapshots(self, do: str = "status", **request: Any) -> dict[str, Any]:
+        """Pause or resume the snapshots of the destination, or let a table be read again; return how far they are."""
+        return json.loads(self._call_action("snapshots", do=do, **request)[0])
 
     def read_part(self, ticket: bytes) -> "Iterator[Block]":
         """Yield the blocks of a part, each event once, also if the server is restarted meanwhile."""

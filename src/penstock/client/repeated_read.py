@@ -96,3 +96,26 @@ class ResumedRead:
         identity = block.epoch, file_number(block.file), last
         self._equal = self._equal + equal if identity == self._last else equal
         self._last = identity
+
+
+def read_whole(link: ServerLink, ticket: bytes) -> list[Any]:
+    """Return all batches of a stream that has an end. After a break it is read again from its start: nothing is
+    returned before all of it is there."""
+    timer: RetryTimer | None = None
+    while True:
+        batches: list[Any] = []
+        try:
+            stream = link.open_stream(ticket)
+            while True:
+                batch = stream.read_chunk().data
+                if batch.num_rows:
+                    batches.append(batch)
+        except StopIteration:
+            return batches
+        except PenstockError as error:
+            timer = timer or RetryTimer(_BACKOFF)
+            delay_s = timer.next_delay_s(link.patience_s)
+            if not error.transient or delay_s is None:
+                raise
+            log.warning("read from Penstock server interrupted, retry scheduled delay_s=%.2f reason=%s", delay_s, error)
+            time.sleep(delay_s)

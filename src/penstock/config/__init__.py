@@ -11,6 +11,7 @@ from penstock.config.settings import (
     GroupSettings,
     InstanceSettings,
     MetaSettings,
+    SnapshotSettings,
     StoreSettings,
 )
 from penstock.config.snapshot import ConfigSnapshot, ConfiguredInstance
@@ -35,6 +36,7 @@ __all__ = [
     "MetaSettings",
     "RunningSettings",
     "ServerSettings",
+    "SnapshotSettings",
     "SourceSettings",
     "StoreSettings",
     "load_server_settings",

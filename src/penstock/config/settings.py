@@ -160,6 +160,24 @@ _MEMBER = r"[A-Za-z0-9_-]+"
 PositionKind = Literal["memory", "file", "zookeeper", "cursors"]
 
 
+class SnapshotSettings(Section):
+    """The limits on reading tables for queries that begin with a snapshot."""
+
+    connections: int = Field(
+        default=4, ge=1, le=64, description="connections to the source at most, of all snapshots of the instance"
+    )
+    rows_per_s: float | None = Field(
+        default=None, gt=0, description="rows per second at most, of all snapshots of the instance; default: no limit"
+    )
+    max_view_age_s: float = Field(
+        default=60, gt=0, description="seconds that a read view is open at most; a chunk that takes longer is split"
+    )
+    chunk_rows: int = Field(default=100_000, ge=1, description="rows of one chunk at most, by the server's estimate")
+    chunk_bytes: ByteSize = Field(
+        default=ByteSize(32 << 20), ge=1 << 10, description="size of one chunk at most, by the server's estimate"
+    )
+
+
 class InstanceSettings(Section):
     """One capture pipeline; `destination` is its name."""
 
@@ -215,6 +233,9 @@ class InstanceSettings(Section):
     canal: CanalRendering = Field(default=CanalRendering(), description="how events are rendered for canal's clients")
     store: StoreSettings = Field(
         default=StoreSettings(), description="where captured events are stored until all clients have acked them"
+    )
+    snapshot: SnapshotSettings = Field(
+        default=SnapshotSettings(), description="how tables are read for queries that begin with a snapshot"
     )
     meta: MetaSettings = Field(default=MetaSettings(), description="where subscriptions and cursors are persisted")
     positions: tuple[PositionKind, ...] = Field(

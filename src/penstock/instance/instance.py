@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from penstock.binlog.events.block import Block
 from penstock.capture.context import Repair
@@ -37,6 +38,9 @@ from penstock.schema.live import logs_column_names
 from penstock.source import connect
 from penstock.source.connection import translate_errors
 from penstock.store import EventStore
+
+if TYPE_CHECKING:
+    from penstock.instance.snapshots import InstanceSnapshots
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +109,13 @@ class Instance:
         if self._components is None:
             raise PenstockError(f"instance '{self.settings.destination}' was not started")
         return self._components
+
+    @cached_property
+    def snapshots(self) -> "InstanceSnapshots":
+        """Return the reader of whole tables, for queries that begin with a snapshot."""
+        from penstock.instance.snapshots import InstanceSnapshots  # noqa: PLC0415 - brings kernels that few need
+
+        return InstanceSnapshots(self)
 
     # -- life
 

@@ -6,7 +6,7 @@ neither large chunks nor many. Any other key is walked in the order of its index
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -41,28 +41,28 @@ class Chunk:
     until: Key | None
     estimated_rows: int = 0
 
-    def condition(self, table: SnapshotTable) -> str:
-        """Return the condition for the rows of this chunk."""
+    def condition(self, table: SnapshotTable, values: Sequence[str] | None = None) -> str:
+        """Return the condition for the rows of this chunk; or for a key of these values, which are SQL."""
+        values = values or [column.quoted for column in table.key]
         parts = [
-            f"({text})"
-            for text in (
-                after(table.key[: len(self.after)], self.after) if self.after is not None else "",
-                up_to(table.key[: len(self.until)], self.until) if self.until is not None else "",
-            )
-            if text
+            f"({compare(values, [column.literal(text) for column, text in zip(table.key, limit, strict=False)])})"
+            for compare, limit in ((after, self.after), (up_to, self.until))
+            if limit is not None
         ]
         return " AND ".join(parts) or "TRUE"
 
 
-def plan_chunks(cursor: Any, table: SnapshotTable, size: ChunkSize) -> Iterator[Chunk]:
-    """Yield the chunks of a table in the order of its key; together they cover every key that there can ever be."""
+def plan_chunks(cursor: Any, table: SnapshotTable, size: ChunkSize, begin: Key | None = None) -> Iterator[Chunk]:
+    """Yield the chunks of a table behind `begin` in the order of its key; together they cover every key that there can
+    ever be."""
     rows = size.rows_for(table)
     if not table.key:
         yield Chunk(None, None, table.estimated_rows)
         return
     planner = _Planner(cursor, table, rows)
-    limits = planner.find_integer_limits() if table.key[0].is_integer else planner.walk(None, None)
-    last: Key | None = None
+    is_walked = not table.key[0].is_integer or (begin is not None and len(begin) > 1)
+    limits = planner.walk(begin, None) if is_walked else planner.find_integer_limits(begin)
+    last = begin
     for limit in limits:
         yield Chunk(last, limit, rows)
         last = limit
@@ -85,11 +85,12 @@ class _Planner:
         self._cursor, self._table, self._rows = cursor, table, rows
         self._column = table.key[0].quoted
 
-    def find_integer_limits(self) -> Iterator[Key]:
-        """Yield the limits for a table whose first key column is an integer."""
-        least, most = self._find_ends("TRUE")
+    def find_integer_limits(self, begin: Key | None) -> Iterator[Key]:
+        """Yield the limits behind a key for a table whose first key column is an integer."""
+        least, most = self._find_ends("TRUE" if begin is None else f"{self._column} > {int(begin[0])}")
         if least is not None and most is not None:
-            estimate = max(self._estimate(least - 1, most), self._table.estimated_rows)
+            known = self._table.estimated_rows if begin is None else 0
+            estimate = max(self._estimate(least - 1, most), known)
             yield from self._cut(least - 1, most, estimate)
 
     def _cut(self, low: int, high: int, estimate: int) -> Iterator[Key]:
@@ -148,7 +149,7 @@ class _Planner:
             )
             if not found:
                 return
-            low = tuple(column.literal(str(text)) for column, text in zip(key, found[0], strict=True))
+            low = tuple(map(str, found[0]))
             yield low
 
     def _select(self, sql: str) -> list[tuple[Any, ...]]:

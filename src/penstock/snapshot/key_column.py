@@ -14,12 +14,16 @@ ordered by number and compared by text, FLOAT and DOUBLE are not exact: a key is
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
 
 from penstock.binlog.values.column import Family, kernel_family_of
+from penstock.errors import SchemaError
 from penstock.model import Column
 
 Key = tuple[str, ...]
-"""A key as SQL literals, one per key column."""
+"""A key as texts, one per key column, as `KeyColumn.expression` reads them; they become SQL in `KeyColumn.literal`."""
 
 _NUMBERS = {Family.INTEGER, Family.YEAR, Family.BIT}
 _TEXTS = {
@@ -27,6 +31,10 @@ _TEXTS = {
     Family.INET6,
 }  # fmt: skip
 _BYTES = {Family.TEXT, Family.BYTES}
+_CASTS = {
+    Family.DECIMAL: "DECIMAL(65, 30)", Family.DATE: "DATE", Family.TIME: "TIME(6)", Family.DATETIME: "DATETIME(6)",
+    Family.TIMESTAMP: "DATETIME(6)", Family.UUID: "UUID", Family.INET4: "INET4", Family.INET6: "INET6",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +44,15 @@ class KeyColumn:
     name: str
     family: Family
     charset: str
+    collation: str = ""
 
     @classmethod
-    def of(cls, column: Column) -> "KeyColumn | None":
+    def of(cls, column: Column, collation: str = "") -> "KeyColumn | None":
         """Return a column as a key column; None when ranges of it cannot be written exactly."""
         family = kernel_family_of(column)[0]
         if family not in _NUMBERS | _TEXTS | _BYTES:
             return None
-        return cls(column.name, family, column.charset)
+        return cls(column.name, family, column.charset, collation)
 
     @property
     def is_integer(self) -> bool:
@@ -66,11 +75,64 @@ class KeyColumn:
     def literal(self, text: str) -> str:
         """Return the SQL literal of a value that `expression` has read."""
         if self.family in _NUMBERS:
-            return str(int(text))
+            return _read_number(text)
         if self.family in _BYTES:
             introducer = f"_{self.charset} " if self.family is Family.TEXT else ""
-            return f"{introducer}x'{text}'"
-        return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+            return f"{introducer}x'{_read_hex(text)}'"
+        return _quote_text(text)
+
+    def typed_value(self, text: str) -> str:
+        """Return the SQL for a value of this column's type, order and collation, from the text that `value_text` makes
+        of it."""
+        match self.family:
+            case Family.INTEGER | Family.YEAR | Family.BIT:
+                return _read_number(text)
+            case Family.TEXT:
+                value = f"CONVERT(_utf8mb4 x'{text.encode().hex()}' USING {self.charset})"
+                return f"{value} COLLATE {self.collation}" if self.collation else value
+            case Family.BYTES:
+                return f"x'{_read_hex(text)}'"
+            case _:
+                return f"CAST({_quote_text(text)} AS {_CASTS[self.family]})"
+
+
+def value_text(value: Any) -> str:
+    """Return a value of a key column, as the stream decodes it, as the text that `KeyColumn.typed_value` takes."""
+    match value:
+        case bytes():
+            return value.hex()
+        case timedelta():
+            microseconds = value // timedelta(microseconds=1)
+            sign, microseconds = "-" if microseconds < 0 else "", abs(microseconds)
+            minutes, rest = divmod(microseconds, 60_000_000)
+            return f"{sign}{minutes // 60}:{minutes % 60:02}:{rest // 1_000_000:02}.{rest % 1_000_000:06}"
+        case datetime():
+            return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+        case Decimal():
+            return format(value, "f")
+        case _:
+            return str(value)
+
+
+def _read_number(text: str) -> str:
+    """Return the SQL of an integer. Raises SchemaError for any other text: it may come from a client."""
+    try:
+        return str(int(text))
+    except ValueError:
+        raise SchemaError(f"not a number of a key: {text[:50]!r}") from None
+
+
+def _read_hex(text: str) -> str:
+    """Return hex digits. Raises SchemaError for any other text: it may come from a client."""
+    try:
+        return bytes.fromhex(text).hex()
+    except ValueError:
+        raise SchemaError(f"not the bytes of a key: {text[:50]!r}") from None
+
+
+def _quote_text(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def quote_name(name: str) -> str:
@@ -78,20 +140,21 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def after(columns: Sequence[KeyColumn], key: Key) -> str:
-    """Return the condition for rows behind a key. Row constructors would be simpler, but no index serves them."""
-    return _compare(columns, key, ">", is_equal_included=False)
+def after(values: Sequence[str], limit: Sequence[str]) -> str:
+    """Return the condition for rows behind a key, given columns, or other values, and the limit in SQL. Row
+    constructors would be simpler, but no index serves them."""
+    return _compare(values, limit, ">", is_equal_included=False)
 
 
-def up_to(columns: Sequence[KeyColumn], key: Key) -> str:
+def up_to(values: Sequence[str], limit: Sequence[str]) -> str:
     """Return the condition for rows up to a key, that one included."""
-    return _compare(columns, key, "<", is_equal_included=True)
+    return _compare(values, limit, "<", is_equal_included=True)
 
 
-def _compare(columns: Sequence[KeyColumn], key: Key, operator: str, *, is_equal_included: bool) -> str:
+def _compare(values: Sequence[str], limit: Sequence[str], operator: str, *, is_equal_included: bool) -> str:
     """Return a comparison column by column, that of the first one outside, where the optimizer takes it as a range."""
-    name, value = columns[0].quoted, key[0]
-    if len(columns) == 1:
-        return f"{name} {operator}{'=' if is_equal_included else ''} {value}"
-    rest = _compare(columns[1:], key[1:], operator, is_equal_included=is_equal_included)
-    return f"{name} {operator}= {value} AND ({name} {operator} {value} OR {rest})"
+    value, bound = values[0], limit[0]
+    if len(limit) == 1:
+        return f"{value} {operator}{'=' if is_equal_included else ''} {bound}"
+    rest = _compare(values[1:], limit[1:], operator, is_equal_included=is_equal_included)
+    return f"{value} {operator}= {bound} AND ({value} {operator} {bound} OR {rest})"

@@ -1,6 +1,6 @@
 """What a snapshot must know of a table before it reads it: its columns, its key and its size."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,10 @@ _UNIQUE_KEYS = (
     " WHERE table_schema = %s AND table_name = %s AND non_unique = 0 AND index_type = 'BTREE'"
     " ORDER BY index_name <> 'PRIMARY', index_name, seq_in_index"
 )
+_COLLATIONS = (
+    "SELECT column_name, collation_name FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name = %s AND collation_name IS NOT NULL"
+)
 _TRANSACTIONAL = {"innodb", "rocksdb", "tokudb"}
 
 
@@ -29,6 +33,7 @@ class SnapshotTable:
     columns: tuple[Column, ...]  # those that are read, in their order
     key: tuple[KeyColumn, ...]  # by which it is cut into chunks; empty: it is one chunk
     index: str  # that has the key; empty without one
+    identity: tuple[str, ...]  # all columns of that index, which tell one row from every other
     estimated_rows: int
     estimated_bytes: int
     warnings: tuple[str, ...] = ()
@@ -70,13 +75,13 @@ def describe_table(
             f"{name} is stored by {engine}, which has no consistent reads: ALTER TABLE {name} ENGINE=InnoDB"
         )
     chosen = _choose_columns(schema, columns)
-    key, index = _choose_key(cursor, schema)
+    key, index, identity = _choose_key(cursor, schema)
     if not key:
         warnings.append(
             f"{name} has no key that it can be cut by: it is read as one chunk, on one connection, and held in memory"
             " as a whole"
         )
-    return SnapshotTable(schema, chosen, key, index, int(rows or 0), int(size or 0), tuple(warnings))
+    return SnapshotTable(schema, chosen, key, index, identity, int(rows or 0), int(size or 0), tuple(warnings))
 
 
 def _choose_columns(schema: TableSchema, names: Sequence[str] | None) -> tuple[Column, ...]:
@@ -91,26 +96,36 @@ def _choose_columns(schema: TableSchema, names: Sequence[str] | None) -> tuple[C
     return tuple(column for column in declared if column.name in names)
 
 
-def _choose_key(cursor: Any, schema: TableSchema) -> tuple[tuple[KeyColumn, ...], str]:
-    """Return the key to cut the table by, and its index: the primary key, else the first unique one without nulls."""
+def _choose_key(cursor: Any, schema: TableSchema) -> tuple[tuple[KeyColumn, ...], str, tuple[str, ...]]:
+    """Return the key to cut the table by, its index, and all columns of that: the primary key, else the first unique
+    one without nulls."""
     cursor.execute(_UNIQUE_KEYS, (schema.name.schema, schema.name.table))
     indexes: dict[str, list[tuple[str | None, Any, str]]] = {}
     for index, column, prefix, nullable, _ in cursor.fetchall():
         indexes.setdefault(str(index), []).append((column, prefix, str(nullable)))
+    collations = _read_collations(cursor, schema)
     for index, parts in indexes.items():
         if any(column is None or nullable == "YES" for column, _, nullable in parts):
             continue  # an index over an expression, or with rows that no range has
-        if key := _usable_part(schema, parts):
-            return key, index
-    return (), ""
+        if key := _usable_part(schema, parts, collations):
+            return key, index, tuple(str(column) for column, _, _ in parts)
+    return (), "", ()
 
 
-def _usable_part(schema: TableSchema, parts: list[tuple[str | None, Any, str]]) -> tuple[KeyColumn, ...]:
+def _read_collations(cursor: Any, schema: TableSchema) -> dict[str, str]:
+    """Return the collations of the columns that hold texts."""
+    cursor.execute(_COLLATIONS, (schema.name.schema, schema.name.table))
+    return {str(column): str(collation) for column, collation in cursor.fetchall()}
+
+
+def _usable_part(
+    schema: TableSchema, parts: list[tuple[str | None, Any, str]], collations: Mapping[str, str]
+) -> tuple[KeyColumn, ...]:
     """Return the first columns of an index, up to one by which no exact range can be written."""
     key: list[KeyColumn] = []
     for name, prefix, _ in parts:
         column = schema.column(str(name))
-        part = KeyColumn.of(column) if column is not None and not prefix else None
+        part = KeyColumn.of(column, collations.get(str(name), "")) if column is not None and not prefix else None
         if part is None:
             break
         key.append(part)

@@ -24,12 +24,13 @@ ALLOWED = {
     "coordinate": {"model", "config"},
     "capture": {"model", "config", "binlog", "schema", "filter", "source", "store", "meta"},
     "instance": {
-        "model", "config", "binlog", "schema", "filter", "source", "store", "meta", "coordinate", "capture",
+        "model", "config", "binlog", "schema", "filter", "source", "snapshot", "store", "meta", "coordinate",
+        "capture",
     },
     "group": {"model", "config", "binlog", "store", "meta", "capture", "instance"},
     "server": {
-        "model", "config", "binlog", "schema", "filter", "source", "store", "meta", "capture", "instance", "group",
-        "coordinate", "render", "canal",
+        "model", "config", "binlog", "schema", "filter", "source", "snapshot", "store", "meta", "capture", "instance",
+        "group", "coordinate", "render", "canal",
     },
     "client": {"model", "binlog", "canal", "coordinate"},
     "inspect": {"model", "config", "binlog", "schema", "source"},

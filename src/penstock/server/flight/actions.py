@@ -3,7 +3,7 @@ known, the GTIDs before them."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from penstock.errors import MetaError, ProtocolError
 from penstock.instance import Instance
@@ -11,16 +11,19 @@ from penstock.instance.batch_plan import BatchLimit
 from penstock.model import TableName
 from penstock.server.flight.request import (
     FlightRequest,
+    read_chunk,
     read_client,
+    read_key,
     read_number,
     read_text,
     read_texts,
     resolve_position,
     resolve_start,
 )
-from penstock.server.flight.stream_format import describe_tables
+from penstock.server.flight.stream_format import check_captured, describe_tables
 
 _MAX_WAIT_MS = 10_000
+_MAX_CHUNKS = 1000
 
 Arguments = Mapping[str, Any]
 Results = Iterator[bytes]
@@ -75,6 +78,57 @@ def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
     limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate, counts_statements)
     plan = instance.plan_batch(start, limit, wait_ms / 1000)
     yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows})
+
+
+def _plan_chunks(instance: Instance, arguments: Arguments) -> Results:
+    """Return the limits of the next chunks of a table behind a key, and what tells its rows apart."""
+    table = TableName.parse(read_text(arguments, "table"))
+    check_captured(instance, table)
+    plan = instance.snapshots.plan(
+        table,
+        read_key(arguments.get("after")),
+        rows_before=read_number(arguments, "rows_before", 0),
+        count=min(read_number(arguments, "count", 1, least=1), _MAX_CHUNKS),
+        rows=read_number(arguments, "rows", 1 << 62, least=1),
+    )
+    yield _json(
+        {
+            "chunks": [{"until": chunk.until, "rows": chunk.estimated_rows} for chunk in plan.chunks],
+            "key": plan.key,
+            "identity": plan.identity,
+            "estimated_rows": plan.estimated_rows,
+        }
+    )
+
+
+def _find_keys_inside(instance: Instance, arguments: Arguments) -> Results:
+    """Return which keys of a table lie in the range of a chunk, as the source orders them."""
+    from penstock.snapshot.chunks import Chunk  # noqa: PLC0415 - brings kernels that few need
+
+    table, keys = TableName.parse(read_text(arguments, "table")), arguments.get("keys")
+    if not isinstance(keys, list):
+        raise ProtocolError("keys is a list of keys")
+    texts = [list(read_key(key) or ()) for key in cast("list[Any]", keys)]
+    chunk = Chunk(*read_chunk(arguments.get("chunk")))
+    yield _json({"inside": instance.snapshots.find_inside(table, texts, chunk)})
+
+
+def _control_snapshots(instance: Instance, arguments: Arguments) -> Results:
+    """Pause or resume snapshots, or let a table be read again; return how far they are."""
+    match read_text(arguments, "do", "status"):
+        case "status":
+            pass
+        case "pause":
+            instance.snapshots.pause()
+        case "resume":
+            instance.snapshots.resume()
+        case "again":
+            table = TableName.parse(read_text(arguments, "table"))
+            check_captured(instance, table)
+            instance.snapshots.request_again(table)
+        case other:
+            raise ProtocolError(f"snapshots can status, pause, resume or again, not {other[:50]!r}")
+    yield _json(instance.snapshots.report())
 
 
 def _resolve_start(instance: Instance, arguments: Arguments) -> Results:
@@ -181,6 +235,18 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
     "statement": (
         _find_last_statement,
         "{destination, table, position}: return the last statement before a position that changed a table",
+    ),
+    "chunks": (
+        _plan_chunks,
+        "{destination, table, after, count, rows}: return the limits of the next chunks of a table behind a key",
+    ),
+    "inside": (
+        _find_keys_inside,
+        "{destination, table, keys, chunk}: return which keys lie in the range of a chunk, as the source orders them",
+    ),
+    "snapshots": (
+        _control_snapshots,
+        "{destination, do, table}: status, pause or resume of snapshots, or again of a table",
     ),
     "columns": (_list_column_rules, "{destination}: return which columns of which tables are captured"),
     "end": (_find_log_end, "{destination}: return the end of the source's log, and of what is captured"),

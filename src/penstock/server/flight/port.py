@@ -33,6 +33,7 @@ from penstock.server.flight.request import FlightRequest, read_client, read_json
 from penstock.server.flight.stream import (
     StreamContext,
     StreamSlots,
+    open_chunk_stream,
     open_client_stream,
     open_live_stream,
     open_range_stream,
@@ -156,6 +157,8 @@ class FlightPort(fl.FlightServerBase):
                     schema, items = open_client_stream(
                         request, request.client, stream_context, slot, _peer_address(context.peer())
                     )
+                elif request.chunk is not None:
+                    schema, items = open_chunk_stream(request, request.chunk, stream_context)
                 elif request.end is None:
                     schema, items = open_live_stream(request, stream_context)
                 else:

@@ -18,7 +18,11 @@ from penstock.store.client import TableFilter
 MAX_REQUEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
 MAX_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns
 _MAX_NUMBER = (1 << 63) - 1
-_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client"}
+_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client", "chunk"}
+
+
+ChunkBounds = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
+"""The keys behind which a chunk of a table begins, and with which it ends; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,7 @@ class FlightRequest:
     start: Any = "latest"
     end: Any = None
     client: int | None = None
+    chunk: ChunkBounds | None = None  # instead of changes: rows of a table as they were at the end
 
     @classmethod
     def from_ticket(cls, raw: bytes) -> "FlightRequest":
@@ -76,6 +81,9 @@ class FlightRequest:
         pattern = read_text(arguments, "filter", "")
         if tables and pattern:
             raise ProtocolError("say either tables or a filter")
+        chunk = read_chunk(arguments["chunk"]) if "chunk" in arguments else None
+        if chunk is not None and (len(tables) != 1 or not isinstance(arguments.get("end"), dict)):
+            raise ProtocolError("a chunk is of one table, as it was at the position `end`")
         columns = read_texts(arguments, "columns")
         if columns and (len(tables) != 1 or form == "raw"):
             raise ProtocolError("columns are chosen of one table, decoded")
@@ -92,6 +100,7 @@ class FlightRequest:
             arguments.get("start", "latest"),
             arguments.get("end"),
             None if client is None else read_client(arguments),
+            chunk,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -102,6 +111,8 @@ class FlightRequest:
         if self.client is not None:
             return fields | {"client": self.client}
         options = {"filter": self.filter, "columns": list(self.columns), "start": self.start, "end": self.end}
+        if self.chunk is not None:
+            fields["chunk"] = list(self.chunk)
         return fields | {key: value for key, value in options.items() if value}
 
     @property
@@ -238,6 +249,22 @@ def read_number(arguments: Mapping[str, Any], key: str, default: int | None = No
     if not least <= value <= _MAX_NUMBER:
         raise ProtocolError(f"{key} is a number from {least} to {_MAX_NUMBER}")
     return value
+
+
+def read_chunk(value: Any) -> ChunkBounds:
+    """Return the limits of a chunk from JSON: [after, until], each a list of texts or null. Raises ProtocolError."""
+    if isinstance(value, list) and len(limits := cast("list[Any]", value)) == 2:
+        return read_key(limits[0]), read_key(limits[1])
+    raise ProtocolError("a chunk is [after, until]")
+
+
+def read_key(value: Any) -> tuple[str, ...] | None:
+    """Return a key from JSON: a list of texts, one for each of its columns, or null. Raises ProtocolError."""
+    if value is None:
+        return None
+    if isinstance(value, list) and value and all(isinstance(text, str) for text in cast("list[Any]", value)):
+        return tuple(cast("list[str]", value))
+    raise ProtocolError("a key is a list of texts, one for each of its columns")
 
 
 def read_client(arguments: Mapping[str, Any]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.binlog.rows.fields import select_fields
 from penstock.binlog.xa.placement import join_blocks
 from penstock.config import FilterSettings
 from penstock.errors import MetaError, NotRunningError, PenstockError
@@ -21,8 +22,8 @@ from penstock.instance.clients import Clients
 from penstock.instance.filter import parse_client_filter
 from penstock.instance.tail_reader import open_tail
 from penstock.server.flight.read_ahead import read_ahead
-from penstock.server.flight.request import FlightRequest, resolve_start
-from penstock.server.flight.stream_format import StreamFormat, choose_format
+from penstock.server.flight.request import ChunkBounds, FlightRequest, resolve_position, resolve_start
+from penstock.server.flight.stream_format import StreamFormat, choose_format, describe_tables
 from penstock.server.flight.stream_items import (
     HEARTBEAT_S,
     ProgressWriter,
@@ -139,6 +140,30 @@ def open_range_stream(request: FlightRequest, context: StreamContext) -> tuple[p
                 yield sent.item
 
     return stream_format.schema, items()
+
+
+def open_chunk_stream(
+    request: FlightRequest, bounds: ChunkBounds, context: StreamContext
+) -> tuple[pa.Schema, Iterator[StreamItem]]:
+    """Stream the rows that a chunk of a table had at a position of the log. Returns the schema and the batches."""
+    from penstock.snapshot.chunks import Chunk  # noqa: PLC0415 - brings kernels that few need
+
+    instance = context.instance
+    (table,) = request.tables
+    (described,) = describe_tables(instance, [table])
+    fields = select_fields(table, described, request.columns or None)
+    position = resolve_position(request.end, instance)
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
+
+    def items() -> Iterator[StreamItem]:
+        rows = instance.snapshots.read(table, Chunk(*bounds), position, fields, context.is_over)
+        with closing(read_ahead(rows, HEARTBEAT_S)) as ready:
+            for batch in ready:
+                if context.is_over():
+                    return
+                yield make_item(empty if batch is None else batch.cast(fields), None, {})
+
+    return fields, items()
 
 
 def open_live_stream(request: FlightRequest, context: StreamContext) -> tuple[pa.Schema, Iterator[StreamItem]]:

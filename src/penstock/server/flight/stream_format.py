@@ -54,7 +54,7 @@ class StreamFormat(ABC):
 def choose_format(request: FlightRequest, instance: Instance, table_filter: TableFilter | None) -> StreamFormat:
     """Return the format of the stream that a request asks for. Raises SchemaError for a table that is not captured."""
     for table in request.tables:
-        _check_passes(instance, table)
+        check_captured(instance, table)
     if request.form == "raw":
         return RawEventsFormat(table_filter)
     if len(request.tables) == 1:
@@ -147,7 +147,7 @@ def with_change_fields(fields: pa.Schema) -> pa.Schema:
     return pa.schema([*fields, *change_fields], metadata=fields.metadata)
 
 
-def _check_passes(instance: Instance, table: TableName) -> None:
+def check_captured(instance: Instance, table: TableName) -> None:
     """Raise SchemaError for a table that the instance's filter leaves out: a stream of it would stay empty for ever."""
     verdict = explain_filter(instance.settings.filter, table)
     if not verdict.passes:
@@ -159,7 +159,7 @@ def _check_passes(instance: Instance, table: TableName) -> None:
 def describe_tables(instance: Instance, tables: list[TableName]) -> list[pa.Schema]:
     """Return the Arrow schemas of tables as they are now, without the columns that the filter hides."""
     for table in tables:
-        _check_passes(instance, table)
+        check_captured(instance, table)
     rules = ColumnRules.from_settings(instance.settings.filter.columns)
     return [
         describe_table(replace(table, columns=rules.columns_to_show(table)))
