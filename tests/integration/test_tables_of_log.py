@@ -148,7 +148,7 @@ def test_what_is_not_known_stops_alone(
 ) -> None:
     execute(nameless, f"CREATE TABLE {name}.bad (x INT)", f"CREATE TABLE {name}.good (y INT)")
     start = end_of(nameless)
-    imported = import_tables(source_of(nameless), start)
+    imported = import_tables(source_of(nameless), start, "shop")
     catalogue = imported.first.without_database(name).apply(f"CREATE DATABASE {name}").catalogue
     catalogue = catalogue.apply("CREATE TABLE good (y INT)", name).catalogue  # and knows of no `bad`
     tables = SchemaTracker(SchemaHistory(tmp_path, lambda: (start, catalogue)))
@@ -272,7 +272,7 @@ def test_full_metadata_wins_and_a_difference_is_reported(
     name = database(source)
     execute(source, f"CREATE TABLE {name}.t (a INT, b VARCHAR(9))", f"CREATE TABLE {name}.gone (a INT)")
     start = end_of(source)
-    catalogue = import_tables(source_of(source), start).first
+    catalogue = import_tables(source_of(source), start, "shop").first
     catalogue = catalogue.apply(f"ALTER TABLE {name}.t CHANGE b c VARCHAR(9)").catalogue
     catalogue = catalogue.without_table(TableName(name, "gone"), "a statement")
     tables = SchemaTracker(SchemaHistory(tmp_path, lambda: (start, catalogue)))

@@ -256,7 +256,7 @@ class Capture:
             return False
         (other,) = others
         try:
-            origin = open_source(other)
+            origin = open_source(other, self._context.settings.destination)
             origin.check_answers(failover.query, failover.interval_s)
             origin.check(is_standby=True)
         except PenstockError as problem:

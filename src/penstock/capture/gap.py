@@ -50,7 +50,9 @@ def describe_gap(origin: BinlogSource, start: Position, inventory: LogInventory,
             before = inventory.purged or origin.previous_gtids(inventory.files[0])
             gone = before.minus(start.gtids)
     except PenstockError as error:
-        log.debug("purged GTIDs not fully known source=%s reason=%s", origin.address, error)
+        log.debug(
+            "purged GTIDs not fully known destination=%s source=%s reason=%s", origin.destination, origin.address, error
+        )
     return Gap(origin.address, start, inventory.oldest, began, gone, reason)
 
 

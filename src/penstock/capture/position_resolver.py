@@ -194,7 +194,14 @@ class PositionResolver:
 
     def _read_headers(self, since: Position | GtidSet | Moment, *, verify: bool = False) -> ServerLog:
         """Yield blocks from `since` on, by default without verifying checksums: what is found is read again later."""
-        return ServerLog(self._source, since, log_server_warning, follow=False, verify=verify)
+        return ServerLog(self._source, since, self._log_server_warning, follow=False, verify=verify)
+
+    def _log_server_warning(self, text: str) -> None:
+        """Log what `ServerLog` would tell a user of the command line."""
+        log.info(
+            "source's log read for a start position destination=%s source=%s message=%s",
+            *(self._destination, self._source.address, text),
+        )
 
     def with_current_epoch(self, position: Position) -> Position:
         """Return a position that the server gave, in the current epoch."""
@@ -212,11 +219,6 @@ def _stored_error() -> ConfigurationError:
     return ConfigurationError(
         "stored is for who reads from a running server: here write earliest, latest, a position, a time or GTIDs"
     )
-
-
-def log_server_warning(text: str) -> None:
-    """Log what `ServerLog` would tell a user of the command line."""
-    log.info("source's log read for a start position message=%s", text)
 
 
 def _find_in_block(start: Start, entries: BlockEntries, last: Position) -> Position | None:

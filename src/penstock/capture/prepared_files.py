@@ -36,9 +36,9 @@ class PreparedFiles:
     """The folder in which an instance saves prepared XA transactions. A disk that cannot be written is reported once
     and does not stop capture: what is not saved is read again from the log."""
 
-    def __init__(self, folder: Path, *, sync: bool = False) -> None:
+    def __init__(self, folder: Path, *, sync: bool = False, destination: str = "") -> None:
         """With `sync`, what is saved is on the disk when the call returns."""
-        self._folder, self._sync = folder, sync
+        self._folder, self._sync, self._destination = folder, sync, destination
         self._saved: set[str] = set()
         self._problem = ""
 
@@ -69,9 +69,8 @@ class PreparedFiles:
             return None, []
         except (OSError, ValueError, KeyError, TypeError) as error:
             log.warning(
-                "prepared XA transactions not loaded file=%s reason=%r: the log is searched for them",
-                self._list_path,
-                error,
+                "prepared XA transactions not loaded destination=%s file=%s reason=%r: the log is searched for them",
+                *(self._destination, self._list_path, error),
             )
             return None, []
 
@@ -161,9 +160,9 @@ class PreparedFiles:
         """Log once that the folder cannot be written."""
         if not self._problem:
             log.warning(
-                "prepared XA transactions not persisted folder=%s reason=%s: a restart reads the log for them",
-                self._folder,
-                error,
+                "prepared XA transactions not persisted destination=%s folder=%s reason=%s: a restart reads the log"
+                " for them",
+                *(self._destination, self._folder, error),
             )
         self._problem = str(error)
 

@@ -33,7 +33,7 @@ from penstock.schema.incomplete import is_incomplete, mark_incomplete
 from penstock.schema.live import logs_column_names
 from penstock.schema.live_catalogue import read_catalogue
 from penstock.schema.log_statements import SchemaStatements
-from penstock.source import connect, current_position, open_source
+from penstock.source import BinlogSource, connect, current_position, open_source
 from penstock.source.connection import translate_errors
 from penstock.source.folder_source import FolderSource
 
@@ -97,7 +97,7 @@ def open_tables_since(
         (folder / _UNFINISHED).touch(mode=0o600)
     tables = open_tables(settings, source, begin)
     try:
-        record_skipped_statements(tables, source, begin, start, verify=settings.verify_checksum)
+        record_skipped_statements(tables, source, begin, start, settings)
         if folder is not None:
             (folder / _UNFINISHED).unlink()
             sync_folder(folder)
@@ -126,7 +126,7 @@ def _open_history(
 
     def import_first() -> tuple[Position, Catalogue]:
         """Import the tables with which a new history begins."""
-        imported = import_with_retry(source, start, verify=settings.verify_checksum)
+        imported = import_with_retry(source, start, settings.destination, verify=settings.verify_checksum)
         mark_incomplete(folder, is_so=imported.later is not None)
         read.append(imported)
         return imported.begin, imported.first
@@ -140,7 +140,7 @@ def _open_history(
         folder,
     )
     try:
-        again = import_with_retry(source, start, verify=settings.verify_checksum)
+        again = import_with_retry(source, start, settings.destination, verify=settings.verify_checksum)
     except BaseException:
         history.close()
         raise
@@ -152,14 +152,14 @@ def record_skipped_statements(
     source: SourceSettings | DirectorySettings,
     followed: Position,
     start: Position,
-    *,
-    verify: bool,
+    settings: InstanceSettings,
 ) -> None:
     """Record the statements of a part of the log that was not followed, for example because the instance was down. Logs
     that name their columns do not need it."""
     if start <= followed or _log_has_column_names(source):
         return
-    for kind, change in _read_statements(source, followed, start, tables.server, verify=verify):
+    origin = open_source(source, settings.destination)
+    for kind, change in _read_statements(origin, followed, start, tables.server, verify=settings.verify_checksum):
         tables.record(kind, change)
 
 
@@ -172,24 +172,26 @@ def _log_has_column_names(source: SourceSettings | DirectorySettings) -> bool:
 
 
 def import_with_retry(
-    source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True
+    source: SourceSettings | DirectorySettings, start: Position, destination: str, *, verify: bool = True
 ) -> ImportedSchemas:
     """Import the tables, and try again when the connection breaks: for as long as one attempt may take, and at least
     once more."""
     deadline = time.monotonic() + open_source(source).start_timeout_s
     for attempt in itertools.count(1):
         try:
-            return import_tables(source, start, verify=verify)
+            return import_tables(source, start, destination, verify=verify)
         except PenstockError as error:
             if not error.transient or (attempt >= _ATTEMPTS and time.monotonic() > deadline):
                 raise
-            log.warning("import of table schemas retried source=%s reason=%s", source.address, error)
+            log.warning(
+                "import of table schemas retried destination=%s source=%s reason=%s", destination, source.address, error
+            )
             time.sleep(_PAUSE_S)
     raise AssertionError("unreachable")
 
 
 def import_tables(
-    source: SourceSettings | DirectorySettings, start: Position, *, verify: bool = True
+    source: SourceSettings | DirectorySettings, start: Position, destination: str, *, verify: bool = True
 ) -> ImportedSchemas:
     """Read the tables of a source, and return their schemas at `start` and where they were read; only what is proven by
     the log in between."""
@@ -198,12 +200,16 @@ def import_tables(
     with closing(connect(source)) as connection, translate_errors(source), connection.cursor() as cursor:
         before = replace(current_position(connection, source), epoch=start.epoch)
         has_names = logs_column_names(cursor)
-        catalogue = read_catalogue(cursor)
+        catalogue = read_catalogue(cursor, destination=destination)
         after = replace(current_position(connection, source), epoch=start.epoch)
     looked_at = before if has_names else min(start, before)
-    statements = list(_read_statements(source, looked_at, after, catalogue.server, verify=verify))
+    origin = open_source(source, destination)
+    statements = list(_read_statements(origin, looked_at, after, catalogue.server, verify=verify))
     proven = _remove_changed(catalogue, [pair for pair in statements if pair[1].position > before])
-    log.info("table schemas imported source=%s position=%s statements=%d", source.address, after, len(statements))
+    log.info(
+        "table schemas imported destination=%s source=%s position=%s statements=%d",
+        *(destination, source.address, after, len(statements)),
+    )
     if has_names or start >= after:
         return ImportedSchemas(max(start, after), proven)
     return ImportedSchemas(start, _remove_changed(catalogue, statements), (after, proven) if statements else None)
@@ -218,13 +224,13 @@ def _find_server(origin: FolderSource, file: str) -> ServerProfile:
 
 
 def _read_statements(
-    source: SourceSettings | DirectorySettings, start: Position, end: Position, server: ServerProfile, *, verify: bool
+    source: BinlogSource, start: Position, end: Position, server: ServerProfile, *, verify: bool
 ) -> Iterator[tuple[StatementKind, SchemaChange]]:
     """Yield the statements between two positions of the log that change tables."""
     if start >= end:
         return
     statements = SchemaStatements()
-    with open_source(source).stream(start, verify=verify, lenient=True) as stream:
+    with source.stream(start, verify=verify, lenient=True) as stream:
         for block in stream:
             if block is not None:
                 for kind, change in statements.find(block.between(start, end), server):

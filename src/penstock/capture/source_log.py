@@ -35,7 +35,9 @@ class SourceLog:
         self.source = next(
             (source for source in settings.sources if source.address == identity.record.address), settings.source
         )
-        self._binlog_sources = {source.address: open_source(source) for source in settings.sources}
+        self._binlog_sources = {
+            source.address: open_source(source, settings.destination) for source in settings.sources
+        }
         self._streams: set[LogStream] = set()
         self._stopping = threading.Event()
         self._reached = Position("none.0", 0)  # how far it is known to go

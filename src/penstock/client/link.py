@@ -72,7 +72,7 @@ class ServerLink:
         start_patience_s: float = 0,
         destination: str = "default",
     ) -> None:
-        self._address, self.patience_s, self._destination = address, patience_s, destination
+        self._address, self.patience_s, self.destination = address, patience_s, destination
         self._start_patience_s = max(patience_s, start_patience_s)
         self._parent = os.getppid()
         self._servers = open_servers(address, destination)
@@ -148,8 +148,8 @@ class ServerLink:
                 if not error.transient or is_orphan or delay_s is None:
                     raise
                 log.warning(
-                    "call to Penstock server failed, retry scheduled server=%s delay_s=%.1f reason=%s",
-                    *(self._address.server, delay_s, error),
+                    "call to Penstock server failed, retry scheduled destination=%s server=%s delay_s=%.1f reason=%s",
+                    *(self.destination, self._address.server, delay_s, error),
                 )
                 time.sleep(delay_s)
 
@@ -185,7 +185,7 @@ class ServerLink:
 
     def _no_server_error(self, reasons: list[str]) -> ServerUnavailableError:
         """Return the error for a destination that no server runs."""
-        return ServerUnavailableError(f"no server runs '{self._destination}': {'; '.join(reasons)}")
+        return ServerUnavailableError(f"no server runs '{self.destination}': {'; '.join(reasons)}")
 
     def _leave_server(self, channel: ServerChannel, error: PenstockError) -> None:
         """Do not ask this server first any more."""

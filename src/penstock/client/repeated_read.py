@@ -57,9 +57,9 @@ class ResumedRead:
                 if not error.transient or delay_s is None:
                     raise
                 log.warning(
-                    "range read from Penstock server interrupted, resume scheduled events_read=%d delay_s=%.2f"
-                    " reason=%s",
-                    *(self._given, delay_s, error),
+                    "range read from Penstock server interrupted, resume scheduled destination=%s events_read=%d"
+                    " delay_s=%.2f reason=%s",
+                    *(self._link.destination, self._given, delay_s, error),
                 )
                 self._stream = None
                 time.sleep(delay_s)
@@ -117,5 +117,8 @@ def read_whole(link: ServerLink, ticket: bytes) -> list[Any]:
             delay_s = timer.next_delay_s(link.patience_s)
             if not error.transient or delay_s is None:
                 raise
-            log.warning("read from Penstock server interrupted, retry scheduled delay_s=%.2f reason=%s", delay_s, error)
+            log.warning(
+                "read from Penstock server interrupted, retry scheduled destination=%s delay_s=%.2f reason=%s",
+                *(link.destination, delay_s, error),
+            )
             time.sleep(delay_s)

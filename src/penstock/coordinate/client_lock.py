@@ -44,7 +44,7 @@ class ClientLock:
     ) -> None:
         self._sessions, self._clock, self._delay_s, self._on_lost = sessions, clock, delay_s, on_lost
         self._node = RunningNode(address, client_id=client_id)
-        self._name = f"{destination}/{client_id}"
+        self._destination, self._client_id = destination, client_id
         self._path = canal.running_path(destination, client_id)
         self._changed = threading.Condition(threading.RLock())  # protects these:
         self._is_wanted = False
@@ -55,7 +55,7 @@ class ClientLock:
         self._due: float | None = None  # when we may try, while nobody has it
         self._woken = threading.Event()
         self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"penstock-lock-{self._name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"penstock-lock-{destination}/{client_id}", daemon=True)
 
     def start(self) -> None:
         """Start the thread that takes and watches the lock; `acquire` waits for it."""
@@ -123,7 +123,9 @@ class ClientLock:
         try:
             return self._step(session)
         except CoordinationError as error:
-            log.debug("client lock retried client=%s reason=%s", self._name, error)
+            log.debug(
+                "client lock retried destination=%s client=%d reason=%s", self._destination, self._client_id, error
+            )
             return _RETRY_S
 
     def _step(self, session: ZkNodes) -> float:
@@ -163,7 +165,10 @@ class ClientLock:
                 return
             self._guard = guard
             self._changed.notify_all()
-        log.info("client lock in ZooKeeper taken client=%s address=%s", self._name, self._node.address)
+        log.info(
+            "client lock in ZooKeeper taken destination=%s client=%d address=%s",
+            *(self._destination, self._client_id, self._node.address),
+        )
 
     def _note_not_held(self, reason: str) -> None:
         self._lose(reason)
@@ -177,7 +182,8 @@ class ClientLock:
             self._is_wanted = self._is_wanted and not is_lost
         if is_lost:
             log.warning(
-                "client lock in ZooKeeper lost client=%s address=%s reason=%s", self._name, self._node.address, reason
+                "client lock in ZooKeeper lost destination=%s client=%d address=%s reason=%s",
+                *(self._destination, self._client_id, self._node.address, reason),
             )
             self._on_lost(reason)
 

@@ -137,7 +137,9 @@ def open_prepared_transactions(settings: InstanceSettings, source_log: SourceLog
     there."""
     is_eager, files = settings.source.semi_sync, None
     if settings.data_dir is not None:
-        files = PreparedFiles(settings.data_dir / settings.destination / "prepared", sync=is_eager)
+        files = PreparedFiles(
+            settings.data_dir / settings.destination / "prepared", sync=is_eager, destination=settings.destination
+        )
     return PreparedTransactions(
         source_log,
         files=files,

@@ -68,7 +68,7 @@ def open_components(
     stages = (("tables", tables.follow), ("filter", block_filter.apply))
 
     def on_jump(before: Position | None, position: Position) -> None:
-        continue_schemas(tables, source_log, before, position, verify=settings.verify_checksum)
+        continue_schemas(tables, source_log, before, position, settings)
         prepared.switch_to(before, position if before is not None else None)
 
     components = CaptureContext(
@@ -98,7 +98,7 @@ def _find_reachable_sources(settings: InstanceSettings) -> set[str]:
     problem: PenstockError | None = None
     for source in settings.sources:
         try:
-            open_source(source).check(is_standby=source is settings.standby)
+            open_source(source, settings.destination).check(is_standby=source is settings.standby)
             reachable.add(source.address)
         except SourceConnectionError as error:
             problem = problem or error

@@ -33,14 +33,18 @@ log = logging.getLogger(__name__)
 
 
 def continue_schemas(
-    tables: SchemaTracker, source_log: SourceLog, after: Position | None, position: Position, *, verify: bool
+    tables: SchemaTracker,
+    source_log: SourceLog,
+    after: Position | None,
+    position: Position,
+    settings: InstanceSettings,
 ) -> None:
     """Continue the schema history at `position` of another log: with the schemas that were known at `after`, or with
     schemas that are read from the source."""
     if after is not None and tables.can_continue_at(after):
         tables.continue_at(position)
         return
-    imported = import_with_retry(source_log.source, position, verify=verify)
+    imported = import_with_retry(source_log.source, position, settings.destination, verify=settings.verify_checksum)
     tables.restart(imported.begin, imported.first, imported.later)
 
 
@@ -187,11 +191,11 @@ class StartFinder:
     def prepare_schemas(self, tables: SchemaTracker, start: Position) -> None:
         """Make the schema history continue up to the position where capture resumes, or read the schemas from the
         source."""
-        identities, verify = self.identity.record.files, self._settings.verify_checksum
+        identities = self.identity.record.files
         followed = [file for file in identities if file in self._inventory.sizes]
         is_unknown = bool(identities) and not followed and tables.can_continue_at(start)
         if tables.epoch < start.epoch or is_unknown:
-            continue_schemas(tables, self.log, None, start, verify=verify)
+            continue_schemas(tables, self.log, None, start, self._settings)
         elif followed and start.epoch == self.identity.epoch:
             begin = Position(followed[-1], 4, epoch=start.epoch)
-            record_skipped_statements(tables, self.log.source, begin, start, verify=verify)
+            record_skipped_statements(tables, self.log.source, begin, start, self._settings)

@@ -64,10 +64,11 @@ def read_server(cursor: Any) -> ServerProfile:
     )
 
 
-def read_catalogue(cursor: Any, databases: Sequence[str] = ()) -> Catalogue:
-    """Return the catalogue of all databases that the user sees, or of these. The cursor returns rows as tuples."""
+def read_catalogue(cursor: Any, databases: Sequence[str] = (), *, destination: str = "-") -> Catalogue:
+    """Return the catalogue of all databases that the user sees, or of these. The cursor returns rows as tuples.
+    `destination` is the instance that a table is reported for that cannot be read."""
     server = read_server(cursor)
-    reading = _CatalogueReader(cursor, SqlDialect(server), databases)
+    reading = _CatalogueReader(cursor, SqlDialect(server), databases, destination)
     all_databases = reading.read_databases()
     return Catalogue(server, SharedMap[Database].from_items((_key(each.name, server), each) for each in all_databases))
 
@@ -85,8 +86,8 @@ class _Facts:
 class _CatalogueReader:
     """Reads the tables of a server from its information_schema, query by query."""
 
-    def __init__(self, cursor: Any, dialect: SqlDialect, databases: Sequence[str]) -> None:
-        self._cursor, self._dialect = cursor, dialect
+    def __init__(self, cursor: Any, dialect: SqlDialect, databases: Sequence[str], destination: str) -> None:
+        self._cursor, self._dialect, self._destination = cursor, dialect, destination
         self._names = tuple(databases) or _NO_TABLES
         self._is_in = "IN" if databases else "NOT IN"
         self._types: dict[str, DataType] = {}
@@ -156,7 +157,9 @@ class _CatalogueReader:
                 try:
                     tables.append((key, self._filled(made, self._of(name, table))))
                 except SchemaError as error:
-                    log.warning("table schema not read table=%s reason=%s", made.name, error)
+                    log.warning(
+                        "table schema not read destination=%s table=%s reason=%s", self._destination, made.name, error
+                    )
         return Database(name, _full(collation), SharedMap[TableDefinition].from_items(tables), frozenset(views))
 
     def _filled(self, table: TableDefinition, facts: _Facts) -> TableDefinition:

@@ -9,6 +9,7 @@ from penstock.binlog.events.block import Block
 from penstock.model import FileIdentity, GtidSet, Position
 
 FIRST = 4  # byte of a file after its magic
+NO_DESTINATION = "-"  # in log lines of a source that no instance captures
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class BinlogSource(Protocol):
     """A server or a folder of its log files. Any thread may call any method."""
 
     address: str
+    destination: str  # of the instance that captures it, for log lines; "-" for none
     takes_gtids: bool  # `by_gtids` of a stream
     is_copied: bool  # somebody brings its files, which may be away for a while
     start_timeout_s: float  # until a log that does not flow yet is left to come by itself

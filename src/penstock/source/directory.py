@@ -24,6 +24,7 @@ from penstock.binlog.events.reader import BlockReader
 from penstock.config import DirectorySettings
 from penstock.errors import LogHoleError, PositionLostError, SourceConnectionError
 from penstock.model import FileIdentity, Position
+from penstock.source.binlog_source import NO_DESTINATION
 from penstock.source.file_head import read_bytes, read_file_identity, read_head
 from penstock.source.folder import Folder, list_log_files, open_folder
 
@@ -49,7 +50,9 @@ class DirectoryStream:
         follow: bool = True,
         lenient: bool = False,
         folder: Folder | None = None,
+        destination: str = NO_DESTINATION,
     ) -> None:
+        self._destination = destination
         self._settings, self._start, self._base = settings, start, start.file.rpartition(".")[0]
         self._verify, self._follow, self._lenient = verify, follow, lenient
         self._folder = folder or open_folder(settings.path)
@@ -104,7 +107,10 @@ class DirectoryStream:
         if self._start.file not in names:
             there = f"{names[0]} to {names[-1]}" if names else "no log files"
             raise PositionLostError(f"{self._settings.address} has no {self._start.file}: it has {there}")
-        log.info("following files folder=%s position=%s", self._settings.address, self._start)
+        log.info(
+            "following files destination=%s folder=%s position=%s",
+            *(self._destination, self._settings.address, self._start),
+        )
         return self
 
     def __exit__(
@@ -216,7 +222,8 @@ class DirectoryStream:
             if self._hole_since is None:
                 self._hole_since = time.monotonic()
                 log.warning(
-                    "log file missing folder=%s after=%s before=%s", self._settings.address, self._file.file, later[0]
+                    "log file missing destination=%s folder=%s after=%s before=%s",
+                    *(self._destination, self._settings.address, self._file.file, later[0]),
                 )
             if self._follow and time.monotonic() - self._hole_since < self._settings.patience_s:
                 return None  # others may have come first

@@ -5,7 +5,7 @@ import threading
 from penstock.config import DirectorySettings
 from penstock.errors import BinlogError, ConfigurationError, PositionLostError, SourceConnectionError
 from penstock.model import FileIdentity, GtidSet, Position
-from penstock.source.binlog_source import FIRST, LogInventory
+from penstock.source.binlog_source import FIRST, NO_DESTINATION, LogInventory
 from penstock.source.directory import DirectoryStream, ends_with_gtid
 from penstock.source.file_head import FileHead, read_head
 from penstock.source.finding import Verdict
@@ -22,8 +22,8 @@ class FolderSource:
     takes_gtids, is_copied = False, True
     start_timeout_s = 10.0
 
-    def __init__(self, settings: DirectorySettings) -> None:
-        self.address = settings.address
+    def __init__(self, settings: DirectorySettings, destination: str = NO_DESTINATION) -> None:
+        self.address, self.destination = settings.address, destination
         self._settings, self._folder = settings, open_folder(settings.path)
         self._lock = threading.Lock()  # of the next two, which make it cheap to ask again
         self._ended: tuple[FileIdentity, Position] | None = None
@@ -71,8 +71,7 @@ class FolderSource:
             else:
                 gtids = self.read_head_of(file).gtids
                 self._has_gtids = gtids is not None and (gtids.is_mariadb or bool(gtids.ranges))
-            how = {"verify": False, "follow": False, "lenient": True}
-            with DirectoryStream(self._settings, last, **how, folder=self._folder) as stream:
+            with self._open_stream(last, verify=False, follow=False, lenient=True) as stream:
                 for block in stream:
                     if block is None or block.file != file:
                         break
@@ -116,7 +115,19 @@ class FolderSource:
         annotations: bool = False,  # noqa: ARG002 - its files have them, and they are always there
     ) -> DirectoryStream:
         """Return a stream of the log's files from a position."""
-        return DirectoryStream(self._settings, start, verify=verify, lenient=lenient, folder=self._folder)
+        return self._open_stream(start, verify=verify, lenient=lenient)
+
+    def _open_stream(self, start: Position, *, verify: bool, lenient: bool, follow: bool = True) -> DirectoryStream:
+        """Return a stream of the files, which follows the last one by default."""
+        return DirectoryStream(
+            self._settings,
+            start,
+            verify=verify,
+            follow=follow,
+            lenient=lenient,
+            folder=self._folder,
+            destination=self.destination,
+        )
 
 
 def _without_gtids(position: Position) -> Position:

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.config import SourceSettings
 from penstock.errors import BinlogError, PositionLostError
 from penstock.model import FileIdentity, GtidSet, Position
-from penstock.source.binlog_source import FIRST, LogInventory
+from penstock.source.binlog_source import FIRST, NO_DESTINATION, LogInventory
 from penstock.source.checks import read_variables, retention_s
 from penstock.source.connection import connect, translate_errors
 from penstock.source.preflight import check_source, current_position
@@ -23,7 +23,8 @@ class ServerSource:
 
     takes_gtids, is_copied = True, False
 
-    def __init__(self, settings: SourceSettings) -> None:
+    def __init__(self, settings: SourceSettings, destination: str = NO_DESTINATION) -> None:
+        self.destination = destination
         self.address, self.start_timeout_s = settings.address, settings.connect_timeout_s
         self._settings = settings
 
@@ -67,7 +68,7 @@ class ServerSource:
 
     def file_identity(self, file: str) -> FileIdentity:
         """Return the identity of a log file, from its first event."""
-        with BinlogStream(self._settings, Position(file, FIRST), verify=False) as stream:
+        with self.stream(Position(file, FIRST), verify=False) as stream:
             for _ in stream:
                 if stream.file_identity is not None and stream.file_identity.file == file:
                     return stream.file_identity
@@ -97,8 +98,17 @@ class ServerSource:
         annotations: bool = False,
     ) -> BinlogStream:
         """Return a stream of the server's log from a position."""
-        how = {"by_gtids": by_gtids, "semi_sync": semi_sync, "lenient": lenient, "annotations": annotations}
-        return BinlogStream(self._settings, start, verify=verify, server_id=server_id, **how)
+        return BinlogStream(
+            self._settings,
+            start,
+            verify=verify,
+            server_id=server_id,
+            by_gtids=by_gtids,
+            semi_sync=semi_sync,
+            lenient=lenient,
+            annotations=annotations,
+            destination=self.destination,
+        )
 
     def _query(self, sql: str, **limits: Any) -> Sequence[tuple[object, ...]]:
         """Run a statement over a connection of its own and return its rows."""

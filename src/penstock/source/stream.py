@@ -30,6 +30,7 @@ from penstock.errors import (
 )
 from penstock.model import FileIdentity, Position
 from penstock.source.annotations import may_lack_end_positions, remove_annotations
+from penstock.source.binlog_source import NO_DESTINATION
 from penstock.source.connection import connect, translate_errors
 from penstock.source.dump import (
     COM_BINLOG_DUMP,
@@ -74,13 +75,14 @@ class BinlogStream:
         semi_sync: bool = False,
         lenient: bool = False,
         annotations: bool = False,
+        destination: str = NO_DESTINATION,
     ) -> None:
         """With `by_gtids` the server finds the position: after the GTIDs of `start`, whatever its own files are. Each
         stream needs its own server id; by default it is random. `semi_sync` is for the one stream that persists what
         comes and confirms it with `acknowledge`; `lenient` for one that only reads, which an incident does not end.
         `annotations` asks MariaDB for the statements behind rows."""
         self._server_id = server_id or random_server_id()
-        self._settings = settings
+        self._settings, self._destination = settings, destination
         self._start = start
         self._by_gtids = start.gtids if by_gtids else None
         self._annotations = annotations
@@ -151,7 +153,10 @@ class BinlogStream:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket.settimeout(self._settings.heartbeat_s * _SILENT_HEARTBEATS)
         where = self._start if self._by_gtids is None else f"after {self._by_gtids.text}"
-        log.info("following the log source=%s position=%s server_id=%d", self._settings.address, where, self._server_id)
+        log.info(
+            "following the log destination=%s source=%s position=%s server_id=%d",
+            *(self._destination, self._settings.address, where, self._server_id),
+        )
         return self
 
     def _build_request(self) -> tuple[int, bytes]:
@@ -180,7 +185,7 @@ class BinlogStream:
             try:
                 self._connection._sock.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
             except OSError:
-                log.debug("socket already closed source=%s", self._settings.address)
+                log.debug("socket already closed destination=%s source=%s", self._destination, self._settings.address)
 
     def __iter__(self) -> Iterator[Block | None]:
         poll = select.poll()
@@ -239,7 +244,10 @@ class BinlogStream:
         cursor.execute("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")
         cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN {_SEMI_SYNC} AND Value = 'ON'")
         if not cursor.fetchall():
-            log.warning("semi-sync not active source=%s: set one of %s to ON there", self._settings.address, _SEMI_SYNC)
+            log.warning(
+                "semi-sync not active destination=%s source=%s: set one of %s to ON there",
+                *(self._destination, self._settings.address, _SEMI_SYNC),
+            )
 
     def _receive(self) -> int:
         """Read from the socket what is there, and return how many bytes."""

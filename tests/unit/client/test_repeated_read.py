@@ -25,6 +25,7 @@ class Chunk:
 class BrokenLink:
     """Gives a stream for each list of blocks; each but the last breaks at its end."""
 
+    destination = "shop"
     patience_s = 30.0
 
     def __init__(self, *reads: list[Block]) -> None:
@@ -124,6 +125,7 @@ def test_a_part_that_always_breaks_at_the_same_event_is_given_up(tmp_path: Path)
     (block,) = LogFile(path)
 
     class StuckLink(BrokenLink):
+        destination = "shop"
         patience_s = 0.5
 
         def open_stream(self, ticket: bytes) -> BrokenStream:

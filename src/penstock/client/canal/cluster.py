@@ -224,7 +224,10 @@ class CanalCluster:
                 self.disconnect()
                 if time.monotonic() > deadline:
                     raise
-                log.info("canal server lookup restarted address=%s reason=%s", connector.address, error)
+                log.info(
+                    "canal server lookup restarted destination=%s address=%s reason=%s",
+                    *(self._destination, connector.address, error),
+                )
                 self._finder.wait_for_change(_PAUSE_S)
 
     def _get_connector(self, deadline: float | None = None) -> CanalConnector:

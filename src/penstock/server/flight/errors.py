@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow.flight as fl
 
@@ -15,19 +16,37 @@ log = logging.getLogger(__name__)
 _MAX_TEXT_LENGTH = 500
 
 
+@dataclass(slots=True)
+class FlightCall:
+    """The call that a log line is about. What it asks for is filled in when that has been read."""
+
+    name: str  # do_get, do_action …
+    peer: str
+    request: str = ""  # the action, or the tables and the range; never values of rows
+    destination: str = "-"
+    client: int | None = None
+
+    def set_request(self, destination: str, request: str, client: int | None = None) -> None:
+        """Fill in what the call asks for."""
+        self.destination, self.request, self.client = destination, request, client
+
+
 @contextmanager
-def translate_errors() -> Generator[None, None, None]:
-    """Turn an exception in the block into an error of Arrow Flight with a one-line text. Internal errors are logged,
-    and their text is not sent."""
+def translate_errors(call: FlightCall) -> Generator[FlightCall]:
+    """Turn an exception in the block into an error of Arrow Flight with a one-line text. Internal errors are logged
+    with the call, and their text is not sent."""
     try:
-        yield
+        yield call
     except PenstockError as error:
         cls = fl.FlightUnavailableError if error.transient else fl.FlightServerError
         raise _refusal(cls, type(error).__name__, str(error)) from None
     except (fl.FlightError, GeneratorExit):
         raise
     except Exception:
-        log.exception("flight call failed")
+        log.exception(
+            "flight call failed destination=%s call=%s client=%s peer=%s request=%s",
+            *(call.destination, call.name, call.client or "-", call.peer, call.request[:_MAX_TEXT_LENGTH]),
+        )
         text = "an error inside of the server: its log says more"
         raise _refusal(fl.FlightInternalError, "PenstockError", text) from None
 

@@ -28,7 +28,7 @@ from penstock.model.table_rules import TableRules
 from penstock.server.destinations import Destinations
 from penstock.server.flight import actions
 from penstock.server.flight.access import MIDDLEWARE, FlightHandshake, TokenMiddleware
-from penstock.server.flight.errors import translate_errors
+from penstock.server.flight.errors import FlightCall, translate_errors
 from penstock.server.flight.request import FlightRequest, read_client, read_json, read_text
 from penstock.server.flight.stream import (
     StreamContext,
@@ -88,9 +88,9 @@ class FlightPort(fl.FlightServerBase):
 
     def do_action(self, context: Any, action: Any) -> Iterator[bytes]:
         """Run an action on one destination, and return its results."""
-        with translate_errors():
+        with translate_errors(_describe_call("do_action", context, action.type)) as call:
             arguments = read_json(action.body.to_pybytes())
-            name = read_text(arguments, "destination", "default")
+            name = call.destination = read_text(arguments, "destination", "default")
             stream_context = StreamContext.open(name, self._destinations.running_instance, context.is_cancelled)
             with ExitStack() as stack:
                 if action.type == "subscribe":
@@ -102,15 +102,16 @@ class FlightPort(fl.FlightServerBase):
                 stack.enter_context(stream_context.translate_stop_errors())
                 return iter(list(actions.run_action(action.type, stream_context.instance, arguments)))
 
-    def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:  # noqa: ARG002
+    def list_flights(self, context: Any, criteria: bytes) -> Iterator[Any]:
         """Yield the flights of all running destinations, or of the one that the criteria name: its events, and each
         captured table."""
-        with translate_errors():
-            only = criteria.decode(errors="replace")
+        only = criteria.decode(errors="replace")
+        with translate_errors(_describe_call("list_flights", context, only)) as call:
             names = [only] if only else sorted(self._destinations.all)
             if not names:
                 self._destinations.check_starting()
             for name in names:
+                call.destination = name
                 try:
                     instance = self._destinations.running_instance(name)
                 except NotRunningError:
@@ -120,10 +121,10 @@ class FlightPort(fl.FlightServerBase):
                 yield _make_flight_info([name], EVENT_SCHEMA, FlightRequest(name, form="raw"))
                 yield from _list_tables(name, instance)
 
-    def get_flight_info(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
+    def get_flight_info(self, context: Any, descriptor: Any) -> Any:
         """Return the schema of a request and its tickets: several for a range, which can be read in parallel."""
-        with translate_errors():
-            request, instance = self._parse_descriptor(descriptor)
+        with translate_errors(_describe_call("get_flight_info", context)) as call:
+            request, instance = self._parse_descriptor(descriptor, call)
             tickets = [request]
             if request.end is not None:
                 tickets = [
@@ -138,18 +139,19 @@ class FlightPort(fl.FlightServerBase):
             endpoints = [fl.FlightEndpoint(json.dumps(ticket.to_json()).encode(), []) for ticket in tickets]
             return fl.FlightInfo(schema, descriptor, endpoints, -1, -1)
 
-    def get_schema(self, context: Any, descriptor: Any) -> Any:  # noqa: ARG002
+    def get_schema(self, context: Any, descriptor: Any) -> Any:
         """Return the Arrow schema of the stream that a request would open."""
-        with translate_errors():
-            request, instance = self._parse_descriptor(descriptor)
+        with translate_errors(_describe_call("get_schema", context)) as call:
+            request, instance = self._parse_descriptor(descriptor, call)
             return fl.SchemaResult(choose_format(request, instance, request.table_predicate).schema)
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         """Open the stream that a ticket asks for: of a subscribed client, from a position on, or of a range."""
-        with translate_errors():
+        with translate_errors(_describe_call("do_get", context)) as call:
             request = FlightRequest.from_ticket(ticket.ticket)
             self._check_stream_limit()
             name = request.destination
+            call.set_request(name, request.describe(), request.client)
             stream_context = StreamContext.open(name, self._destinations.running_instance, context.is_cancelled)
             with stream_context.translate_stop_errors():
                 if request.client is not None:
@@ -163,19 +165,20 @@ class FlightPort(fl.FlightServerBase):
                     schema, items = open_live_stream(request, stream_context)
                 else:
                     schema, items = open_range_stream(request, stream_context)
-            return fl.GeneratorStream(schema, self._translate_stream_errors(stream_context, items))
+            return fl.GeneratorStream(schema, self._translate_stream_errors(call, stream_context, items))
 
-    def _parse_descriptor(self, descriptor: Any) -> tuple[FlightRequest, Instance]:
+    def _parse_descriptor(self, descriptor: Any, call: FlightCall) -> tuple[FlightRequest, Instance]:
         """Return the request of a Flight descriptor, and the running instance of its destination."""
         is_path = descriptor.descriptor_type == fl.DescriptorType.PATH
         request = FlightRequest.from_path(descriptor.path) if is_path else FlightRequest.from_ticket(descriptor.command)
+        call.set_request(request.destination, request.describe())
         return request, self._destinations.running_instance(request.destination)
 
     def _translate_stream_errors(
-        self, stream_context: StreamContext, items: Iterator[StreamItem]
+        self, call: FlightCall, stream_context: StreamContext, items: Iterator[StreamItem]
     ) -> Iterator[StreamItem]:
         """Yield the batches of a stream; count it as open, and translate its errors."""
-        with translate_errors(), stream_context.translate_stop_errors(), self._count_stream():
+        with translate_errors(call), stream_context.translate_stop_errors(), self._count_stream():
             yield from items
 
     def _check_stream_limit(self) -> None:
@@ -194,6 +197,11 @@ class FlightPort(fl.FlightServerBase):
         finally:
             with self._lock:
                 self._running -= 1
+
+
+def _describe_call(name: str, context: Any, request: str = "") -> FlightCall:
+    """Return the description of a call that is logged when it fails."""
+    return FlightCall(name, _peer_address(context.peer()), request)
 
 
 def _peer_address(peer: str) -> str:

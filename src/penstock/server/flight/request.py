@@ -115,6 +115,12 @@ class FlightRequest:
             fields["chunk"] = list(self.chunk)
         return fields | {key: value for key, value in options.items() if value}
 
+    def describe(self) -> str:
+        """Return the request as text for a log line, without the keys of a chunk, which are values of rows."""
+        fields = self.to_json()
+        fields.pop("chunk", None)
+        return json.dumps(fields)
+
     @property
     def table_predicate(self) -> TableFilter | None:
         """Return a predicate for the tables that the request selects, or None for all tables."""
