@@ -144,7 +144,7 @@ def build_messages_head(batch_id: int, entries_bytes: int) -> bytes:
     first = protobuf.encode_number(FIELDS["Messages"]["batch_id"].number, batch_id)
     body = len(first) + entries_bytes
     head = _build_packet_head(PacketType.MESSAGES, "Packet")
-    head += protobuf.encode_varint(FIELDS["Packet"]["body"].number << 3 | 2) + protobuf.encode_varint(body) + first
+    head += protobuf.encode_varint(FIELDS["Packet"]["body"].tag) + protobuf.encode_varint(body) + first
     return _LENGTH.pack(len(head) - len(first) + body) + head
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from penstock.binlog.kernel import inlined
+from penstock.canal.schema import number_of
 
+_PAIR_KEY, _PAIR_VALUE = number_of("Pair", "key"), number_of("Pair", "value")
 _SEVEN, _MORE, _LOW = np.uint64(7), np.uint64(0x80), np.uint64(0x7F)
 
 
@@ -68,4 +70,4 @@ def encode_text(field: int, value: str | bytes) -> bytes:
 
 def encode_pair(field: int, key: str, value: str) -> bytes:
     """Encode a field of canal's type Pair, as props are."""
-    return encode_message(field, encode_text(1, key) + encode_text(2, value))
+    return encode_message(field, encode_text(_PAIR_KEY, key) + encode_text(_PAIR_VALUE, value))

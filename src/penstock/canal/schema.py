@@ -1,8 +1,8 @@
 """The messages of canal's protocol, declared as data: names, numbers and kinds of their fields.
 
 One line per message, `name=number:kind`. A kind with `?` is written even when it is 0 or false, as canal does; one with
-`*` is repeated. This table is the only place with field numbers: protobuf's classes (messages.py) and our own
-structures (structures.py) are both made of it.
+`*` is repeated. This table is the only place with field numbers: protobuf's classes (messages.py), our own structures
+(structures.py) and the kernels that write entries (render/canal) are all made of it.
 """
 
 from collections.abc import Mapping
@@ -58,6 +58,10 @@ ADMIN_MESSAGES = {
 }
 
 
+_VARINT, _BYTES = 0, 2  # what follows a tag: a varint, or a length and bytes
+_VARINT_KINDS = {"int32", "int64", "bool", *ENUMS}
+
+
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
     """One field of a message: its name, its number, and its kind without `?` and `*`."""
@@ -75,8 +79,23 @@ class FieldSpec:
         number, _, kind = rest.partition(":")
         return cls(name, int(number), kind.rstrip("?*"), kind.endswith("?"), kind.endswith("*"))
 
+    @property
+    def tag(self) -> int:
+        """Return the tag that stands before the field in a message: its number and its form."""
+        return self.number << 3 | (_VARINT if self.kind in _VARINT_KINDS else _BYTES)
+
 
 FIELDS: Mapping[str, Mapping[str, FieldSpec]] = {
     message: {spec.name: spec for spec in map(FieldSpec.parse, fields.split())}
     for message, fields in (MESSAGES | ADMIN_MESSAGES).items()
 }
+
+
+def number_of(message: str, field: str) -> int:
+    """Return the number of a field, for the functions of protobuf.py."""
+    return FIELDS[message][field].number
+
+
+def tag_of(message: str, field: str) -> int:
+    """Return the tag of a field, as a kernel writes it: one byte, which is enough for numbers up to 15."""
+    return FIELDS[message][field].tag

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.canal import messages, packet
 from penstock.canal.packet import Packet, PacketType
-from penstock.canal.schema import FIELDS, MESSAGES
+from penstock.canal.schema import FIELDS, MESSAGES, tag_of
 from penstock.canal.structures import (
     AckReply,
     ClientAckRequest,
@@ -79,3 +79,18 @@ def test_numbers_are_declared_once_per_message() -> None:
 def test_what_is_no_such_message_is_refused(raw: bytes) -> None:
     with pytest.raises(ProtocolError):
         SubRequest.decode(raw)
+
+
+@pytest.mark.parametrize("name", ["Entry", "Header", "Pair", "RowChange", "RowData", "Column", "Messages"])
+def test_a_tag_is_the_first_byte_of_a_field_as_protobuf_writes_it(name: str) -> None:
+    for spec in FIELDS[name].values():
+        message = getattr(messages, name)()
+        if spec.is_repeated and spec.kind in MESSAGES:
+            getattr(message, spec.name).add()
+        elif spec.is_repeated:
+            getattr(message, spec.name).append(b"x")
+        elif spec.kind in MESSAGES:
+            getattr(message, spec.name).SetInParent()
+        else:
+            setattr(message, spec.name, {"string": "x", "bytes": b"x"}.get(spec.kind, 1))
+        assert message.SerializeToString()[0] == tag_of(name, spec.name)

@@ -24,6 +24,7 @@ from penstock.binlog.rows.decode import has_old_times
 from penstock.binlog.rows.mixed import should_decode_alone
 from penstock.binlog.rows.programs import MAX_TABLES, TablePrograms
 from penstock.canal import protobuf
+from penstock.canal.schema import number_of
 from penstock.canal.types import CanalEventType, EntryType
 from penstock.filter import ColumnRules
 from penstock.model import Column, TableSchema
@@ -53,7 +54,8 @@ _BEGIN, _END, _DDL, _OTHER, _ANY_ROWS = (
 _TRANSACTION_BEGIN, _TRANSACTION_END = int(EntryType.TRANSACTIONBEGIN), int(EntryType.TRANSACTIONEND)
 _BINARY = {"uuid", "inet4", "inet6"}  # types of MariaDB
 _XA_OUTCOMES = [int(CanalEventType.XACOMMIT), int(CanalEventType.XAROLLBACK)]
-_ZERO_END = protobuf.encode_text(2, "0")  # of a transaction without a number
+_ZERO_END = protobuf.encode_text(number_of("TransactionEnd", "transactionId"), "0")  # of one without a number
+_VERSION, _LOG_FILE = number_of("Header", "version"), number_of("Header", "logfileName")
 # For a block: the types of the columns of a table as they were declared, by its id in the block.
 DeclaredTypes = Callable[[Block], Callable[[int], Sequence[str]]]
 
@@ -161,7 +163,7 @@ class _BlockEncoder:
 
     def __init__(self, entries: EntryEncoder, block: Block, rendering: EntryOptions) -> None:
         self._entries, self._block, self._rendering = entries, block, rendering
-        self._names = [protobuf.encode_number(1, 1) + protobuf.encode_text(2, block.file), b""]
+        self._names = [protobuf.encode_number(_VERSION, 1) + protobuf.encode_text(_LOG_FILE, block.file), b""]
         self._ready = list[bytes]()
         self._ready_bytes = 0
         self._facts = np.zeros((kernels.FACTS, len(block)), np.int64)

@@ -1,10 +1,11 @@
 """Events as canal's entries, each with the tag of Messages.messages before it.
 
-    Messages: messages (2): Entry
-    Entry:    header (1) | entryType (2) | storeValue (3)
-    Header:   version (1), logfileName (2) | logfileOffset (3) | serverId (4) | serverenCode (5) | executeTime (6)
-              | sourceType (7) | schemaName (8), tableName (9) | eventLength (10) | eventType (11) | props (12)
-              | gtid (13)
+    Messages: messages: Entry
+    Entry:    header | entryType | storeValue
+    Header:   version, logfileName | logfileOffset | serverId | serverenCode | executeTime | sourceType
+              | schemaName, tableName | eventLength | eventType | props | gtid
+
+`canal/schema.py` has the numbers of the fields.
 
 What is the same for many events (version and file, which are the first of `names`; the names of a table; what is said
 of a transaction) comes as bytes.
@@ -27,7 +28,8 @@ from penstock.binlog.kernel import (
     read_little_endian,
     shared,
 )
-from penstock.canal.protobuf import varint_size, write_varint
+from penstock.canal.protobuf import encode_number, encode_text, varint_size, write_varint
+from penstock.canal.schema import ENUMS, number_of, tag_of
 
 # What `facts` has of each entry, one line each.
 ENTRY_TYPE, EVENT_TYPE, OFFSET, SERVER_ID, TIME_MS, LENGTH, ROW_COUNT = 0, 1, 2, 3, 4, 5, 6
@@ -38,12 +40,17 @@ READY, ROWS, BEGIN, XID = 0, 1, 2, 3
 # What `sizes` gets: of the header, the store value, the entry.
 HEADER_SIZE, STORE_SIZE, ENTRY_SIZE = 0, 1, 2
 
-_ENCODING = b"\x2a\x05UTF-8"
-_SOURCE = b"\x38\x02"
-_ROWS_COUNT = b"\x0a\x09rowsCount\x12"
-_MESSAGE, _HEADER, _ENTRY_TYPE, _STORE = 0x12, 0x0A, 0x10, 0x1A
-_OFFSET, _SERVER_ID, _TIME, _LENGTH, _EVENT_TYPE, _PROPS = 0x18, 0x20, 0x30, 0x50, 0x58, 0x62
-_TABLE_ID, _ROW_EVENT_TYPE, _IS_DDL, _THREAD, _TRANSACTION = 0x08, 0x10, 0x50, 0x20, 0x12
+# Fields that are the same in every header; the digits of the count follow the tag of its value.
+_ENCODING = encode_text(number_of("Header", "serverenCode"), "UTF-8")
+_SOURCE = encode_number(number_of("Header", "sourceType"), ENUMS["Type"].index("MYSQL"))
+_ROWS_COUNT = encode_text(number_of("Pair", "key"), "rowsCount") + bytes([tag_of("Pair", "value")])
+# Tags: numbers when this is imported, constants in a kernel.
+_MESSAGE = tag_of("Messages", "messages")
+_HEADER, _ENTRY_TYPE, _STORE = (tag_of("Entry", name) for name in ("header", "entryType", "storeValue"))
+_OFFSET, _SERVER_ID, _TIME = (tag_of("Header", name) for name in ("logfileOffset", "serverId", "executeTime"))
+_LENGTH, _EVENT_TYPE, _PROPS = (tag_of("Header", name) for name in ("eventLength", "eventType", "props"))
+_TABLE_ID, _ROW_EVENT_TYPE, _IS_DDL = (tag_of("RowChange", name) for name in ("tableId", "eventType", "isDdl"))
+_THREAD, _TRANSACTION = tag_of("TransactionBegin", "threadId"), tag_of("TransactionEnd", "transactionId")
 
 
 @shared

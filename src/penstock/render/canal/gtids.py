@@ -11,12 +11,13 @@ from penstock.binlog.events.gtid import render_gtids
 from penstock.binlog.events.layout import EventType
 from penstock.binlog.events.query import body_at
 from penstock.canal import protobuf
+from penstock.canal.schema import number_of
 from penstock.model import GtidSet
 from penstock.render.canal.tables import join_bytes
 
 # MySQL's GTID event: flags 1 | uuid 16 | number 8 | kind of clock 1 | last committed 8 | sequence number 8
 _CLOCK_AT, _LOGICAL, _LAST_AT, _NUMBER_AT, _CLOCK_END = 25, 2, 26, 34, 42
-_PROPS, _GTID = 12, 13  # fields of a header
+_PROPS, _GTID = number_of("Header", "props"), number_of("Header", "gtid")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,10 +15,14 @@ import numpy as np
 from penstock.binlog.copying import copy_bytes, copy_next
 from penstock.binlog.kernel import BYTES, I32S_2D, I64, I64S, I64S_2D_IN, I64S_IN, NONE, U8S, U8S_2D, kernel, shared
 from penstock.canal.protobuf import varint_size, write_varint
+from penstock.canal.schema import tag_of
 
 VALUE, NULL, WIDE, ABSENT = 0, 1, 2, 3  # what a cell is
 FRAMES, TAIL = 4, 3  # of a column
-ROW_DATA, BEFORE, AFTER, UPDATED, IS_NULL, VALUE_TAG = 0x62, 0x0A, 0x12, 0x28, 0x30, 0x42  # tags
+# Tags: numbers when this is imported, constants in a kernel.
+ROW_DATA = tag_of("RowChange", "rowDatas")
+BEFORE, AFTER = tag_of("RowData", "beforeColumns"), tag_of("RowData", "afterColumns")
+UPDATED, IS_NULL, VALUE_TAG = (tag_of("Column", name) for name in ("updated", "isNull", "value"))
 
 
 @shared

@@ -10,12 +10,13 @@ A DDL has one type and one name, those of the first thing that it does, as in ca
     accounts                                                 none unless they are asked for, then QUERY
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from penstock.binlog.events.block import Block
 from penstock.binlog.events.query import parse_query_at
 from penstock.canal import protobuf
+from penstock.canal.schema import number_of
 from penstock.canal.types import CanalEventType, EntryType
 from penstock.model import TableName
 from penstock.render.canal.tables import encode_names
@@ -27,6 +28,9 @@ from penstock.schema.ddl.statement import RenameTables
 from penstock.schema.ddl.subject import find_subject
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlMode, SqlSession
 
+_EVENT_TYPE, _IS_DDL, _SQL, _DDL_SCHEMA_NAME = (
+    number_of("RowChange", name) for name in ("eventType", "isDdl", "sql", "ddlSchemaName")
+)
 _DDL = {
     StatementKind.CREATE_TABLE: CanalEventType.CREATE, StatementKind.ALTER_TABLE: CanalEventType.ALTER,
     StatementKind.DROP_TABLE: CanalEventType.ERASE, StatementKind.TRUNCATE_TABLE: CanalEventType.TRUNCATE,
@@ -84,12 +88,15 @@ def build_statement_entry(
         event_type, name = _first_alteration(query.text, kind, dialect, query.database) or (event_type, name)
     text = mask_secrets(query.text, kind, dialect).rstrip(" ")
     store = (
-        protobuf.encode_number_always(2, event_type)
-        + protobuf.encode_number_always(10, not is_data)
-        + protobuf.encode_text(11, text)
+        protobuf.encode_number_always(_EVENT_TYPE, event_type)
+        + protobuf.encode_number_always(_IS_DDL, not is_data)
+        + protobuf.encode_text(_SQL, text)
     )
     return EntryContent(
-        EntryType.ROWDATA, event_type, encode_names(name), store + protobuf.encode_text(14, query.database)
+        EntryType.ROWDATA,
+        event_type,
+        encode_names(name),
+        store + protobuf.encode_text(_DDL_SCHEMA_NAME, query.database),
     )
 
 
@@ -116,17 +123,25 @@ def _first_alteration(
 
 def encode_note(text: str) -> bytes:
     """Encode the statement that produced rows as the store value of an entry."""
-    return protobuf.encode_number_always(2, CanalEventType.QUERY) + protobuf.encode_text(11, text)
+    return protobuf.encode_number_always(_EVENT_TYPE, CanalEventType.QUERY) + protobuf.encode_text(_SQL, text)
 
 
 def _build_xa_entry(text: str, word: str, entry_type: EntryType, thread: int) -> EntryContent:
     """Return the entry for XA START, END, COMMIT or ROLLBACK."""
     properties = (("XA_TYPE", word), ("XA_XID", text[len(word) :]))
     if entry_type is EntryType.TRANSACTIONBEGIN:
-        store = b"".join(protobuf.encode_pair(3, *pair) for pair in properties) + protobuf.encode_number(4, thread)
+        store = _encode_properties("TransactionBegin", properties)
+        store += protobuf.encode_number(number_of("TransactionBegin", "threadId"), thread)
     elif entry_type is EntryType.TRANSACTIONEND:
-        store = protobuf.encode_text(2, "0") + b"".join(protobuf.encode_pair(3, *pair) for pair in properties)
+        store = protobuf.encode_text(number_of("TransactionEnd", "transactionId"), "0")
+        store += _encode_properties("TransactionEnd", properties)
     else:
-        store = protobuf.encode_number_always(2, _XA_EVENTS[word]) + protobuf.encode_text(11, text)
-        store += b"".join(protobuf.encode_pair(13, *pair) for pair in properties)
+        store = protobuf.encode_number_always(_EVENT_TYPE, _XA_EVENTS[word]) + protobuf.encode_text(_SQL, text)
+        store += _encode_properties("RowChange", properties)
     return EntryContent(entry_type, _XA_EVENTS.get(word, CanalEventType.NONE), b"", store)
+
+
+def _encode_properties(message: str, pairs: Iterable[tuple[str, str]]) -> bytes:
+    """Encode names and values as the props of a message."""
+    field = number_of(message, "props")
+    return b"".join(protobuf.encode_pair(field, *pair) for pair in pairs)

@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.canal import protobuf
+from penstock.canal.schema import number_of
 from penstock.model import Column, TableName, TableSchema
 from penstock.render.canal.row_kernels import FRAMES
 from penstock.render.canal.values import CanalValueWriter
+
+_INDEX, _SQL_TYPE, _NAME, _IS_KEY, _MYSQL_TYPE = (
+    number_of("Column", name) for name in ("index", "sqlType", "name", "isKey", "mysqlType")
+)
+_SCHEMA_NAME, _TABLE_NAME = number_of("Header", "schemaName"), number_of("Header", "tableName")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +44,7 @@ def plan_table_encoding(
         if column in columns:
             types, is_key = values.sql_types(column), column.name in table.key
             frames += [_column_head(index, sql_type, column.name, is_key=is_key) for sql_type in types.all]
-            frames.append(protobuf.encode_text(10, declared[index]))
+            frames.append(protobuf.encode_text(_MYSQL_TYPE, declared[index]))
     return TableEncoding(table, tuple(columns), encode_names(table.name), *join_bytes(frames))
 
 
@@ -51,13 +57,13 @@ def list_frames(plan: TableEncoding) -> list[bytes]:
 
 def _column_head(index: int, sql_type: int, name: str, *, is_key: bool) -> bytes:
     """Encode the fields of a Column that come before its value."""
-    head = protobuf.encode_number(1, index) + protobuf.encode_number(2, sql_type) + protobuf.encode_text(3, name)
-    return head + protobuf.encode_number(4, is_key)
+    head = protobuf.encode_number(_INDEX, index) + protobuf.encode_number(_SQL_TYPE, sql_type)
+    return head + protobuf.encode_text(_NAME, name) + protobuf.encode_number(_IS_KEY, is_key)
 
 
 def encode_names(name: TableName) -> bytes:
     """Encode schema and table name as the fields of an entry's header."""
-    return protobuf.encode_text(8, name.schema) + protobuf.encode_text(9, name.table)
+    return protobuf.encode_text(_SCHEMA_NAME, name.schema) + protobuf.encode_text(_TABLE_NAME, name.table)
 
 
 def join_bytes(texts: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
