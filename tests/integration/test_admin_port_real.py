@@ -200,8 +200,8 @@ def test_a_released_destination_goes_to_another_server(mariadb: DatabaseServer, 
         (owner,) = owners
         other = second if owner is first else first
         assert owner.canal is not None
-        assert readiness_of(other)[1]["notes"] == {name: f"stands by: {owner.canal.address} runs it"}
-        assert (one_of(owner)["role"], one_of(other)["role"]) == ("runs", "stands by")
+        assert readiness_of(other)[1]["notes"] == {name: f"standby: {owner.canal.address} runs it"}
+        assert (one_of(owner)["role"], one_of(other)["role"]) == ("running", "standby")
         epoch = one_of(owner)["election"]["epoch"]
         assert owner.canal_admin is not None
         with Console(owner.canal_admin.port) as console:

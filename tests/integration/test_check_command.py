@@ -34,36 +34,36 @@ def failed(findings: list[Finding]) -> list[Finding]:
 def test_a_source_that_is_ready(server: DatabaseServer) -> None:
     findings = list(examine_server(source_of(server)))
     assert failed(findings) == []
-    about = {one.what: one.found for one in findings}
+    about = {one.check: one.value for one in findings}
     assert about["reading the log"].startswith("binlog.000001:4 to binlog.")
     assert about["version"].startswith(server.version.split("-")[0])
 
 
 def test_mysql57_lacks_the_names_of_columns(mysql57: DatabaseServer) -> None:
-    found = {one.what: one for one in examine_server(source_of(mysql57))}
+    found = {one.check: one for one in examine_server(source_of(mysql57))}
     assert failed(list(found.values())) == []
     one = found["binlog_row_metadata"]
-    assert (one.verdict, one.found) == (Verdict.WARN, "NOT THERE")
-    assert "columns get their names from the statements that made the tables" in one.mend
+    assert (one.verdict, one.value) == (Verdict.WARN, "NOT THERE")
+    assert "columns get their names from the statements that made the tables" in one.remedy
 
 
 def test_a_wrong_password(server: DatabaseServer) -> None:
     (one,) = examine_server(source_of(server).model_copy(update={"password": SecretStr("wrong")}))
-    assert (one.what, one.verdict) == ("login", Verdict.FAIL)
-    assert "check user and password" in one.mend
+    assert (one.check, one.verdict) == ("login", Verdict.FAIL)
+    assert "check user and password" in one.remedy
 
 
 def test_nobody_there(server: DatabaseServer) -> None:
     (one,) = examine_server(source_of(server).model_copy(update={"port": 1}))
-    assert "is it running, and are host and port right?" in one.mend
+    assert "is it running, and are host and port right?" in one.remedy
 
 
 def test_missing_grants(server: DatabaseServer) -> None:
     execute(server, "DROP USER IF EXISTS poor", "CREATE USER poor IDENTIFIED BY 'poor-password'")
     poor = source_of(server).model_copy(update={"user": "poor", "password": SecretStr("poor-password")})
-    found = {one.what: one for one in examine_server(poor)}
+    found = {one.check: one for one in examine_server(poor)}
     assert found["reading the log"].verdict is Verdict.FAIL
-    assert "GRANT REPLICATION SLAVE" in found["reading the log"].mend
+    assert "GRANT REPLICATION SLAVE" in found["reading the log"].remedy
     assert found["SELECT"].verdict is Verdict.WARN
     execute(server, "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO poor")
     assert failed(list(examine_server(poor))) == []
@@ -81,21 +81,21 @@ def test_settings_that_must_change(private_server: Callable[..., DatabaseServer]
     }
     server = private_server("mariadb", options=options)
     findings = list(examine_server(source_of(server)))
-    assert {one.what: one.found for one in failed(findings)} == {
+    assert {one.check: one.value for one in failed(findings)} == {
         "binlog_format": "STATEMENT",
         "binlog_row_image": "MINIMAL",
     }
-    warned = {one.what: one.found for one in findings if one.verdict is Verdict.WARN}
+    warned = {one.check: one.value for one in findings if one.verdict is Verdict.WARN}
     assert (warned["binlog_checksum"], warned["retention of the log"]) == ("NONE", "1 hours")
     assert warned["binlog_row_metadata"] == "MINIMAL"
-    assert all("SET GLOBAL" in one.mend for one in failed(findings))
+    assert all("SET GLOBAL" in one.remedy for one in failed(findings))
 
 
 @pytest.mark.mariadb
 def test_without_a_log(private_server: Callable[..., DatabaseServer]) -> None:
     server = private_server("mariadb", options={"log_bin": None})
-    found = {one.what: one for one in examine_server(source_of(server))}
-    assert (found["log_bin"].found, found["log_bin"].verdict) == ("OFF", Verdict.FAIL)
+    found = {one.check: one for one in examine_server(source_of(server))}
+    assert (found["log_bin"].value, found["log_bin"].verdict) == ("OFF", Verdict.FAIL)
     assert "reading the log" not in found
 
 
@@ -114,8 +114,8 @@ def test_an_encrypted_log_is_read_through_its_server(private_server: Callable[..
             },
         )
         execute(server, "CREATE DATABASE d", "CREATE TABLE d.t (id INT PRIMARY KEY)")
-        found = {one.what: one for one in examine_server(source_of(server))}
-        assert (found["encryption of the log"].verdict, found["encryption of the log"].found) == (Verdict.OK, "on")
+        found = {one.check: one for one in examine_server(source_of(server))}
+        assert (found["encryption of the log"].verdict, found["encryption of the log"].value) == (Verdict.OK, "on")
         assert failed(list(found.values())) == []
         instance = instance_of(server, start="earliest")
         instance.start()
@@ -143,9 +143,9 @@ def test_a_start_that_the_log_does_not_have(server: DatabaseServer) -> None:
         ("yesterday", Verdict.FAIL, "is not a position in a log: write a position"),
     ):
         found = starts(server, text)
-        assert found.what == f"start at {text}"
+        assert found.check == f"start at {text}"
         assert found.verdict is verdict, text
-        assert why in found.mend
+        assert why in found.remedy
 
 
 def run(server: DatabaseServer, *arguments: str) -> subprocess.CompletedProcess[str]:

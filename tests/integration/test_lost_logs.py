@@ -108,7 +108,7 @@ def test_a_hole_is_not_jumped_without_gtids(private_server: Servers, tmp_path: P
     filled(server, range(5), range(10, 15), range(20, 25))
     folder = tmp_path / "copy"
     [path for path in copy(server, folder) if ends_of_transactions(path)][1].unlink()
-    source = {"path": str(folder), "poll_s": 0.01, "patience_s": 0.2}
+    source = {"path": str(folder), "poll_s": 0.01, "missing_file_timeout_s": 0.2}
     with running(folder_instance(folder, start="earliest", source=source)) as instance:
         assert poll(lambda: instance.failure is not None)
         assert "has no binlog" in str(instance.failure)

@@ -113,7 +113,7 @@ def test_every_port_tells_to_try_again(server: ServeProcess, gate: Gate) -> None
     assert poll(lambda: is_serving(server), 90), server.output
     assert server.output.index("capturing 'default'") < server.output.index("serving Arrow Flight")
     assert poll(lambda: server.ask("/readyz")[0] == 200)
-    assert [one["role"] for one in server.ask("/status")[1]["instances"]] == ["runs"]
+    assert [one["role"] for one in server.ask("/status")[1]["instances"]] == ["running"]
 
 
 def test_a_server_of_one_file_answers_while_it_starts(server: ServeProcess, gate: Gate) -> None:
@@ -294,7 +294,7 @@ def _check_starting(server: ServeProcess) -> None:
     assert ready["reasons"]["default"]
     about = {one["destination"]: one for one in server.ask("/status")[1]["instances"]}
     assert about["default"]["state"] == "starting"
-    assert about["default"]["role"] == "starts"
+    assert about["default"]["role"] == "starting"
 
 
 def _connector(server: ServeProcess, client_id: int = 1001) -> CanalConnector:

@@ -45,12 +45,12 @@ class Certificates:
 
     def __init__(self, folder: Path, address: str) -> None:
         folder.mkdir()
-        authority, own = _key(), _key()
+        authority, key = _key(), _key()
         self.ca, self.cert, self.key = folder / "ca.pem", folder / "cert.pem", folder / "key.pem"
         self.ca.write_bytes(_signed("authority", authority, ("authority", authority)).public_bytes(_PEM))
-        self.cert.write_bytes(_signed("server", own, ("authority", authority), address).public_bytes(_PEM))
+        self.cert.write_bytes(_signed("server", key, ("authority", authority), address).public_bytes(_PEM))
         plain = serialization.NoEncryption()
-        self.key.write_bytes(own.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain))
+        self.key.write_bytes(key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain))
         for path in (folder, self.ca, self.cert, self.key):
             path.chmod(0o755 if path == folder else 0o644)
 

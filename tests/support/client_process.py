@@ -23,8 +23,8 @@ def _ids(block: Block) -> list[int]:
     events = np.flatnonzero(block.column("entry") == Entry.ROWS)
     ids: list[int] = []
     for number in block.tables:
-        own = events[block.column("table_id")[events] == number]
-        for rows in decode_rows(block, own, block.schema_of(number), ["id"]):
+        of_table = events[block.column("table_id")[events] == number]
+        for rows in decode_rows(block, of_table, block.schema_of(number), ["id"]):
             ids += rows.columns["id"].to_pylist()
     return ids
 

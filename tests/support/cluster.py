@@ -101,11 +101,11 @@ def servers(
     processes = list[ServerProcess]()
     try:
         for number, zookeeper in enumerate(zookeepers):
-            own = folder / str(number)
-            own.mkdir()
+            server_folder = folder / str(number)
+            server_folder.mkdir()
             port = free_port()
             settings = server_settings(source, zookeeper, port, destinations, session_s=session_s)
-            processes.append(ServerProcess(own, port, settings))
+            processes.append(ServerProcess(server_folder, port, settings))
             processes[-1].launch()
         for process in processes:
             process.wait_until_serving()

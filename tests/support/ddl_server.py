@@ -87,8 +87,10 @@ class FollowedServer:
 
     def _follow(self, place: tuple[str, int], session: SqlSession) -> None:
         for logged in self.log_since(place):
-            known = replace(session, sql_mode=SqlMode(logged.sql_mode or 0), thread=logged.thread, error=logged.error)
-            self.logged = self.logged.apply(logged.text, logged.database, known).catalogue
+            logged_session = replace(
+                session, sql_mode=SqlMode(logged.sql_mode or 0), thread=logged.thread, error=logged.error
+            )
+            self.logged = self.logged.apply(logged.text, logged.database, logged_session).catalogue
 
     def compare(self) -> None:
         server = self.shapes()
@@ -203,10 +205,10 @@ class FollowedServer:
         database, mode, collation, explicit = self.row(
             "SELECT DATABASE(), @@sql_mode, @@collation_server, @@explicit_defaults_for_timestamp"
         )
-        known = SqlMode(0)
+        mode = SqlMode(0)
         for name in mode.split(","):
-            known |= SqlMode.__members__.get(name, SqlMode(0))
-        return database or "", SqlSession(known, bool(explicit), collation)
+            mode |= SqlMode.__members__.get(name, SqlMode(0))
+        return database or "", SqlSession(mode, bool(explicit), collation)
 
     def log_end(self) -> tuple[str, int]:
         statement = "SHOW BINARY LOG STATUS" if self.server.version.startswith("9") else "SHOW MASTER STATUS"

@@ -15,7 +15,9 @@ def last_execution(ui: str) -> int:
 def spark_pages(ui: str, *, after_execution: int = -1) -> dict[str, str]:
     """Return the pages by their paths; of single queries those with higher numbers than `after_execution`."""
     rest = _rest(ui).removeprefix(f"{ui}/")
-    queries = [one["id"] for one in ask_json(f"{ui}/{rest}/sql?{_SHOWN}", 60) if one["id"] > after_execution]
+    queries = [
+        execution["id"] for execution in ask_json(f"{ui}/{rest}/sql?{_SHOWN}", 60) if execution["id"] > after_execution
+    ]
     paths = [f"{rest}/{page}" for page in (f"sql?{_SHOWN}", "jobs", "stages?details=true", "allexecutors")]
     paths += [f"{page}/" for page in ("environment", "SQL", "StreamingQuery", "jobs", "stages", "executors")]
     paths += [f"SQL/execution/?id={number}" for number in queries]

@@ -16,7 +16,7 @@ START = Position("binlog.000001", 4)
 
 
 def feed(
-    reader: BlockReader, data: bytes, sizes: Iterable[int] = (), *, flush: bool = True, keep_loose: bool = False
+    reader: BlockReader, data: bytes, sizes: Iterable[int] = (), *, flush: bool = True, hold_trailing: bool = False
 ) -> Iterator[Block]:
     """Blocks, with these numbers of bytes at a time and then all the rest; flushed after each, or at the end."""
     pieces, at = iter(sizes), 0
@@ -25,7 +25,7 @@ def feed(
         reader.room(len(piece))[: len(piece)] = memoryview(piece)
         reader.advance(len(piece))
         at += len(piece)
-        yield from reader.blocks(flush=flush or at == len(data), keep_loose=keep_loose)
+        yield from reader.blocks(flush=flush or at == len(data), hold_trailing=hold_trailing)
 
 
 def read(
@@ -34,12 +34,12 @@ def read(
     *,
     block_bytes: int = 1 << 16,
     flush: bool = True,
-    keep_loose: bool = False,
+    hold_trailing: bool = False,
 ) -> list[Block]:
-    """With `keep_loose` also what waited to the end for something to come."""
+    """With `hold_trailing` also what waited to the end for something to come."""
     reader = BlockReader(START, block_bytes=block_bytes)
     reader.expect_checksum(is_on=log.is_checksummed)
-    blocks = list(feed(reader, bytes(log.data), sizes, flush=flush, keep_loose=keep_loose))
+    blocks = list(feed(reader, bytes(log.data), sizes, flush=flush, hold_trailing=hold_trailing))
     return [*blocks, *reader.blocks(flush=True)]
 
 

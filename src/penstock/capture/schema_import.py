@@ -25,8 +25,8 @@ from penstock.model import Position
 from penstock.schema.catalogue import Catalogue
 from penstock.schema.change import SchemaChange
 from penstock.schema.ddl import DdlError, StatementKind, parse_statement
-from penstock.schema.ddl.named import find_changed_tables, find_named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase, DropDatabase
+from penstock.schema.ddl.table_names import find_changed_tables, find_named_tables
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.history import LOCK_FILE, SchemaHistory
 from penstock.schema.incomplete import is_incomplete, mark_incomplete

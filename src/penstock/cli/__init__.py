@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     app: typer.Typer
 
-_PATIENCE_S = 0.5
+_WORKING_TIMEOUT_S = 0.5
 
 
 def __getattr__(name: str) -> Any:
@@ -74,7 +74,7 @@ def _exit_without_threads(end: BaseException) -> None:
     shutdown.
     """
     threads = sys.modules.get("penstock.cli.ordered_work")
-    if threads is None or not threads.is_working(_PATIENCE_S):
+    if threads is None or not threads.is_working(_WORKING_TIMEOUT_S):
         return
     code = 1
     with suppress(OSError, ValueError):  # nobody reads it any longer

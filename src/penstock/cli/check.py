@@ -64,9 +64,9 @@ def _finding_lines(findings: "Mapping[str, Sequence[Finding]]") -> Iterator[str]
     """Yield, for each source, its address and a line for each finding, with the remedy below it."""
     for address, group in findings.items():
         yield address
-        width = max(len(finding.what) for finding in group)
+        width = max(len(finding.check) for finding in group)
         for finding in group:
             verdict = finding.verdict.value
-            yield f"  {typer.style(f'{verdict:4}', fg=_COLOURS[verdict])} {finding.what:{width}}  {finding.found}"
-            if finding.mend:
-                yield f"       {' ' * width}  {finding.mend}"
+            yield f"  {typer.style(f'{verdict:4}', fg=_COLOURS[verdict])} {finding.check:{width}}  {finding.value}"
+            if finding.remedy:
+                yield f"       {' ' * width}  {finding.remedy}"

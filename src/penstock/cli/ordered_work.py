@@ -63,12 +63,12 @@ def work_in_order(
             worker.may_continue.release()
 
 
-def is_working(patience_s: float) -> bool:
+def is_working(timeout_s: float) -> bool:
     """Tell whether a thread still works on an item after this time: the process must then end without waiting for it.
 
     An interpreter that shuts down ends such a thread inside a call of a C++ library, which aborts the process.
     """
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + timeout_s
     for thread in threading.enumerate():
         if thread.name == _NAME:
             thread.join(max(end - time.monotonic(), 0))

@@ -73,7 +73,7 @@ def _ask_status(
     admin_url, secret = (url, None) if url is not None else find_admin_url(config)
     client = AdminClient(admin_url, token or secret)
     status, instance = _await_start(client, settings.destination)
-    if instance is None or instance["role"] != "runs":
+    if instance is None or instance["role"] != "running":
         raise ConfigurationError(
             f"the server at {admin_url} does not run '{settings.destination}': say --url of the other"
         )
@@ -90,7 +90,7 @@ def _await_start(client: AdminClient, destination: str) -> tuple[Mapping[str, An
     while True:
         status = client.status()
         instance = next((entry for entry in status["instances"] if entry["destination"] == destination), None)
-        if instance is None or instance["role"] != "starts":
+        if instance is None or instance["role"] != "starting":
             return status, instance
         if time.monotonic() > until:
             raise NotRunningError(f"destination '{destination}' is starting at {client.url}, try again")

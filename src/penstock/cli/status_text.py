@@ -126,7 +126,7 @@ def _describe_role(instance: Mapping[str, Any]) -> str:
         return f"{instance['role']}, epoch {election['epoch']}"
     return (
         f"{instance['role']}: {election['owner'] or 'nobody'} runs it"
-        if instance["role"] == "stands by"
+        if instance["role"] == "standby"
         else instance["role"]
     )
 

@@ -59,12 +59,12 @@ class AdminClient:
     def _get_json(self, path: str) -> dict[str, Any]:
         """Request a path, and return the JSON object that it answers with."""
         try:
-            found = json.loads(self._request(path))
+            answer = json.loads(self._request(path))
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise ProtocolError(f"{self.url} does not answer as a Penstock server does: is it another one?")
-        return cast("dict[str, Any]", found)
+        return cast("dict[str, Any]", answer)
 
     def _request(self, path: str, method: str = "GET") -> bytes:
         """Request a path, and return the body of the answer."""

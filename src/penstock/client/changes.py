@@ -64,9 +64,9 @@ class ChangeStream:
         if stream is not None:
             stream.cancel()
 
-    def _record_position(self, about: Mapping[str, Any], rows: int) -> None:  # noqa: ARG002 - others count
+    def _record_position(self, metadata: Mapping[str, Any], rows: int) -> None:  # noqa: ARG002 - others count
         """Record the position after a batch."""
-        self.position = about.get("position") or self.position
+        self.position = metadata.get("position") or self.position
 
     # -- the stream
 
@@ -138,16 +138,16 @@ class ClientSubscription(ChangeStream):
     """A stream of a client whose cursor the server persists: what was not acked is redelivered."""
 
     def __init__(self, link: ServerLink, request: Mapping[str, Any], patience_s: float) -> None:
-        self._about = {key: request[key] for key in ("destination", "client")}
+        self._subscription = {key: request[key] for key in ("destination", "client")}
         self._got: int | None = None  # the last batch of which all was read
         self._unacked = 0  # rows
         super().__init__(link, request, patience_s)
 
-    def _record_position(self, about: Mapping[str, Any], rows: int) -> None:
+    def _record_position(self, metadata: Mapping[str, Any], rows: int) -> None:
         """Record the position and the batch to ack."""
-        super()._record_position(about, rows)
+        super()._record_position(metadata, rows)
         self._unacked += rows
-        self._got = about.get("batch", self._got)
+        self._got = metadata.get("batch", self._got)
         if not self._unacked:
             self.ack()  # nothing that anybody would do anything with
 
@@ -159,11 +159,11 @@ class ClientSubscription(ChangeStream):
             return
         try:
             # An instance that is still starting has forgotten the batch: there is nothing to wait for.
-            self._link.call_action("ack", {**self._about, "batch": self._got}, waits_for_start=False)
+            self._link.call_action("ack", {**self._subscription, "batch": self._got}, waits_for_start=False)
         except PenstockError as error:
             if not error.transient and not isinstance(error, MetaError):
                 raise
-            destination = self._about["destination"]
+            destination = self._subscription["destination"]
             log.warning(
                 "ack failed, will be redelivered destination=%s batch=%d reason=%s", destination, self._got, error
             )

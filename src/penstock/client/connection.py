@@ -15,7 +15,12 @@ _PATIENCE_S = 60.0
 
 
 def connect(
-    url: str, *, token: str = "", tls_ca: str = "", destination: str = "default", patience_s: float = _PATIENCE_S
+    url: str,
+    *,
+    token: str = "",
+    tls_ca: str = "",
+    destination: str = "default",
+    patience_s: float = _PATIENCE_S,
 ) -> "ServerConnection":
     """Return a connection to the server that runs a destination.
 
@@ -24,8 +29,8 @@ def connect(
     `url` is grpc://HOST:PORT, grpc+tls://HOST:PORT, several servers as grpc://HOST:PORT,HOST:PORT, or
     zookeeper://HOST:PORT,HOST:PORT; `tls_ca` is a file of certificates to trust.
 
-    A server that does not listen yet or goes away is waited for, `patience_s` at most, and so is a destination that it
-    is still starting. With a `patience_s` of 0 the first failure is raised.
+    A server that does not listen yet or goes away is waited for, `patience_s` at most, and so is a destination
+    that it is still starting. With a `patience_s` of 0 the first failure is raised.
     """
     link = ServerLink(ServerAddress(url, token, tls_ca), start_patience_s=patience_s, destination=destination)
     return ServerConnection(link, destination, patience_s)
@@ -83,10 +88,10 @@ class ServerConnection:
         `filter` is canal's, such as `shop\\..*`. With one table the batches have its columns, else rows as JSON. A
         client that the server does not know yet begins at `start`.
         """
-        about: dict[str, Any] = {"destination": self._destination, "client": client}
+        request: dict[str, Any] = {"destination": self._destination, "client": client}
         more: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _position_to_request(start)})
-        self._link.call_action("subscribe", about | more)
-        return ClientSubscription(self._link, about | {"tables": list(tables)}, self._patience_s)
+        self._link.call_action("subscribe", request | more)
+        return ClientSubscription(self._link, request | {"tables": list(tables)}, self._patience_s)
 
     def unsubscribe(self, client: int) -> None:
         """Remove a client: the server stores nothing for it except its cursor."""
@@ -95,8 +100,8 @@ class ServerConnection:
     def tables(self) -> dict[str, pa.Schema]:
         """Return all tables that can be read, and their columns."""
         flights = self._link.list_flights(self._destination)
-        found = [(one.descriptor.path, one.schema) for one in flights]
-        return {path[1].decode(): schema for path, schema in found if len(path) > 1}
+        schemas = [(flight.descriptor.path, flight.schema) for flight in flights]
+        return {path[1].decode(): schema for path, schema in schemas if len(path) > 1}
 
     def positions(self) -> dict[str, Any]:
         """Return where the store begins and ends, and the cursors of its clients."""

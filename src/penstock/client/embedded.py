@@ -164,9 +164,9 @@ def find_or_start(source: EmbeddedSource) -> ServerAddress:
 def _find_running(folder: Path) -> ServerAddress | None:
     """Return the address of the running server; None if there is none."""
     try:
-        found = json.loads((folder / "server.json").read_bytes())
-        is_alive = LocalProcess.parse(found["process"]).is_alive
-        return ServerAddress(found["url"], found["token"]) if is_alive else None
+        server = json.loads((folder / "server.json").read_bytes())
+        is_alive = LocalProcess.parse(server["process"]).is_alive
+        return ServerAddress(server["url"], server["token"]) if is_alive else None
     except (OSError, ValueError, KeyError):
         return None
 
@@ -201,7 +201,7 @@ def _start_server(source: EmbeddedSource, folder: Path) -> None:
             stderr=log_file,
             start_new_session=True,
         )
-    _started[:] = [one for one in _started if one.poll() is None]
+    _started[:] = [process for process in _started if process.poll() is None]
     _started.append(process)
     assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - both are pipes
     with suppress(BrokenPipeError), process.stdin as pipe:  # it says below why it has ended
@@ -220,8 +220,8 @@ def _start_server(source: EmbeddedSource, folder: Path) -> None:
 
 def _parse_error(answer: dict[str, str]) -> PenstockError:
     """Return the error that a failed start reported."""
-    found = getattr(errors, answer["error"], PenstockError)
-    return found(answer["message"])
+    error_class = getattr(errors, answer["error"], PenstockError)
+    return error_class(answer["message"])
 
 
 def _read_log_tail(folder: Path) -> str:

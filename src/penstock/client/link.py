@@ -85,8 +85,8 @@ class ServerLink:
     def _answer_limit_s(self, timer: RetryTimer) -> float:
         """Return after how long a server that answers nothing is given up: early enough to ask another one, and soon
         after the time for retries is over."""
-        patience_s = self._start_patience_s
-        return max(_LEAST_SILENCE_S, min(SILENCE_S, patience_s / 2, patience_s - timer.elapsed_s))
+        timeout_s = self._start_patience_s
+        return max(_LEAST_SILENCE_S, min(SILENCE_S, timeout_s / 2, timeout_s - timer.elapsed_s))
 
     def close(self) -> None:
         """Close the connections to all servers."""
@@ -143,8 +143,8 @@ class ServerLink:
                 # Whoever started this process may be gone: nobody waits for the answer any more.
                 is_orphan = os.getppid() != self._parent
                 is_starting = waits_for_start and isinstance(error, (StartingError, ServerUnavailableError))
-                patience_s = self._start_patience_s if is_starting else self.patience_s
-                delay_s = timer.next_delay_s(patience_s)
+                timeout_s = self._start_patience_s if is_starting else self.patience_s
+                delay_s = timer.next_delay_s(timeout_s)
                 if not error.transient or is_orphan or delay_s is None:
                     raise
                 log.warning(

@@ -27,8 +27,8 @@ _BACKOFF = Backoff(0.05, 2.0)
 class ResumedRead:
     """Reads a part of the log to its end, and reads it again after a break, without the events that came before.
 
-    It is for one thread. Transient errors are retried for the patience of the link, from the first break after which
-    nothing new has come.
+    It is for one thread. Transient errors are retried for the `patience_s` of the link, from the first break
+    after which nothing new has come.
     """
 
     def __init__(self, link: ServerLink, ticket: bytes) -> None:
@@ -66,8 +66,8 @@ class ResumedRead:
 
     def drop_repeated(self, block: "Block") -> "Block":
         """Return the events of a block that did not come before a break."""
-        known = self._count_repeated(block) if self._is_behind else 0
-        new = block.slice(known, len(block))
+        repeated = self._count_repeated(block) if self._is_behind else 0
+        new = block.slice(repeated, len(block))
         if len(new):
             self._is_behind, self._timer = False, None
             self._given += len(new)
@@ -81,8 +81,8 @@ class ResumedRead:
         epoch, file, last = self._last
         if block.epoch != epoch:
             raise ProtocolError("the source was switched while a part of its log was read: read it again")
-        if (own := file_number(block.file)) != file:
-            return len(block) if own < file else 0
+        if (number := file_number(block.file)) != file:
+            return len(block) if number < file else 0
         position = block.column("position")
         before, behind = (int(np.searchsorted(position, last, side)) for side in ("left", "right"))
         equal = min(behind - before, self._equal - self._skipped)

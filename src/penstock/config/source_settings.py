@@ -87,7 +87,7 @@ class DirectorySettings(Section):
         description="base name of the log files, without their number; needed if the folder has several logs",
     )
     poll_s: float = Field(default=1, gt=0, description="seconds between two checks of the folder for new data")
-    patience_s: float = Field(
+    missing_file_timeout_s: float = Field(
         default=30,
         ge=0,
         description="seconds to wait for a file that is missing between two others before capture fails",

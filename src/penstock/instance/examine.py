@@ -31,7 +31,7 @@ def examine_instances(instances: Sequence[InstanceSettings]) -> dict[str, list[F
 
 def _is_unreadable(findings: list[Finding]) -> bool:
     """Return whether the check found that the source's log cannot be read."""
-    return not any(f.what == "reading the log" and f.verdict is Verdict.OK for f in findings)
+    return not any(finding.check == "reading the log" and finding.verdict is Verdict.OK for finding in findings)
 
 
 def _examine_start(source: SourceSettings | DirectorySettings, text: str) -> Finding:

@@ -37,4 +37,4 @@ def _max_silence_s(instance: Instance) -> float:
     source = instance.settings.source
     if isinstance(source, SourceSettings):
         return max(_MIN_SILENCE_S, _HEARTBEATS * source.heartbeat_s)
-    return max(_MIN_SILENCE_S, 2 * source.patience_s, _HEARTBEATS * source.poll_s)
+    return max(_MIN_SILENCE_S, 2 * source.missing_file_timeout_s, _HEARTBEATS * source.poll_s)

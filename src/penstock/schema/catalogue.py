@@ -14,7 +14,7 @@ from penstock.model import TableName, TableSchema
 from penstock.schema.catalogue_editor import CatalogueEditor, TemporaryTables
 from penstock.schema.database import Database, describe_unknown
 from penstock.schema.ddl import DdlError, Statement, StatementKind, classify_statement_text, parse_statement
-from penstock.schema.ddl.named import find_named_tables
+from penstock.schema.ddl.table_names import find_named_tables
 from penstock.schema.dialect import ServerProfile, SqlDialect, SqlSession
 from penstock.schema.shape import TableDefinition, fold
 from penstock.schema.shared_map import SharedMap

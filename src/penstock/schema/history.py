@@ -56,7 +56,7 @@ class SchemaHistory:
         self.cut: TruncatedEnd | None = None
         self._every = snapshot_every
         self._lock = _claim(folder)
-        self._numbers = self._found()
+        self._numbers = self._list_file_numbers()
         self._positions: list[Position] = []  # of the newest file: its beginning, then each change
         self._catalogues: list[Catalogue] = []
         self._changes: list[SchemaChange] = []
@@ -262,7 +262,7 @@ class SchemaHistory:
             raise SchemaError(f"the schema history in {self.folder} is closed")
         return self._tail
 
-    def _found(self) -> list[int]:
+    def _list_file_numbers(self) -> list[int]:
         for left in self.folder.glob(f"*{SUFFIX}.new"):
             left.unlink()
         numbers = sorted(int(path.stem) for path in self.folder.glob(f"*{SUFFIX}"))

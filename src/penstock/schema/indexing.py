@@ -35,7 +35,7 @@ def build_indexes(
     for key in keys:
         parts = tuple(_parts(key, fields, periods))
         candidates.append(IndexDefinition(key.name, key.kind, parts, key.is_implied, key.is_hash))
-    named = _named(_needed(candidates))
+    named = _name_indexes(_drop_redundant(candidates))
     if not server.is_mariadb and server.version >= 80000:
         named = (_as_spatial(index, fields) for index in named)
     return tuple(with_row_end(shorten_parts(index, fields, limit), row_end) for index in named)
@@ -92,7 +92,7 @@ def _prefix(spec: PartSpec, field: ColumnDefinition, kind: KeyKind) -> int:
     return spec.prefix if is_part else 0
 
 
-def _needed(indexes: list[IndexDefinition]) -> list[IndexDefinition]:
+def _drop_redundant(indexes: list[IndexDefinition]) -> list[IndexDefinition]:
     """Return the indexes without implied ones that another serves as well. Of two implied ones for the same columns the
     later stays."""
     kept: list[IndexDefinition] = []
@@ -113,7 +113,7 @@ def _serves(index: IndexDefinition, implied: IndexDefinition) -> bool:
     return columns == [fold(part.column) for part in index.parts][: len(columns)]
 
 
-def _named(indexes: list[IndexDefinition]) -> Iterable[IndexDefinition]:
+def _name_indexes(indexes: list[IndexDefinition]) -> Iterable[IndexDefinition]:
     taken: set[str] = set()
     for index in indexes:
         name = "PRIMARY" if index.kind is KeyKind.PRIMARY else index.name or _free_name(index, taken)

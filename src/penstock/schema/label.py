@@ -29,7 +29,7 @@ def encode_enum_label(text: str, charset: str) -> bytes:
         return kept.encode(_CODECS.get(charset, "utf-8"))
     if charset not in TABLES:
         return text.encode()
-    return b"".join(_encoding(charset).get(char, b"?") for char in text)
+    return b"".join(_encoding_of(charset).get(char, b"?") for char in text)
 
 
 def decode_label(raw: bytes, charset: str) -> str:
@@ -46,7 +46,7 @@ def normalize_label(label: str | bytes, charset: str) -> bytes:
 
 
 @cache
-def _encoding(charset: str) -> dict[str, bytes]:
+def _encoding_of(charset: str) -> dict[str, bytes]:
     """Return the bytes of the characters of one or two bytes; those of three and four are read, never written here."""
     sequences = _BYTES if TABLES[charset] == 1 else _BYTES + _PAIRS
     lengths = np.array([len(each) for each in sequences], np.int32)

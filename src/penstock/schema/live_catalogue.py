@@ -155,14 +155,14 @@ class _CatalogueReader:
                     is_mariadb=self._dialect.server.is_mariadb,
                 )  # fmt: skip
                 try:
-                    tables.append((key, self._filled(made, self._of(name, table))))
+                    tables.append((key, self._fill_table(made, self._of(name, table))))
                 except SchemaError as error:
                     log.warning(
                         "table schema not read destination=%s table=%s reason=%s", self._destination, made.name, error
                     )
         return Database(name, _full(collation), SharedMap[TableDefinition].from_items(tables), frozenset(views))
 
-    def _filled(self, table: TableDefinition, facts: _Facts) -> TableDefinition:
+    def _fill_table(self, table: TableDefinition, facts: _Facts) -> TableDefinition:
         if not facts.columns:
             raise SchemaError("its columns are not to be seen: it is damaged, or gone by now")
         fields = [self._field(*row) for row in facts.columns]

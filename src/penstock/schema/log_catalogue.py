@@ -16,8 +16,8 @@ from penstock.schema.complete import complete_table_map
 from penstock.schema.database import Database
 from penstock.schema.ddl import DdlError, StatementKind, parse_statement
 from penstock.schema.ddl.create import CreateTable
-from penstock.schema.ddl.named import find_changed_tables, find_named_tables
 from penstock.schema.ddl.statement import AlterDatabase, CreateDatabase
+from penstock.schema.ddl.table_names import find_changed_tables, find_named_tables
 from penstock.schema.dialect import ServerProfile, SqlDialect
 from penstock.schema.shape import TableDefinition, fold
 

@@ -82,7 +82,7 @@ def catalogue_from_plain(data: Mapping[str, Any]) -> Catalogue:
 def table_to_plain(table: TableDefinition) -> list[Any]:
     """Return a table as plain data, without the name of its database."""
     flags = _TableFlag.VERSIONED * table.is_versioned | _TableFlag.MARIADB * table.is_mariadb
-    return _trimmed(
+    return _trim_defaults(
         [
             table.name.table,
             table.collation,
@@ -122,7 +122,7 @@ def _database_row(database: Database) -> list[Any]:
         [table_to_plain(table) for table in tables],
         [list(pair) for pair in sorted(database.unknown.items())],
     )
-    return _trimmed(
+    return _trim_defaults(
         [database.name, database.collation, rows, sorted(database.views), unknown], [None, None, [], [], []]
     )
 
@@ -144,17 +144,17 @@ def _field_row(field: ColumnDefinition, table_collation: str) -> list[Any]:
     collation = _SAME if field.collation and field.collation == table_collation else field.collation
     labels = [label.decode("latin-1") for label in type_.labels if isinstance(label, bytes)]
     row = [field.name, type_.kind, flags, type_.length, collation, type_.scale, labels, type_.width]
-    return _trimmed(row, [None, None, 0, 0, "", 0, [], 0])
+    return _trim_defaults(row, [None, None, 0, 0, "", 0, [], 0])
 
 
 def _index_row(index: IndexDefinition) -> list[Any]:
     parts = [[part.column, part.prefix] if part.prefix else part.column for part in index.parts]
     flags = _IndexFlag.IMPLIED * index.is_implied | _IndexFlag.HASH * index.is_hash
     only = parts[0] if len(parts) == 1 and isinstance(parts[0], str) else parts
-    return _trimmed([index.name, only, flags, index.kind.value], [None, None, 0, KeyKind.PLAIN.value])
+    return _trim_defaults([index.name, only, flags, index.kind.value], [None, None, 0, KeyKind.PLAIN.value])
 
 
-def _trimmed(row: list[Any], defaults: list[Any]) -> list[Any]:
+def _trim_defaults(row: list[Any], defaults: list[Any]) -> list[Any]:
     end = len(row)
     while row[end - 1] == defaults[end - 1]:
         end -= 1
@@ -170,7 +170,7 @@ class _PlainDecoder:
 
     def database(self, row: _Row) -> tuple[str, Database]:
         """Return a database and its key from plain data."""
-        name, collation, rows, views, unknown = _filled(row, ((), (), ()), 5)
+        name, collation, rows, views, unknown = _fill_defaults(row, ((), (), ()), 5)
         tables = (self.table(each, name) for each in rows)
         by_name = SharedMap[TableDefinition].from_items((self._key(table.name.table), table) for table in tables)
         marks = SharedMap[str].from_items((table, statement) for table, statement in unknown)
@@ -178,7 +178,9 @@ class _PlainDecoder:
 
     def table(self, row: _Row, database: str) -> TableDefinition:
         """Return the definition of a table from plain data."""
-        name, collation, fields, indexes, flags, engine, row_format, periods = _filled(row, (0, "innodb", "", ()), 8)
+        name, collation, fields, indexes, flags, engine, row_format, periods = _fill_defaults(
+            row, (0, "innodb", "", ()), 8
+        )
         return TableDefinition(
             TableName(database, name),
             tuple(self._field(each, collation) for each in fields),
@@ -192,7 +194,7 @@ class _PlainDecoder:
         )
 
     def _field(self, row: _Row, table_collation: str) -> ColumnDefinition:
-        name, kind, flags, length, collation, scale, labels, width = _filled(row, (0, 0, "", 0, (), 0), 8)
+        name, kind, flags, length, collation, scale, labels, width = _fill_defaults(row, (0, 0, "", 0, (), 0), 8)
         key = kind, length, scale, width, flags & _TYPE_FLAGS, *labels
         type_ = self._types.get(key)
         if type_ is None:
@@ -224,13 +226,13 @@ class _PlainDecoder:
 
 
 def _index(row: _Row) -> IndexDefinition:
-    name, parts, flags, kind = _filled(row, (0, KeyKind.PLAIN.value), 4)
+    name, parts, flags, kind = _fill_defaults(row, (0, KeyKind.PLAIN.value), 4)
     part_list = [parts] if isinstance(parts, str) else cast("list[str | list[Any]]", parts)
     made = tuple(IndexPart(each) if isinstance(each, str) else IndexPart(*each) for each in part_list)
     return IndexDefinition(name, KeyKind(kind), made, bool(flags & _IndexFlag.IMPLIED), bool(flags & _IndexFlag.HASH))
 
 
-def _filled(row: _Row, defaults: tuple[Any, ...], size: int) -> tuple[Any, ...]:
+def _fill_defaults(row: _Row, defaults: tuple[Any, ...], size: int) -> tuple[Any, ...]:
     """Return a row with the defaults that are not written."""
     missing = size - len(row)
     return (*row, *defaults[len(defaults) - missing :]) if missing else tuple(row)

@@ -70,7 +70,7 @@ def convert_charset(field: ColumnDefinition, collation: str, dialect: SqlDialect
         return field
     type_ = field.type
     if field.is_blob:
-        type_ = _grown(type_, max_character_bytes(field.charset), max_character_bytes(charset_of_collation(collation)))
+        type_ = _grow(type_, max_character_bytes(field.charset), max_character_bytes(charset_of_collation(collation)))
     type_, collation = resolve_type(type_, collation, dialect)
     return replace(field, type=type_, collation=collation)
 
@@ -108,7 +108,7 @@ def _characters(field: ColumnDefinition) -> int:
     return 256**4 - 1 if field.is_geometry or type_.kind == "json" else 22
 
 
-def _grown(type_: DataType, before: int, after: int) -> DataType:
+def _grow(type_: DataType, before: int, after: int) -> DataType:
     most = 256 ** blob_bytes(type_.kind) - 1
     needed = (most + before - 1) // before * after
     if after <= before or type_.kind == "longtext":

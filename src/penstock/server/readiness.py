@@ -19,7 +19,7 @@ class Readiness:
     """The reasons why a server is not ready, and notes on what is unusual but fine, by destination and `(server)`."""
 
     unready_reasons: Mapping[str, str]
-    notes: Mapping[str, str]  # what is not as usual, and all right: it stands by, or was stopped by hand
+    notes: Mapping[str, str]  # what is not as usual, and all right: it is a standby, or was stopped by hand
 
     @property
     def is_ready(self) -> bool:
@@ -73,7 +73,7 @@ def _check_standby(destination: ElectedDestination) -> tuple[bool, str]:
     election = destination.election
     owner = election.owner
     if owner is not None and owner != election.address:
-        return False, f"stands by: {owner} runs it"
+        return False, f"standby: {owner} runs it"
     match election.state:
         case ElectionState.PAUSED:
             return False, "paused: active=false is in its running node"

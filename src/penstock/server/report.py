@@ -119,7 +119,7 @@ def _report_starting(name: str, problem: str, ready: Readiness) -> dict[str, Any
         **_NOT_STARTED,
         "state": InstanceState.STARTING.value,
         "reason": problem,
-        "role": "starts",
+        "role": "starting",
         "unready_reason": ready.unready_reasons.get(name, ""),
         "note": ready.notes.get(name, ""),
     }
@@ -130,7 +130,7 @@ def _report_destination(destination: Destination, ready: Readiness, now: float) 
     instance = destination.instance
     status: dict[str, Any] = {"destination": destination.name}
     status |= report_instance(instance, now) if instance is not None else dict(_NOT_STARTED)
-    status["role"] = "runs"
+    status["role"] = "running"
     if isinstance(destination, ElectedDestination):
         election = destination.election
         fence = election.fence
@@ -143,7 +143,7 @@ def _report_destination(destination: Destination, ready: Readiness, now: float) 
             "problem": destination.problem,
         }
         if not election.is_held():
-            status["role"] = "paused" if election.state is ElectionState.PAUSED else "stands by"
+            status["role"] = "paused" if election.state is ElectionState.PAUSED else "standby"
     if destination.halt_reason is not None:
         status["role"] = "stopped by hand"
     status["unready_reason"] = ready.unready_reasons.get(destination.name, "")

@@ -20,8 +20,8 @@ _VERSION = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)")  # old clients need the pref
 def may_lack_end_positions(server_info: str) -> bool:
     """Return whether events of this server's log may lack end positions, by the version that it sends to a new
     connection."""
-    found = _VERSION.match(server_info)
-    is_new = found is None or (int(found[1]), int(found[2])) >= _FIRST_WITHOUT_ENDS
+    version = _VERSION.match(server_info)
+    is_new = version is None or (int(version[1]), int(version[2])) >= _FIRST_WITHOUT_ENDS
     return "MariaDB" in server_info and is_new
 
 

@@ -84,18 +84,18 @@ def check_variables(variables: Mapping[str, str], *, is_standby: bool = False) -
         yield Finding("encryption of the log", Verdict.OK, "on", why)
 
 
-def _check_required(variables: Mapping[str, str], name: str, needed: str, mend: str) -> Finding:
+def _check_required(variables: Mapping[str, str], name: str, needed: str, remedy: str) -> Finding:
     """Return a failure if a variable does not have the value that capture requires."""
-    found = variables[name].upper() if name in variables else "not there"
-    is_right = found == needed
-    return Finding(name, _fail_if_wrong(is_right), found, "" if is_right else f"needed is {needed}: {mend}")
+    value = variables[name].upper() if name in variables else "not there"
+    is_right = value == needed
+    return Finding(name, _fail_if_wrong(is_right), value, "" if is_right else f"needed is {needed}: {remedy}")
 
 
 def _check_recommended(variables: Mapping[str, str], name: str, wished: str, why: str) -> Finding:
     """Return a warning if a variable does not have the recommended value."""
-    found = variables.get(name, "not there").upper()
-    is_right = found == wished
-    return Finding(name, Verdict.OK if is_right else Verdict.WARN, found, "" if is_right else why)
+    value = variables.get(name, "not there").upper()
+    is_right = value == wished
+    return Finding(name, Verdict.OK if is_right else Verdict.WARN, value, "" if is_right else why)
 
 
 def retention_s(variables: Mapping[str, str]) -> float:

@@ -137,7 +137,7 @@ class DirectoryStream:
                 continue
             yield from self._take_blocks(0, flush=True)
             if following is not None:
-                yield from self._take_blocks(0, flush=True, keep_loose=False)
+                yield from self._take_blocks(0, flush=True, hold_trailing=False)
                 self._check_complete(following)
                 return following
             following = self._find_next_file()
@@ -153,10 +153,10 @@ class DirectoryStream:
                 self._check_not_replaced()
         return None
 
-    def _take_blocks(self, size: int, *, flush: bool = False, keep_loose: bool = True) -> Iterator[Block]:
+    def _take_blocks(self, size: int, *, flush: bool = False, hold_trailing: bool = True) -> Iterator[Block]:
         """Pass `size` new bytes to the reader and yield the blocks that are complete."""
         self._reader.advance(size)
-        for block in self._reader.blocks(flush=flush, keep_loose=keep_loose):
+        for block in self._reader.blocks(flush=flush, hold_trailing=hold_trailing):
             self._last = block
             yield block
         self._is_flowing = self._is_flowing or self._reader.server_version != ""
@@ -176,10 +176,10 @@ class DirectoryStream:
     def _check_not_replaced(self) -> None:
         """Check that the file is still the same: a file that is being written grows, but another one may have taken its
         name."""
-        known, file = self._reader.file_identity, self._file.file
-        if known is None or (size := self._folder.size(file)) == self._offset:
+        identity, file = self._reader.file_identity, self._file.file
+        if identity is None or (size := self._folder.size(file)) == self._offset:
             return
-        if size < self._offset or read_file_identity(self._folder, file) != known:
+        if size < self._offset or read_file_identity(self._folder, file) != identity:
             raise SourceConnectionError(
                 f"{self._settings.address}/{file} is another file of that name than before, or was cut off"
             )
@@ -225,7 +225,7 @@ class DirectoryStream:
                     "log file missing destination=%s folder=%s after=%s before=%s",
                     *(self._destination, self._settings.address, self._file.file, later[0]),
                 )
-            if self._follow and time.monotonic() - self._hole_since < self._settings.patience_s:
+            if self._follow and time.monotonic() - self._hole_since < self._settings.missing_file_timeout_s:
                 return None  # others may have come first
             digits = len(self._file.file) - len(self._base) - 1
             missing = f"{self._base}.{number + 1:0{digits}}"

@@ -59,5 +59,5 @@ def _check_select_grant(connection: Any, settings: SourceSettings) -> Finding:
     everywhere = [grant.split(" ON ")[0] for grant in grants if " ON *.* " in grant]
     if any("ALL PRIVILEGES" in grant or "SELECT" in grant for grant in everywhere):
         return Finding("SELECT", Verdict.OK, "granted on all tables")
-    mend = f"tables are described and loaded by it: GRANT SELECT ON *.* TO '{settings.user}'@'…'"
-    return Finding("SELECT", Verdict.WARN, "not granted on all tables", mend)
+    remedy = f"tables are described and loaded by it: GRANT SELECT ON *.* TO '{settings.user}'@'…'"
+    return Finding("SELECT", Verdict.WARN, "not granted on all tables", remedy)

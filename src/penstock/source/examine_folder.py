@@ -21,8 +21,8 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
         yield Finding("folder", Verdict.FAIL, "not readable", str(error))
         return
     if not sizes:
-        mend = f"copy the files of a log to {settings.address}; their names end with a number, as binlog.000007"
-        yield Finding("files", Verdict.FAIL, "none", mend)
+        remedy = f"copy the files of a log to {settings.address}; their names end with a number, as binlog.000007"
+        yield Finding("files", Verdict.FAIL, "none", remedy)
         return
     yield Finding("files", Verdict.OK, f"{len(sizes)}, {sum(sizes.values()):,} bytes")
     yield _check_missing_files(list(sizes))
@@ -36,17 +36,17 @@ def examine_folder(settings: DirectorySettings) -> Iterator[Finding]:
         return
     yield check_version(heads[-1].server_version)
     if parts := [head.file_identity.file for head in heads[:-1] if head.is_open]:
-        mend = "they were copied while their server wrote them: copy them again, now that there are later ones"
-        yield Finding("whole files", Verdict.WARN, f"not {', '.join(parts)}", mend)
+        remedy = "they were copied while their server wrote them: copy them again, now that there are later ones"
+        yield Finding("whole files", Verdict.WARN, f"not {', '.join(parts)}", remedy)
     gtids = f", after {end.gtids.text}" if end.gtids is not None and end.gtids.ranges else ""
     yield Finding("reading the log", Verdict.OK, f"{next(iter(present))}:4 to {end}{gtids}")
 
 
 def _check_missing_files(files: list[str]) -> Finding:
     """Return a finding that says whether files are missing between the first and the last one."""
-    several = [(one, other) for one, other in pairwise(files) if file_number(other) != file_number(one) + 1]
-    if not several:
+    gaps = [(before, after) for before, after in pairwise(files) if file_number(after) != file_number(before) + 1]
+    if not gaps:
         return Finding("gaps between the files", Verdict.OK, "none")
-    text = "; ".join(f"between {one} and {other}" for one, other in several)
-    mend = "bring back what is missing, or begin after it: what is in it is not captured, and capture stops before it"
-    return Finding("gaps between the files", Verdict.FAIL, text, mend)
+    text = "; ".join(f"between {before} and {after}" for before, after in gaps)
+    remedy = "bring back what is missing, or begin after it: what is in it is not captured, and capture stops before it"
+    return Finding("gaps between the files", Verdict.FAIL, text, remedy)

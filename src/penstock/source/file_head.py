@@ -51,7 +51,7 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
     if not second:
         return None
     try:
-        found = parse_format(memoryview(first))
+        description = parse_format(memoryview(first))
     except EventProblemError as problem:
         raise event_error(first[TYPE_AT], problem.what, first, position=Position(file, len(MAGIC))) from None
     kind = second[TYPE_AT]
@@ -59,11 +59,13 @@ def read_head(folder: Folder, file: str) -> FileHead | None:
         raise _encrypted_error(folder, file)
     gtids = None
     if kind in (EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST):
-        body = parse_body(kind, second[HEADER : len(second) - found.checksum])
+        body = parse_body(kind, second[HEADER : len(second) - description.checksum])
         text = body.text if isinstance(body, GtidsBody) else ""
         gtids = replace(GtidSet.parse(text), is_mariadb=kind == EventType.MARIADB_GTID_LIST)
     is_open = bool(first[FLAGS_AT] & IN_USE)
-    return FileHead(FileIdentity(file, found.began, found.server_id), found.server_version, gtids, is_open)
+    return FileHead(
+        FileIdentity(file, description.began, description.server_id), description.server_version, gtids, is_open
+    )
 
 
 def read_file_identity(folder: Folder, file: str) -> FileIdentity:
@@ -75,8 +77,8 @@ def read_file_identity(folder: Folder, file: str) -> FileIdentity:
 
 def read_bytes(folder: Folder, file: str, offset: int, size: int) -> bytes:
     """Return up to `size` bytes of a file, as many as there are."""
-    found = memoryview(bytearray(size))
-    return bytes(found[: folder.read_into(file, offset, found)])
+    content = memoryview(bytearray(size))
+    return bytes(content[: folder.read_into(file, offset, content)])
 
 
 def _read_event(folder: Folder, file: str, offset: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What was found out about a source, and what mends it."""
+"""Results of checks of a source, each with its remedy."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -16,10 +16,10 @@ class Verdict(Enum):
 class Finding:
     """The result of one check of a source: what was checked, the verdict, what was found, and how to fix it."""
 
-    what: str
+    check: str  # what was checked
     verdict: Verdict
-    found: str
-    mend: str = ""
+    value: str  # what the source has
+    remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.what} is {self.found}" + (f": {self.mend}" if self.mend else "")
+        return f"{self.check} is {self.value}" + (f": {self.remedy}" if self.remedy else "")

@@ -45,14 +45,14 @@ class LocalFolder:
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of all files in the folder, by name."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         try:
             for path in self._path.iterdir():
                 with suppress(FileNotFoundError):  # it went meanwhile
-                    found[path.name] = path.stat().st_size
+                    sizes[path.name] = path.stat().st_size
         except OSError as error:
             raise SourceConnectionError(f"{self.address} cannot be read: {error}") from error
-        return found
+        return sizes
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
@@ -96,18 +96,18 @@ def list_log_files(folder: Folder, base: str | None = None) -> list[str]:
 
 def list_log_sizes(folder: Folder, base: str | None = None) -> dict[str, int]:
     """Return the sizes of the log files by name, ordered as `list_log_files` orders them."""
-    found: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
     sizes = folder.sizes()
     for match in map(_LOG_FILE.fullmatch, sizes):
         if match is not None:
-            found.setdefault(str(match[1]), []).append(match[0])
-    if base is None and len(found) > 1:
-        found = {one: names for one, names in found.items() if _begins_as_log(folder, names)}
-    if base is None and len(found) > 1:
+            files.setdefault(str(match[1]), []).append(match[0])
+    if base is None and len(files) > 1:
+        files = {name: names for name, names in files.items() if _begins_as_log(folder, names)}
+    if base is None and len(files) > 1:
         raise ConfigurationError(
-            f"{folder.address} has the files of several logs, {', '.join(sorted(found))}: say which with base"
+            f"{folder.address} has the files of several logs, {', '.join(sorted(files))}: say which with base"
         )
-    return {name: sizes[name] for name in sorted(found.get(base or next(iter(found), ""), ()), key=file_number)}
+    return {name: sizes[name] for name in sorted(files.get(base or next(iter(files), ""), ()), key=file_number)}
 
 
 def _begins_as_log(folder: Folder, names: list[str]) -> bool:

@@ -31,9 +31,9 @@ class FolderSource:
 
     def check(self, *, is_standby: bool = False) -> None:  # noqa: ARG002 - no folder is one
         """Raise ConfigurationError if the version of the server that wrote the last file is not supported."""
-        found = check_version(self.read_head_of(list(self.sizes())[-1]).server_version)
-        if found.verdict is Verdict.FAIL:
-            raise ConfigurationError(f"the log in {self.address} cannot be captured: {found}")
+        finding = check_version(self.read_head_of(list(self.sizes())[-1]).server_version)
+        if finding.verdict is Verdict.FAIL:
+            raise ConfigurationError(f"the log in {self.address} cannot be captured: {finding}")
 
     def check_answers(self, query: str, timeout_s: float) -> None:  # noqa: ARG002 - a folder is asked nothing
         """Check the folder: there is no server to send the query to."""

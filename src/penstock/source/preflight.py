@@ -15,8 +15,8 @@ from penstock.source.finding import Verdict
 
 def check_source(connection: "Connection[Cursor]", settings: SourceSettings, *, is_standby: bool = False) -> None:
     """Raise one ConfigurationError that names every server variable to change."""
-    found = check_variables(read_variables(connection, settings), is_standby=is_standby)
-    wrong = [one for one in found if one.verdict is Verdict.FAIL]
+    findings = check_variables(read_variables(connection, settings), is_standby=is_standby)
+    wrong = [finding for finding in findings if finding.verdict is Verdict.FAIL]
     if wrong:
         raise ConfigurationError(f"the log of {settings.address} cannot be captured: {'; '.join(map(str, wrong))}")
 

@@ -29,12 +29,16 @@ class RemoteFolder:
     def sizes(self) -> dict[str, int]:
         """Return the sizes of all files in the folder, by name."""
         try:
-            found: list[Any] = self._call_fsspec(lambda: self._files.ls(self._path, detail=True))
+            entries: list[Any] = self._call_fsspec(lambda: self._files.ls(self._path, detail=True))
         except PositionLostError:
             return {}  # where there are no folders, one without files is none
-        several = {str(one["name"]).rstrip("/").rpartition("/")[2]: one for one in found if one["type"] != "directory"}
+        files = {
+            str(entry["name"]).rstrip("/").rpartition("/")[2]: entry
+            for entry in entries
+            if entry["type"] != "directory"
+        }
         # HTTP lists names only.
-        return {name: self.size(name) if one["size"] is None else int(one["size"]) for name, one in several.items()}
+        return {name: self.size(name) if entry["size"] is None else int(entry["size"]) for name, entry in files.items()}
 
     def size(self, name: str) -> int:
         """Return the size of a file in bytes."""
@@ -43,8 +47,8 @@ class RemoteFolder:
 
     def read_into(self, name: str, offset: int, into: memoryview) -> int:
         """Read as many bytes as there is room for, and return how many were there; 0 at the end of the file."""
-        known = self._sizes.get(name, 0)
-        end = min(known if offset < known else self.size(name), offset + len(into))
+        size = self._sizes.get(name, 0)
+        end = min(size if offset < size else self.size(name), offset + len(into))
         if offset >= end:
             return 0
         data: bytes = self._call_fsspec(lambda: self._files.cat_file(self._url_of(name), start=offset, end=end))

@@ -52,8 +52,8 @@ class ServerLog:
     def __iter__(self) -> Iterator[Block]:
         if self.start >= self.end and not self._follow:
             return
-        how = {"verify": self._verify, "lenient": True, "annotations": True}
-        with self._server.stream(self._clamp_request(self.start), **how) as stream:
+        options = {"verify": self._verify, "lenient": True, "annotations": True}
+        with self._server.stream(self._clamp_request(self.start), **options) as stream:
             for block in stream:
                 if block is not None and (rest := self._cut_before_start(block)):
                     yield rest

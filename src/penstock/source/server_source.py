@@ -51,11 +51,13 @@ class ServerSource:
                 cursor.execute("SHOW BINARY LOGS")
                 sizes = {str(row[0]): int(row[1]) for row in cursor.fetchall()}
                 cursor.execute("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'gtid_purged')")
-                found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+                variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
         if not sizes:
             raise PositionLostError(f"{self.address} has no log files")
-        purged = GtidSet.parse(found["gtid_purged"]) if "gtid_purged" in found and end.gtids is not None else None
-        return LogInventory(found.get("server_uuid", ""), sizes, end, purged)
+        purged = (
+            GtidSet.parse(variables["gtid_purged"]) if "gtid_purged" in variables and end.gtids is not None else None
+        )
+        return LogInventory(variables.get("server_uuid", ""), sizes, end, purged)
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes of the log files, in their order."""

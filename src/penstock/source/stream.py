@@ -48,7 +48,7 @@ _LAST_OFFSET = 0xFFFFFFFF
 _SAME_ID = "same server_uuid/server_id"
 _LOWEST_ID = 1_000_000  # people give smaller ones to theirs
 _SEMI_SYNC = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")
-_PATIENCE_S = 30 * 86400
+_NET_WRITE_TIMEOUT_S = 30 * 86400
 _SILENT_HEARTBEATS = 4  # a source that misses so many is taken for dead
 
 
@@ -199,7 +199,7 @@ class BinlogStream:
             ended = self._unwrapper.status != 0
             pending = getattr(self._socket, "pending", None)
             is_last = ended or not ((pending and pending()) or poll.poll(0))
-            yield from self._filter_annotations(self._reader.blocks(flush=is_last, keep_loose=True))
+            yield from self._filter_annotations(self._reader.blocks(flush=is_last, hold_trailing=True))
             if is_last:
                 yield None
             if ended:
@@ -231,7 +231,7 @@ class BinlogStream:
             cursor.execute("SET @slave_uuid = %s, @replica_uuid = %s", (own_uuid, own_uuid))
             cursor.execute("SET @mariadb_slave_capability = 4")
             # While clients are slow we do not read, and the server is to wait; whether we live, TCP tells it.
-            cursor.execute("SET SESSION net_write_timeout = %s", (_PATIENCE_S,))
+            cursor.execute("SET SESSION net_write_timeout = %s", (_NET_WRITE_TIMEOUT_S,))
             if self._asks_for_semi_sync:
                 self._request_semi_sync(cursor)
             # The made-up rotation that opens the stream follows this setting; then each file's format event says.

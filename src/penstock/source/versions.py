@@ -27,16 +27,16 @@ _MARIADB, _MYSQL = _SupportedVersions("MariaDB", (10, 5), 12), _SupportedVersion
 
 def check_version(version: str) -> Finding:
     """Return a finding that says whether a server of this version is supported, too old, or not known yet."""
-    known = _MARIADB if "mariadb" in version.lower() else _MYSQL
+    supported = _MARIADB if "mariadb" in version.lower() else _MYSQL
     numbers = _parse_version(version)
-    if numbers < known.oldest:
-        mend = (
+    if numbers < supported.oldest:
+        remedy = (
             f"supported are {SUPPORTED}; files of its log can still be read with `penstock binlog`, from MySQL 5.5 on"
         )
-        return Finding("version", Verdict.FAIL, version or "not known", mend)
-    if numbers[0] > known.newest:
-        mend = f"later than all that was tried ({SUPPORTED}): compare what is captured before you rely on it"
-        return Finding("version", Verdict.WARN, version, mend)
+        return Finding("version", Verdict.FAIL, version or "not known", remedy)
+    if numbers[0] > supported.newest:
+        remedy = f"later than all that was tried ({SUPPORTED}): compare what is captured before you rely on it"
+        return Finding("version", Verdict.WARN, version, remedy)
     return Finding("version", Verdict.OK, f"{version} (supported are {SUPPORTED})")
 
 

@@ -19,12 +19,12 @@ class Option:
 
 def check_known(given: Mapping[str, str], options: Sequence[Option]) -> None:
     """Raise ConfigurationError for a name that no option has, with the one that may be meant."""
-    known = {option.name.lower(): option.name for option in options}
-    unknown = sorted(given.keys() - known.keys())
+    names = {option.name.lower(): option.name for option in options}
+    unknown = sorted(given.keys() - names.keys())
     if unknown:
-        near = get_close_matches(unknown[0], known, 1)
-        meant = f"did you mean {known[near[0]]}? " if near else ""
-        raise ConfigurationError(f"unknown option {', '.join(unknown)}: {meant}there are {', '.join(known.values())}")
+        near = get_close_matches(unknown[0], names, 1)
+        meant = f"did you mean {names[near[0]]}? " if near else ""
+        raise ConfigurationError(f"unknown option {', '.join(unknown)}: {meant}there are {', '.join(names.values())}")
 
 
 def read_flag(given: Mapping[str, str], name: str) -> bool:

@@ -69,11 +69,13 @@ def applied_settings(spark: SparkSession) -> dict[str, str]:
     """
     context = spark.sparkContext.getConf()
     # Spark's own settings count as they were when its JVM was set up, whatever a later session asks for.
-    found = {
+    present = {
         key: spark.conf.get(key, None) if key.startswith("spark.sql.") else context.get(key)
         for key in {**_ANYWHERE, **_ONE_MACHINE}
     }
-    return {key: value for key, value in fast_settings(spark.sparkContext.master or "").items() if found[key] == value}
+    return {
+        key: value for key, value in fast_settings(spark.sparkContext.master or "").items() if present[key] == value
+    }
 
 
 def _describe_settings(spark: SparkSession, wanted: Collection[str]) -> str:
@@ -156,15 +158,15 @@ def check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     program = shutil.which("java", path=f"{home}/bin" if home else None)
     if program is None:
-        what = f"JAVA_HOME is {home}, but there is no bin/java in it" if home else "there is no `java` on the PATH"
+        problem = f"JAVA_HOME is {home}, but there is no bin/java in it" if home else "there is no `java` on the PATH"
     else:
         told = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
-        found = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
-        if found and int(found.group(1)) >= OLDEST_JAVA:
+        version = re.search(r'version "(?:1\.)?(\d+)', told.stderr + told.stdout)
+        if version and int(version.group(1)) >= OLDEST_JAVA:
             return
-        what = f"{program} is " + (f"Java {found.group(1)}" if found else "not a Java that tells its version")
+        problem = f"{program} is " + (f"Java {version.group(1)}" if version else "not a Java that tells its version")
     raise ConfigurationError(
-        f"Spark needs Java {OLDEST_JAVA} or newer: {what};"
+        f"Spark needs Java {OLDEST_JAVA} or newer: {problem};"
         f" on Debian: apt-get install openjdk-{OLDEST_JAVA}-jre-headless"
     )
 

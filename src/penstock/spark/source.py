@@ -44,7 +44,7 @@ class PenstockDataSource(spark.DataSource):
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
         self._read = ReadOptions.of(options)
-        self._known: ChangeLayout | None = (
+        self._planned_layout: ChangeLayout | None = (
             None  # the columns that Spark has planned with, whatever becomes of the table
         )
 
@@ -77,8 +77,8 @@ class PenstockDataSource(spark.DataSource):
         return LowLatencyReader(self._read, self._layout())
 
     def _layout(self) -> ChangeLayout:
-        if self._known is None:
+        if self._planned_layout is None:
             address, wait_s = self._read.server, self._read.wait_s
             with closing(FlightClient(address, self._read.destination, patience_s=wait_s)) as client:
-                self._known = layout_of(self._read, client)
-        return self._known
+                self._planned_layout = layout_of(self._read, client)
+        return self._planned_layout

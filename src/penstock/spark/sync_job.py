@@ -59,18 +59,18 @@ class SyncJob:
     def run(self, index: SearchIndex, checkpoint: Path, stopped: threading.Event, say: Callable[[str], None]) -> None:
         """Load the index unless its checkpoint has been followed before, then follow the changes until `stopped` is
         set; `say` receives the progress. Raises PenstockError when the stream fails."""
-        beginning = Beginning(checkpoint)
+        first_load = FirstLoad(checkpoint)
         with closing(FlightClient(self._server, self._destination)) as client:
             bounds = client.store_bounds()
         index.prepare(self.plan.fields)
         with closing(RowQuery(self._source)) as reader:
             builder = DocumentBuilder(self.plan, reader)
-            if beginning.is_over:
+            if first_load.is_over:
                 self._check_not_empty(index, builder, checkpoint)
-                start = beginning.position
+                start = first_load.position
             else:
-                start = self._load(index, builder, beginning, bounds, say)
-            spark = local_session(f"penstock sync {self.plan.spec.index}", log_file=beginning.spark_log)
+                start = self._load(index, builder, first_load, bounds, say)
+            spark = local_session(f"penstock sync {self.plan.spec.index}", log_file=first_load.spark_log)
             try:
                 sync = IndexSync(self.plan, builder, index, server=self._server, destination=self._destination)
                 self._follow(sync.start(spark, checkpoint, start), stopped, say)
@@ -81,20 +81,20 @@ class SyncJob:
         self,
         index: SearchIndex,
         builder: DocumentBuilder,
-        beginning: "Beginning",
+        first_load: "FirstLoad",
         bounds: dict[str, Any],
         say: Callable[[str], None],
     ) -> Position:
         """Load all documents, for the first time or after a run that did not reach its first batch, and return the
         position from which changes are followed: the same one as in that run."""
         name = self.plan.spec.index
-        if beginning.position is None and index.count():
+        if first_load.position is None and index.count():
             raise ConfigurationError(
                 f"index '{name}' holds {index.count()} documents, but no checkpoint says how they came there;"
                 " rows deleted since then would stay in it: delete the index first, or name its checkpoint"
             )
-        start = beginning.position or bounds["latest"]
-        beginning.remember(start)
+        start = first_load.position or bounds["latest"]
+        first_load.remember(start)
         say(f"first load of index '{name}', changes will follow from {start}")
         version = int(Sequence.from_position(start))
         count = load_all_documents(builder, index, version, lambda done: say(f"  {done} documents"))
@@ -106,7 +106,7 @@ class SyncJob:
         if not index.count() and next(builder.build_pages(1), None):
             raise ConfigurationError(
                 f"index '{self.plan.spec.index}' is empty, but {checkpoint} says that it was loaded:"
-                f" remove {checkpoint} and {Beginning(checkpoint).file} to load it again"
+                f" remove {checkpoint} and {FirstLoad(checkpoint).file} to load it again"
             )
 
     def _follow(self, query: Any, stopped: threading.Event, say: Callable[[str], None]) -> None:
@@ -118,7 +118,7 @@ class SyncJob:
         query.stop()
 
 
-class Beginning:
+class FirstLoad:
     """The position at which a new checkpoint begins, remembered beside it before the first load.
 
     Spark's own offsets exist only from the first batch on; a load that was interrupted before must begin at the same

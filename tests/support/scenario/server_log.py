@@ -114,8 +114,8 @@ def _tool(server: DatabaseServer, folder: Path) -> list[str]:
     MariaDB's can."""
     if isinstance(server, MySQL) and not server.version.startswith("5."):
         return _new("mysql9", folder, MySQL).tool("mysqlbinlog")
-    own = server if isinstance(server, MariaDB) else _new("mariadb", folder, MariaDB)
-    return own.installation.tool_command("mariadb-binlog")
+    mariadb = server if isinstance(server, MariaDB) else _new("mariadb", folder, MariaDB)
+    return mariadb.installation.tool_command("mariadb-binlog")
 
 
 def _new(name: str, folder: Path, kind: type[T]) -> T:

@@ -37,6 +37,9 @@ RETIRED = {
     "mend_utf8": "repair_utf8",
     "seal_of": "block_checksum",
     "take_seal": "take_block_checksum",
+    "Beginning": "FirstLoad",
+    "keep_loose": "hold_trailing",
+    "rhythm": "retry_clock",
 }
 WORDS = re.compile(rf"\b\w*({'|'.join(RETIRED)})\b")
 

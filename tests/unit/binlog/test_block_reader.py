@@ -54,12 +54,12 @@ def test_events_that_belong_to_one_to_come_can_wait_for_it() -> None:
     size = int.from_bytes(log.data[opened - 4 + 9 : opened - 4 + 13], "little")
     reader = BlockReader(START)
     fill(reader, bytes(log.data[: opened - 4]))
-    assert len(list(reader.blocks(flush=True, keep_loose=True))) == 1
+    assert len(list(reader.blocks(flush=True, hold_trailing=True))) == 1
     fill(reader, bytes(log.data[opened - 4 : opened - 4 + size]))
-    assert list(reader.blocks(flush=True, keep_loose=True)) == []
+    assert list(reader.blocks(flush=True, hold_trailing=True)) == []
     assert reader.position.offset == opened + size
     fill(reader, bytes(log.data[opened - 4 + size :]))
-    (block,) = reader.blocks(flush=True, keep_loose=True)
+    (block,) = reader.blocks(flush=True, hold_trailing=True)
     assert block.column("kind").tolist() == [ev.GTID, ev.QUERY]
     assert block.start.offset == opened
 

@@ -76,9 +76,9 @@ def assert_same(blocks: list[Block], log: LogWriter, into: LogWriter) -> None:
 
 @examples(40)
 @given(logs(files=1), st.booleans(), st.lists(st.integers(1, 200), max_size=30), st.integers(64, 2000), st.booleans())
-def test_payloads(log: LogWriter, is_compressed: bool, sizes: list[int], block_bytes: int, keep_loose: bool) -> None:
+def test_payloads(log: LogWriter, is_compressed: bool, sizes: list[int], block_bytes: int, hold_trailing: bool) -> None:
     into = held(log, is_compressed=is_compressed)
-    assert_same(read(into, sizes, block_bytes=block_bytes, keep_loose=keep_loose), log, into)
+    assert_same(read(into, sizes, block_bytes=block_bytes, hold_trailing=hold_trailing), log, into)
 
 
 @examples(10)

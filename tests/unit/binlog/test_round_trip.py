@@ -54,8 +54,8 @@ def assert_same(found: list[dict[str, Any]], images: list[Image]) -> None:
 
 @examples(60)
 @given(logs(), st.lists(st.integers(1, 400), max_size=40), st.booleans())
-def test_values_come_out_as_they_went_in(log: LogWriter, sizes: list[int], keep_loose: bool) -> None:
-    blocks = read(log, sizes, keep_loose=keep_loose)
+def test_values_come_out_as_they_went_in(log: LogWriter, sizes: list[int], hold_trailing: bool) -> None:
+    blocks = read(log, sizes, hold_trailing=hold_trailing)
     for name, table in tables_of(log).items():
         assert_same(rows_in(blocks, table), [image for image in log.images if image.table.name.table == name])
 
@@ -63,9 +63,9 @@ def test_values_come_out_as_they_went_in(log: LogWriter, sizes: list[int], keep_
 @examples(40)
 @given(logs(), st.lists(st.integers(1, 200), max_size=60), st.integers(64, 2000), st.booleans(), st.booleans())
 def test_blocks_do_not_depend_on_the_pieces_they_came_in(
-    log: LogWriter, sizes: list[int], block_bytes: int, flush: bool, keep_loose: bool
+    log: LogWriter, sizes: list[int], block_bytes: int, flush: bool, hold_trailing: bool
 ) -> None:
-    whole, pieces = read(log), read(log, sizes, block_bytes=block_bytes, flush=flush, keep_loose=keep_loose)
+    whole, pieces = read(log), read(log, sizes, block_bytes=block_bytes, flush=flush, hold_trailing=hold_trailing)
     for file in {block.file for block in whole}:
         one, many = (pa.Table.from_batches([b.events for b in found if b.file == file]) for found in (whole, pieces))
         assert one.equals(many)
@@ -80,7 +80,7 @@ def test_blocks_do_not_depend_on_the_pieces_they_came_in(
 def test_no_block_ends_with_what_belongs_to_the_next(
     log: LogWriter, sizes: list[int], block_bytes: int, flush: bool
 ) -> None:
-    blocks = read(log, sizes, block_bytes=block_bytes, flush=flush, keep_loose=True)
+    blocks = read(log, sizes, block_bytes=block_bytes, flush=flush, hold_trailing=True)
     for block in blocks:
         assert block.column("entry")[-1] or block.column("boundary")[-1]
 

@@ -65,11 +65,11 @@ def first_of(blocks: Sequence[Block]) -> Position:
 @settings(max_examples=15)
 @given(st.integers(0, 1 << 30), st.booleans(), st.lists(st.integers(20, 900), max_size=30), st.booleans())
 def test_rows_are_delivered_with_their_commit_in_any_cut(
-    seed: int, is_mariadb: bool, sizes: list[int], keep_loose: bool
+    seed: int, is_mariadb: bool, sizes: list[int], hold_trailing: bool
 ) -> None:
     choice = random.Random(seed)
     log = random_log(choice, is_mariadb=is_mariadb)
-    blocks = read(log.writer, sizes, keep_loose=keep_loose)
+    blocks = read(log.writer, sizes, hold_trailing=hold_trailing)
     access = WrittenLog(blocks)
     rows = delivered(blocks, PreparedTransactions(access), first_of(blocks))
     assert [row["id"] for row in rows] == [number for number, _, _ in log.delivered]

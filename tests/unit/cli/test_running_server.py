@@ -51,7 +51,7 @@ def scene(tmp_path: Path) -> Scene:
 
 
 def _is_starting(server: Server) -> bool:
-    return [one["role"] for one in status_of(server)["instances"]] == ["starts"]
+    return [one["role"] for one in status_of(server)["instances"]] == ["starting"]
 
 
 def test_a_destination_that_is_starting_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,8 +162,8 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
             "reasons": {"shop": "broken\x1b[2J"},
             "problems": {"(server)": "changed"},
             "instances": [
-                {"destination": "a", "state": "stopped", "role": "stands by", "election": election},
-                {"destination": "b", "state": "blocked", "since": 199_990.5, "role": "runs", "latest": place}
+                {"destination": "a", "state": "stopped", "role": "standby", "election": election},
+                {"destination": "b", "state": "blocked", "since": 199_990.5, "role": "running", "latest": place}
                 | {"lag": lag, "store": store, "clients": [client, absent, present]},
             ],
         }
@@ -176,8 +176,8 @@ def test_what_is_not_known_and_what_is_strange_can_be_shown() -> None:
         "  (server): changed",
         "",
         "instance  state    for    position                   lag        store  role",
-        "a         stopped  -      -                          -          -      stands by: db2:11111 runs it",
-        "b         blocked  9.5 s  binlog.000001:4 (epoch 2)  not known  5 B    runs",
+        "a         stopped  -      -                          -          -      standby: db2:11111 runs it",
+        "b         blocked  9.5 s  binlog.000001:4 (epoch 2)  not known  5 B    running",
         "",
         "client   of  state   connected       cursor                     lag        waiting            batches",
         f"readers  b   lost    no              {where}        it was too slow",

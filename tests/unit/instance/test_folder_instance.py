@@ -77,7 +77,7 @@ def put(folder: Path, *logs: LogWriter) -> None:
 
 def settings_of(folder: Path | str, **changes: Any) -> InstanceSettings:
     return InstanceSettings.model_validate(
-        {"source": {"path": str(folder), "poll_s": 0.01, "patience_s": 0.5}, "start": "earliest"} | changes
+        {"source": {"path": str(folder), "poll_s": 0.01, "missing_file_timeout_s": 0.5}, "start": "earliest"} | changes
     )
 
 

@@ -60,7 +60,7 @@ def test_status_says_what_runs_and_who_reads(server: Server) -> None:
     assert status["ready"]
     assert status["server"]["ports"]["admin"]["address"] == f"127.0.0.1:{server.admin.port}"
     (one,) = status["instances"]
-    assert (one["destination"], one["state"], one["role"]) == ("shop", "following", "runs")
+    assert (one["destination"], one["state"], one["role"]) == ("shop", "following", "running")
     (client,) = one["clients"]
     assert (client["client"], client["filter"], client["state"]) == (str(CLIENT), "shop\\..*", "live")
     assert client["outstanding"] == 1

@@ -36,7 +36,7 @@ def test_a_source_that_cannot_be_reached_does_not_keep_the_others_from_being_ser
         assert ready["reasons"].keys() == {"late"}
         about = {one["destination"]: one for one in status_of(server)["instances"]}
         assert "no log files" in about["late"]["reason"]
-        assert about["shop"]["role"] == "runs"
+        assert about["shop"]["role"] == "running"
         shop_folder(tmp_path / "late")
         with penstock.connect(server.address, destination="late", patience_s=60) as there:
             assert there.status()["state"] == "following"

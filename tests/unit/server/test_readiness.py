@@ -45,8 +45,8 @@ def elected(state: ElectionState, owner: str | None, *, held: bool = False, prob
 @pytest.mark.parametrize(
     ("destination", "is_ready", "text"),
     [
-        (elected(ElectionState.STANDBY, "10.0.0.2:11111"), True, "stands by: 10.0.0.2:11111 runs it"),
-        (elected(ElectionState.STANDBY, "10.0.0.2:11111", problem="no way"), True, "stands by: 10.0.0.2:11111 runs it"),
+        (elected(ElectionState.STANDBY, "10.0.0.2:11111"), True, "standby: 10.0.0.2:11111 runs it"),
+        (elected(ElectionState.STANDBY, "10.0.0.2:11111", problem="no way"), True, "standby: 10.0.0.2:11111 runs it"),
         (elected(ElectionState.PAUSED, "10.0.0.1:11111"), True, "paused: active=false is in its running node"),
         (elected(ElectionState.LOST, None), False, "there is no session with ZooKeeper"),
         (elected(ElectionState.STANDBY, None), False, "no server runs it yet"),

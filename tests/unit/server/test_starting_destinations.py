@@ -235,9 +235,9 @@ def test_status_and_metrics_have_what_starts(tmp_path: Path) -> None:
 
         assert poll(lambda: server.is_serving and "start failed" in about()["crm"]["reason"])
         assert about()["crm"]["state"] == "starting"
-        assert about()["crm"]["role"] == "starts"
+        assert about()["crm"]["role"] == "starting"
         assert "start failed" in about()["crm"]["unready_reason"]
-        assert about()["shop"]["role"] == "runs"
+        assert about()["shop"]["role"] == "running"
         _, text = asked(server, "/metrics")
         assert 'penstock_instance_state{destination="crm",state="starting"} 1' in text
         assert asked(server, "/instances/crm/clients/1001", "DELETE")[0] == 503

@@ -56,7 +56,7 @@ def in_folder(folder: Path, logs: list[LogWriter]) -> Path:
 def stream_of(
     folder: Path, start: Position = FIRST, *, follow: bool = False, trust_ends: bool = True
 ) -> DirectoryStream:
-    settings = DirectorySettings(path=str(folder), poll_s=0.001, patience_s=0, trust_ends=trust_ends)
+    settings = DirectorySettings(path=str(folder), poll_s=0.001, missing_file_timeout_s=0, trust_ends=trust_ends)
     return DirectoryStream(settings, start, follow=follow)
 
 

@@ -30,5 +30,5 @@ def test_versions(version: str, verdict: Verdict) -> None:
     found = check_version(version)
     assert found.verdict is verdict
     assert "MySQL 5.7 to 9 and MariaDB 10.5 to 12" in str(found)
-    assert ("penstock binlog" in found.mend) == (verdict is Verdict.FAIL)
+    assert ("penstock binlog" in found.remedy) == (verdict is Verdict.FAIL)
     assert next(check_variables({"version": version})) == found

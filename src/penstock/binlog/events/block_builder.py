@@ -32,16 +32,16 @@ class BlockBuilder:
         self.server_version = ""  # known from the first FORMAT_DESCRIPTION on
         self.arrays = EventArrays.allocate(_EVENTS)
         self.count = 0  # events indexed and not yet in a block
-        self.keeps_loose = False
+        self.holds_trailing = False
         self.taken_bytes = 0  # of these events, no longer in the input buffer
         self._pieces: list[NDArray[np.uint8]] = []  # where these bytes are
         self._state = state
         self._executed = position.gtids
 
     @property
-    def loose(self) -> int:
+    def trailing_count(self) -> int:
         """Return how many of the last events have to wait for the next block."""
-        if not self.keeps_loose:
+        if not self.holds_trailing:
             return 0
         entry, boundary, first = self.arrays.entry, self.arrays.boundary, self.count
         while first and not entry[first - 1] and not boundary[first - 1]:
@@ -62,8 +62,8 @@ class BlockBuilder:
     def cut(self, buffer: InputBuffer) -> Block:
         """Return a block of what is indexed, except trailing events that have to wait; of everything when there are no
         others."""
-        loose = self.loose
-        arrays, count = self.arrays, self.count if loose == self.count else self.count - loose
+        trailing = self.trailing_count
+        arrays, count = self.arrays, self.count if trailing == self.count else self.count - trailing
         rest = self._take_all_but(buffer, int(arrays.size[count : self.count].sum()))
         used = distinct(arrays.table_id[:count][arrays.entry[:count] == Entry.ROWS])
         tables = dict(zip(used, self._state.known.maps_of(used), strict=True))
@@ -95,9 +95,9 @@ class BlockBuilder:
 
     def cut_all(self, buffer: InputBuffer) -> Iterator[Block]:
         """Yield a block of everything that is indexed: no event waits for the next block."""
-        self.keeps_loose, before = False, self.keeps_loose
+        self.holds_trailing, before = False, self.holds_trailing
         yield from self.cut_any(buffer)
-        self.keeps_loose = before
+        self.holds_trailing = before
 
     def has_rows_of(self, table_id: int) -> bool:
         """Return whether the block to come has rows with this table id."""

@@ -30,7 +30,7 @@ from penstock.model.position import ensure_file_number
 
 BLOCK_BYTES = 2 << 20  # what is done once a block then weighs little
 _OPENING = (EventType.FORMAT_DESCRIPTION, EventType.START_V3, EventType.ROTATE)
-_MAX_LOOSE = 16  # blocks' worth of events that wait for the one they belong to
+_MAX_TRAILING = 16  # blocks' worth of events that wait for the one they belong to
 
 
 class BlockReader:
@@ -98,16 +98,16 @@ class BlockReader:
         """Note that the transport wrote `size` bytes into `room`."""
         self._buffer.fill += size
 
-    def blocks(self, *, flush: bool, keep_loose: bool = False) -> Iterator[Block]:
-        """Yield the blocks that are complete; with `flush` also the last, short one. With `keep_loose` no block ends
+    def blocks(self, *, flush: bool, hold_trailing: bool = False) -> Iterator[Block]:
+        """Yield the blocks that are complete; with `flush` also the last, short one. With `hold_trailing` no block ends
         with events that mean nothing to a consumer, such as a GTID: they wait for the one that they belong to."""
         builder = self._builder
-        builder.keeps_loose = keep_loose
+        builder.holds_trailing = hold_trailing
         yield from self._index(self._buffer, depth=0)
         pending = builder.pending_bytes(self._buffer)
         if not builder.count or not (flush or pending >= self._block_bytes):
             return
-        if pending >= _MAX_LOOSE * self._block_bytes or builder.loose < builder.count:
+        if pending >= _MAX_TRAILING * self._block_bytes or builder.trailing_count < builder.count:
             yield builder.cut(self._buffer)
 
     def _index(self, buffer: InputBuffer, depth: int) -> Iterator[Block]:

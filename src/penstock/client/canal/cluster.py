@@ -136,7 +136,7 @@ class CanalCluster:
         error.
         """
         self._finder, self._destination, self._patience_s = finder, destination, patience_s
-        self._how = connector
+        self._connector_options = connector
         self._connector: CanalConnector | None = None
         self._filter: str | None = None
 
@@ -257,7 +257,7 @@ class CanalCluster:
     def _open_connector(self, address: str) -> CanalConnector:
         """Connect to one server, and subscribe again."""
         host, _, port = address.rpartition(":")
-        connector = CanalConnector(host, int(port), self._destination, **self._how)
+        connector = CanalConnector(host, int(port), self._destination, **self._connector_options)
         try:
             connector.connect()
             if self._filter is not None:

@@ -7,10 +7,13 @@ from typing import Any
 
 from penstock.canal import messages
 from penstock.canal.packet import iter_fields
+from penstock.canal.schema import number_of
 from penstock.canal.types import EntryType
 from penstock.errors import ProtocolError
 
 NOTHING = -1
+_TYPE, _VERSION, _BODY = (number_of("Packet", name) for name in ("type", "version", "body"))
+_BATCH_ID, _ENTRIES = number_of("Messages", "batch_id"), number_of("Messages", "messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,8 @@ class CanalPacket:
     @classmethod
     def parse(cls, raw: memoryview) -> "CanalPacket":
         """Parse a packet without a copy of its body."""
-        found = dict(iter_fields(raw))
-        kind, version, body = found.get(3, 0), found.get(2, 1), found.get(5, memoryview(b""))
+        fields = dict(iter_fields(raw))
+        kind, version, body = fields.get(_TYPE, 0), fields.get(_VERSION, 1), fields.get(_BODY, memoryview(b""))
         if not isinstance(kind, int) or not isinstance(version, int) or not isinstance(body, memoryview):
             raise ProtocolError("the answer is no packet of canal's")
         return cls(kind, version, body)
@@ -62,8 +65,8 @@ def parse_message(body: memoryview) -> CanalMessage:
     """Parse canal's Messages: a batch id and entries, which are copied."""
     batch_id, entries = NOTHING, list[bytes]()
     for field, value in iter_fields(body):
-        if field == 2 and isinstance(value, memoryview):
+        if field == _ENTRIES and isinstance(value, memoryview):
             entries.append(bytes(value))
-        elif field == 1 and isinstance(value, int):
+        elif field == _BATCH_ID and isinstance(value, int):
             batch_id = value - (1 << 64) if value >= 1 << 63 else value
     return CanalMessage(batch_id or NOTHING, tuple(entries))

@@ -35,7 +35,7 @@ def mask_secrets(text: str, kind: StatementKind, dialect: SqlDialect) -> str:
     if kind not in _WITH_SECRETS:
         return text
     try:
-        return _replaced(text, [(begin, end, MASK) for begin, end in _secrets(text, kind, dialect)])
+        return _replace_spans(text, [(begin, end, MASK) for begin, end in _secrets(text, kind, dialect)])
     except DdlError:
         return _only_verb(text)
 
@@ -45,13 +45,13 @@ def mask_secrets_in_place(text: str, kind: StatementKind, dialect: SqlDialect) -
     if kind not in _WITH_SECRETS:
         return text
     try:
-        replacements = [(begin, end, _fitting(end - begin)) for begin, end in _secrets(text, kind, dialect)]
+        replacements = [(begin, end, _fit_mask(end - begin)) for begin, end in _secrets(text, kind, dialect)]
     except DdlError:
         return _only_verb(text)[: len(text)].ljust(len(text))
-    return _replaced(text, replacements).ljust(len(text))
+    return _replace_spans(text, replacements).ljust(len(text))
 
 
-def _fitting(size: int) -> str:
+def _fit_mask(size: int) -> str:
     """Return a mask that is not longer than the literal that it replaces."""
     return MASK if size >= _SHORTEST else "'" + "*" * (size - 2) + "'"
 
@@ -61,7 +61,7 @@ def _only_verb(text: str) -> str:
     return f"{text.split(None, 1)[0]} ***" if text.split() else text
 
 
-def _replaced(text: str, spans: list[tuple[int, int, str]]) -> str:
+def _replace_spans(text: str, spans: list[tuple[int, int, str]]) -> str:
     parts, at = list[str](), 0
     for begin, end, mask in spans:
         parts += [text[at:begin], mask]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from penstock.model import TableName
 from penstock.schema.ddl.data_tables import find_data_tables
 from penstock.schema.ddl.kind import StatementKind
-from penstock.schema.ddl.named import find_changed_in_order, find_named_tables, skip_past
 from penstock.schema.ddl.problem import DdlError
 from penstock.schema.ddl.reader import TokenReader
 from penstock.schema.ddl.statement import parse_statement
+from penstock.schema.ddl.table_names import find_changed_in_order, find_named_tables, skip_past
 from penstock.schema.dialect import SqlDialect
 
 _DATABASES = {StatementKind.CREATE_DATABASE, StatementKind.ALTER_DATABASE, StatementKind.DROP_DATABASE}
@@ -52,16 +52,16 @@ def _subject(text: str, kind: StatementKind, dialect: SqlDialect, database: str)
         name = getattr(parse_statement(text, kind, dialect, database), "name", database)
         return Subject(database=name)
     if kind is StatementKind.MAINTENANCE:
-        return Subject(_listed(TokenReader(text, dialect, database), "TABLE", "TABLES"))
+        return Subject(_read_names(TokenReader(text, dialect, database), "TABLE", "TABLES"))
     if kind is StatementKind.ROUTINE:
         return _routine(TokenReader(text, dialect, database))
     changed = find_changed_in_order(text, kind, dialect, database) or find_named_tables(text, kind, dialect, database)
     if not changed and kind in _VIEWS:
-        changed = _listed(TokenReader(text, dialect, database), "VIEW")
+        changed = _read_names(TokenReader(text, dialect, database), "VIEW")
     return Subject(changed)
 
 
-def _listed(reader: TokenReader, *words: str) -> tuple[TableName, ...]:
+def _read_names(reader: TokenReader, *words: str) -> tuple[TableName, ...]:
     """Return the names behind one of these words, as in `ANALYZE LOCAL TABLE a, b` and `DROP VIEW IF EXISTS a, b`."""
     skip_past(reader, *words)
     reader.accept("IF", "NOT", "EXISTS")

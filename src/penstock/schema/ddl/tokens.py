@@ -64,7 +64,7 @@ def tokenize(text: str, dialect: SqlDialect) -> Iterator[Token]:  # noqa: C901, 
             quoted = matched[0]
             yield Token(TokenKind.NAME, quoted[1:-1].replace(quoted[0] * 2, quoted[0]), "", begin)
         elif group == "string":
-            yield Token(TokenKind.STRING, _unescaped(matched[0], has_escapes), "", begin)
+            yield Token(TokenKind.STRING, _unescape(matched[0], has_escapes), "", begin)
         elif group == "number":
             yield Token(TokenKind.NUMBER, matched[0], "", begin)
         elif group == "versioned":
@@ -122,19 +122,19 @@ def _pattern(has_ansi_quotes: bool, has_escapes: bool) -> re.Pattern[str]:
     return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in groups.items()), re.DOTALL)
 
 
-def _unescaped(quoted: str, has_escapes: bool) -> str:
+def _unescape(quoted: str, has_escapes: bool) -> str:
     inner = quoted[2:-1] if quoted[0] in "nN" else quoted[1:-1]
     quote = quoted[-1]
     if has_escapes and "\\" in inner:
         return _ESCAPE.sub(
-            lambda matched: _MEANT.get(matched[1], matched[1]) if matched[1] else _halved(matched, quote), inner
+            lambda matched: _MEANT.get(matched[1], matched[1]) if matched[1] else _halve_quotes(matched, quote), inner
         )
     if quote in inner:
-        return _PLAIN_ESCAPE.sub(lambda matched: _halved(matched, quote), inner)
+        return _PLAIN_ESCAPE.sub(lambda matched: _halve_quotes(matched, quote), inner)
     return inner
 
 
-def _halved(matched: re.Match[str], quote: str) -> str:
+def _halve_quotes(matched: re.Match[str], quote: str) -> str:
     """Replace two quotes by one; two quotes of the other kind stay."""
     return quote if matched[0][0] == quote else matched[0]
 

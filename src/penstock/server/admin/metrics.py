@@ -54,7 +54,7 @@ def _add_state(out: Exposition, name: str, instance: Mapping[str, Any]) -> None:
         value = int(instance["state"] == state.value)
         help_text = "1 for the state that the instance is in."
         out.add("gauge", "penstock_instance_state", help_text, value, **where, state=state.value)
-    help_text = "1 when it makes progress, stands by for another server, or was stopped by hand."
+    help_text = "1 when it makes progress, is a standby for another server, or was stopped by hand."
     out.add("gauge", "penstock_instance_ready", help_text, int(not instance["unready_reason"]), **where)
     if election := instance.get("election"):
         help_text = "1 on the server that was elected to run it."

@@ -18,10 +18,10 @@ from penstock.schema.ddl.statement import (
 )
 from penstock.schema.dialect import SqlDialect
 
-_ONE = {
+_ONE_TABLE = {
     StatementKind.CREATE_TABLE, StatementKind.ALTER_TABLE, StatementKind.CREATE_SEQUENCE, StatementKind.ALTER_SEQUENCE,
 }  # fmt: skip
-_SEVERAL = {StatementKind.DROP_TABLE, StatementKind.DROP_SEQUENCE, StatementKind.RENAME_TABLE}
+_SEVERAL_TABLES = {StatementKind.DROP_TABLE, StatementKind.DROP_SEQUENCE, StatementKind.RENAME_TABLE}
 _INDEX = {StatementKind.CREATE_INDEX, StatementKind.DROP_INDEX}
 
 
@@ -48,12 +48,12 @@ def find_changed_in_order(
     if not kind.changes_tables:
         return ()
     try:
-        return tuple(_changed(parse_statement(text, kind, dialect, database)))
+        return tuple(_iterate_changed_tables(parse_statement(text, kind, dialect, database)))
     except DdlError:
         return ()
 
 
-def _changed(statement: Statement) -> Iterator[TableName]:
+def _iterate_changed_tables(statement: Statement) -> Iterator[TableName]:
     match statement:
         case CreateTable() | CreateView() | TruncateTable():
             yield statement.name
@@ -77,12 +77,12 @@ def _names(reader: TokenReader, kind: StatementKind) -> Iterator[TableName]:
         skip_past(reader, "TRUNCATE")
         reader.accept("TABLE")
         yield reader.read_table()
-    elif kind in _ONE or kind in _SEVERAL:
+    elif kind in _ONE_TABLE or kind in _SEVERAL_TABLES:
         skip_past(reader, "TABLE", "TABLES", "SEQUENCE")
         reader.accept("IF", "NOT", "EXISTS")
         reader.accept("IF", "EXISTS")
         yield reader.read_table()
-        while kind in _SEVERAL and not reader.is_done:
+        while kind in _SEVERAL_TABLES and not reader.is_done:
             if reader.accept_any(",", "TO"):
                 yield reader.read_table()
             else:
