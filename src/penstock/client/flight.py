@@ -88,15 +88,16 @@ class FlightClient:
         ends at `start` if nothing came within `wait_ms`.
 
         It also tells the server that everything before `start` is done. `limit` may have `max_rows` with `tables` or a
-        `filter` of what is counted, `rows_per_update`, and `statements` if these count as rows, too.
+        `filter` of what is counted, `rows_per_update`, and `statements` if these count as rows, too; and a `reader`,
+        for which the server keeps a cursor of its own.
         """
         answer = self._call_action("latest", start=start.to_json(), max_bytes=max_bytes, wait_ms=wait_ms, **limit)
         plan = json.loads(answer[0])
         return Position.from_json(plan["end"]), plan["has_rows"]
 
-    def ack(self, end: Position) -> None:
-        """Tell the server that everything before `end` is done."""
-        self._call_action("ack", end=end.to_json())
+    def ack(self, end: Position, reader: str = "") -> None:
+        """Tell the server that everything before `end` is done, for one reader."""
+        self._call_action("ack", end=end.to_json(), **({"reader": reader} if reader else {}))
 
     def plan_parts(
         self,

@@ -46,7 +46,8 @@ log = logging.getLogger(__name__)
 
 _JOIN_S = 10.0
 _SAVE_POSITION_S = 1.0  # how often the position from which capture would resume is saved
-_READERS = "readers"  # the client of the store that stands for all readers by position
+_READERS = "readers"  # the client of the store for readers by position that do not say who they are
+_FORGET_READERS_AFTER_S = 600.0  # a query that is restarted within that time finds what it had planned in the store
 _EVICT_READERS_AFTER_S = 60.0  # capture waits this long for readers that do not come back
 
 
@@ -186,13 +187,15 @@ class Instance:
         """Return where a batch from `start` should end; `start` itself when nothing was captured in time."""
         return self.plan_batch(start, BatchLimit(max_bytes), timeout_s).end
 
-    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float) -> BatchPlan:
+    def plan_batch(self, start: Position, limit: BatchLimit, timeout_s: float, reader: str = "") -> BatchPlan:
         """Return the plan of a batch from `start`, by bytes and rows; it ends at `start` when nothing was captured in
         time.
 
-        What the store does not have any more is measured in the source's own log.
+        What the store does not have any more is measured in the source's own log. The store keeps what `reader` has not
+        acked.
         """
-        store, source_log = self._add_readers_client(), self.source_log
+        self._add_reader(reader)
+        store, source_log = self.store, self.source_log
         source_log.check_reached(start, store.latest)
         requested = start
         if start < store.first_for(start):
@@ -251,19 +254,19 @@ class Instance:
             blocks = source_log.read_log(source_log.translate(start), source_log.translate(end))
         yield from blocks
 
-    def ack(self, end: Position) -> None:
-        """Note that readers by position need nothing before `end`, so that the store can free it. This is a hint only:
-        what a reader needs again is read from the source's log, and a position after the end of the store has no
+    def ack(self, end: Position, reader: str = "") -> None:
+        """Note that a reader by position needs nothing before `end`, so that the store can free it. This is a hint
+        only: what a reader needs again is read from the source's log, and a position after the end of the store has no
         effect."""
-        store, end = self._add_readers_client(), end.boundary
-        if end <= store.latest:
-            store.release(_READERS, end)
+        name, end = self._add_reader(reader), end.boundary
+        if end <= self.store.latest:
+            self.store.release(name, end)
 
-    def _add_readers_client(self) -> EventStore:
-        """Add the client that stands for all readers by position, so that the store keeps what they have not acked;
-        return the store."""
-        self.store.add_client(_READERS, wants_whole=True, reads_log=True, evict_after_s=_EVICT_READERS_AFTER_S)
-        return self.store
+    def _add_reader(self, reader: str) -> str:
+        """Add the client of a reader by position, so that the store keeps what it has not acked; return its name."""
+        name = f"{_READERS}/{reader}" if reader else _READERS
+        self.store.add_client(name, wants_whole=True, reads_log=True, evict_after_s=_EVICT_READERS_AFTER_S)
+        return name
 
     def describe_tables(self, tables: Sequence[TableName]) -> list[TableSchema]:
         """Return the schemas of tables as they are at the source now."""
@@ -336,12 +339,14 @@ class Instance:
             self._components.capture.stop()
 
     def _save_position_often(self) -> None:
-        """Persist the position from which capture would resume, every second. Runs in a thread of its own."""
+        """Persist the position from which capture would resume, every second, without readers by position that do not
+        come back. Runs in a thread of its own."""
         saved, components, name = None, self.components, self.settings.destination
         warnings = WriteWarnings(
             log, f"capture position not saved destination={name}", f"capture position saved again destination={name}"
         )
         while not self._stopping.wait(_SAVE_POSITION_S):
+            components.store.forget_idle_clients(f"{_READERS}/", _FORGET_READERS_AFTER_S)
             position = components.store.acked
             if position == saved:
                 continue

@@ -249,6 +249,19 @@ class EventStore:
             self._space.free()
             self._lock.notify()
 
+    def forget_idle_clients(self, prefix: str, idle_s: float) -> None:
+        """Forget the clients with this prefix in their names that have not called for so long, and free what only they
+        needed."""
+        with self._lock:
+            now_s = self._lock.clock()
+            names = [
+                name
+                for name, client in self._registry.clients.items()
+                if name.startswith(prefix) and now_s - client.seen_s > idle_s
+            ]
+        for name in names:
+            self.forget_client(name)
+
     def get(
         self, name: str, size: BatchSize, timeout_s: float | None = 0, *, is_ddl_alone: bool = False
     ) -> Batch | None:

@@ -112,3 +112,18 @@ def test_a_client_with_a_cursor_never_does(store: EventStore, blocks: list[Block
     clock.now += 1000
     assert not store.put(left[0], timeout_s=0)
     assert ClientState.LOST not in store.states().values()
+
+
+def test_a_reader_that_does_not_come_back_is_forgotten(store: EventStore, blocks: list[Block], clock: Clock) -> None:
+    """Others have other names: they stay, however long they are silent."""
+    for name in ("readers/gone", "readers/here", "stream"):
+        store.add_client(name, wants_whole=True, reads_log=True, evict_after_s=SILENT_S)
+    store.put(blocks[0])
+    for name in ("readers/here", "stream"):
+        store.release(name, blocks[0].end)
+    assert store.first == blocks[0].start
+    clock.now += 10 * SILENT_S
+    store.add_client("readers/here", wants_whole=True, reads_log=True, evict_after_s=SILENT_S)  # it asks
+    store.forget_idle_clients("readers/", 5 * SILENT_S)
+    assert sorted(store.states()) == ["readers/here", "stream"]
+    assert store.first == blocks[0].end

@@ -2,6 +2,7 @@
 known, the GTIDs before them."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from penstock.server.flight.stream_format import check_captured, describe_tables
 
 _MAX_WAIT_MS = 10_000
 _MAX_CHUNKS = 1000
+_READER = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Arguments = Mapping[str, Any]
 Results = Iterator[bytes]
@@ -73,10 +75,11 @@ def _plan_batch_end(instance: Instance, arguments: Arguments) -> Results:
     per_update = read_number(arguments, "rows_per_update", 2, least=1)
     request = FlightRequest.from_json({key: arguments[key] for key in ("tables", "filter") if key in arguments})
     start = resolve_position(arguments.get("start"), instance)
-    instance.ack(start)
+    reader = _read_reader(arguments)
+    instance.ack(start, reader)
     counts_statements = arguments.get("statements") is True
     limit = BatchLimit(max_bytes, max_rows, per_update, request.table_predicate, counts_statements)
-    plan = instance.plan_batch(start, limit, wait_ms / 1000)
+    plan = instance.plan_batch(start, limit, wait_ms / 1000, reader)
     yield _json({"end": plan.end.to_json(), "has_rows": plan.has_rows})
 
 
@@ -187,7 +190,7 @@ def _ack_batches(instance: Instance, arguments: Arguments) -> Results:
     """Ack a client's batch and all before it. Without a client, `end` is a hint that the caller needs nothing before
     it."""
     if "client" not in arguments:
-        instance.ack(resolve_position(arguments.get("end"), instance))
+        instance.ack(resolve_position(arguments.get("end"), instance), _read_reader(arguments))
     else:
         client, batch = read_client(arguments), read_number(arguments, "batch")
         outstanding = instance.clients.outstanding(client)
@@ -202,6 +205,14 @@ def _roll_back_client(instance: Instance, arguments: Arguments) -> Results:
     """Let a client's outstanding batches be redelivered."""
     instance.clients.rollback(read_client(arguments), read_number(arguments, "batch") if "batch" in arguments else None)
     yield _json({})
+
+
+def _read_reader(arguments: Arguments) -> str:
+    """Return the name that a reader by position gives itself; empty for one that shares a cursor with others."""
+    reader = read_text(arguments, "reader", "")
+    if reader and not _READER.fullmatch(reader):
+        raise ProtocolError(f"not the name of a reader: {reader[:50]!r}; it has up to 64 letters, digits, - and _")
+    return reader
 
 
 def _json(answer: Any) -> bytes:
@@ -221,11 +232,14 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
         "{destination, client, filter, start}: subscribe; resume at the cursor, or at start without one",
     ),
     "unsubscribe": (_unsubscribe_client, "{destination, client}: end the subscription; the cursor stays"),
-    "ack": (_ack_batches, "{destination, client, batch}: ack it and all before; without a client, {destination, end}"),
+    "ack": (
+        _ack_batches,
+        "{destination, client, batch}: ack it and all before; without a client, {destination, end, reader}",
+    ),
     "rollback": (_roll_back_client, "{destination, client}: redeliver what was not acked"),
     "latest": (
         _plan_batch_end,
-        "{destination, start, max_bytes, max_rows, tables, filter, statements, wait_ms}: return where a batch ends",
+        "{destination, start, max_bytes, max_rows, tables, filter, statements, wait_ms, reader}: plan a batch",
     ),
     "resolve": (
         _resolve_start,
