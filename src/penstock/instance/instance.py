@@ -220,9 +220,17 @@ class Instance:
 
     def split_range(self, start: Position, end: Position) -> list[tuple[Position, Position]]:
         """Split a range of the log at transaction boundaries into parts that can be read in parallel, and
-        repeatedly."""
+        repeatedly.
+
+        A range of the log before the source was switched stays one, with the order (`_seq`) that its rows had, while
+        the store has it. When the store has nothing of that log any more, it becomes the same range of the new log; in
+        between it is lost, because rows of both logs would not be in order.
+        """
         if start == end:
             return []
+        if end.epoch < self.source_log.epoch and self.store.read(start, end) is None:
+            self._check_old_log_gone(start, end)
+            start, end = self.source_log.translate(start), self.source_log.translate(end)
         plan = self._plans.find(start, end) or self._plan_split(start, end)
         return plan.parts(start)
 
@@ -238,17 +246,33 @@ class Instance:
             return BatchPlan(end, log_parts)  # the files alone keep many tasks busy, and need not be read for it
         return plan_batch(start, self.read(start, end), BatchLimit(sys.maxsize), end)
 
-    def read(self, start: Position, end: Position) -> Iterator[Block]:
-        """Yield the blocks of the range (start, end], from the store if it has all of it, else from the source's
-        log."""
+    def _check_old_log_gone(self, start: Position, end: Position) -> None:
+        """Raise PositionLostError for a range of the log before the source was switched while the store has something
+        else of that log."""
+        if self.store.first.epoch <= end.epoch:
+            known = start.gtids if start.gtids is not None and start.gtids.ranges else None
+            begin = f"startingPosition gtid:{known.text}" if known else "a startingPosition at that time"
+            raise PositionLostError(
+                f"what lies between {start} and {end} is of the log before the source was switched, and the store has"
+                f" only a part of that log: its rows cannot be read again in their order. Start the Spark query again"
+                f" with a new checkpoint, and with {begin}"
+            )
+
+    def read(self, start: Position, end: Position, *, is_part: bool = False) -> Iterator[Block]:
+        """Yield the blocks of the range (start, end], from the store if it has all of it, else from the source's log.
+
+        A part of a range that was split while the store had all of it (`is_part`) is not read from another log.
+        """
         store = self.store
         self.source_log.check_reached(end, store.latest)
         blocks = store.read(start, end)
-        if blocks is None and end.epoch < self.source_log.epoch and end > store.first_for(end):
-            raise PositionLostError(
-                f"what lies between {start} and {end} is of the log before the source was switched, and only a part of"
-                " it is still here: start the Spark query again with a new checkpoint"
-            )
+        if blocks is None and end.epoch < self.source_log.epoch:
+            self._check_old_log_gone(start, end)
+            if is_part:
+                raise PositionLostError(
+                    f"what lies between {start} and {end} is of the log before the source was switched, and went from"
+                    " the store while it was read: start the Spark query again with the same checkpoint"
+                )
         if blocks is None:
             source_log = self.source_log
             blocks = source_log.read_log(source_log.translate(start), source_log.translate(end))

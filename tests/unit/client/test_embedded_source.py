@@ -1,6 +1,10 @@
 """A source that is captured on this machine: its folder, and who uses it (real ones: tests/spark/test_embedded)."""
 
+import hashlib
+import json
 import os
+import platform
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +15,8 @@ from penstock.client.embedded import EmbeddedSource, find_or_start
 from penstock.errors import ConfigurationError
 from penstock.local_process import LocalProcess
 from penstock.server.embedded import has_users
+from penstock.testing import poll_until
+from tests.unit.server.admin_support import shop_folder
 
 
 def test_a_server_is_used_as_long_as_one_registered_process_lives(tmp_path: Path) -> None:
@@ -39,3 +45,52 @@ def test_a_folder_that_cannot_be_written_or_belongs_to_another_user_is_refused(
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
     with pytest.raises(ConfigurationError, match="belongs to another user"):
         find_or_start(EmbeddedSource(host="db1", state_dir=str(tmp_path / "state")))
+
+
+def test_machines_and_accounts_that_share_a_folder_have_one_each_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Home folders may be on a network: the process of one machine is nothing to another, whatever its number is."""
+    source = {"host": "db1", "user": "penstock", "state_dir": str(tmp_path)}
+    folders = set[Path]()
+    for machine in ("first", "second"):
+        monkeypatch.setattr(platform, "node", lambda machine=machine: machine)
+        folders |= {EmbeddedSource(**source, password=password).folder for password in ("one", "two")}
+        assert EmbeddedSource(**source, password="one").folder in folders
+    assert len(folders) == 4
+    assert {folder.parent for folder in folders} == {tmp_path}
+
+
+def test_the_name_of_a_folder_does_not_tell_the_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody can see it in the list of processes: trying passwords out by it must take long."""
+    rounds, original = list[int](), hashlib.pbkdf2_hmac
+
+    def derive(name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
+        rounds.append(iterations)
+        return original(name, password, salt, 1)
+
+    monkeypatch.setattr(hashlib, "pbkdf2_hmac", derive)
+    source = EmbeddedSource(host=f"db-{tmp_path.name}", password="a-secret", state_dir=str(tmp_path))
+    assert "a-secret" not in str(source.folder)
+    assert "a-secret" not in repr(source)
+    assert min(rounds) >= 100_000
+
+
+def test_what_a_capture_keeps_is_for_its_owner_only(tmp_path: Path) -> None:
+    """Also where files are for everybody unless their program says otherwise."""
+    state, before = tmp_path / "state", os.umask(0)
+    source = EmbeddedSource(path=str(shop_folder(tmp_path / "logs")), state_dir=str(state))
+    try:
+        address = find_or_start(source)
+    finally:
+        os.umask(before)
+    server = LocalProcess.parse(json.loads((source.folder / "server.json").read_text())["process"])
+    try:
+        assert {path.stat().st_mode & 0o077 for path in (state, *state.rglob("*"))} == {0}
+        assert len(address.token) >= 32
+        command = Path(f"/proc/{server.pid}/cmdline").read_bytes()
+        assert address.token.encode() not in command
+        assert find_or_start(source) == address  # who comes later finds it
+    finally:
+        os.kill(server.pid, signal.SIGTERM)
+    assert poll_until(lambda: not server.is_alive, 30)

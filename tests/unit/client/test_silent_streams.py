@@ -32,10 +32,10 @@ def stalled(monkeypatch: pytest.MonkeyPatch) -> StalledRead:
     """Let ranges wait before their first block."""
     stall, original = StalledRead(), Instance.read
 
-    def read(instance: Instance, start: Position, end: Position) -> Iterator[Any]:
+    def read(instance: Instance, start: Position, end: Position, **options: Any) -> Iterator[Any]:
         stall.is_reading.set()
         assert stall.is_allowed.wait(WAIT_S)
-        yield from original(instance, start, end)
+        yield from original(instance, start, end, **options)
 
     monkeypatch.setattr(Instance, "read", read)
     return stall

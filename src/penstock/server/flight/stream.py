@@ -121,7 +121,11 @@ def open_range_stream(request: FlightRequest, context: StreamContext) -> tuple[p
     stream_format = choose_format(request, instance, request.table_predicate)
 
     def read_items() -> Iterator[SentItem]:
-        progress, position, blocks = ProgressWriter(stream_format), start, instance.read(start, end)
+        progress, position, blocks = (
+            ProgressWriter(stream_format),
+            start,
+            instance.read(start, end, is_part=request.form == "raw"),
+        )
         if request.form == "raw" and not request.tables:  # whoever takes any table takes columns without names
             blocks = map(TableNaming(instance).complete, blocks)
         # A log that was captured while it was written is in the store as one block for each transaction.

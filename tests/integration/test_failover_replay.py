@@ -1,0 +1,81 @@
+"""A range of the log that was planned before the source failed over: it is read again with the same order of its rows,
+or not at all while rows of both logs would be mixed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.binlog.rows.changes import decode_changes
+from penstock.binlog.rows.fields import arrow_fields_of_table
+from penstock.errors import PositionLostError
+from penstock.instance import Instance
+from penstock.model import Position, TableName
+from tests.support.capture import poll
+from tests.support.following import fill, following, is_there, table
+from tests.support.replication import has, pair
+
+TABLE = TableName.parse("replicated.t")
+
+
+def rows_of(instance: Instance, start: Position, end: Position) -> list[tuple[int, int]]:
+    """The ids of a range, and their order, as the parts of the range have them."""
+    (schema,) = instance.describe_tables([TABLE])
+    return [
+        (row["id"], row["_seq"])
+        for part in instance.split_range(start, end)
+        for block in instance.read(*part)
+        for batch in decode_changes(block, TABLE, arrow_fields_of_table(schema))
+        for row in batch.to_pylist()
+    ]
+
+
+@pytest.mark.mariadb
+def test_a_range_of_the_log_before_keeps_its_order_or_is_refused(private_server: Callable[..., Any]) -> None:
+    first, second = pair(private_server, "mariadb")
+    table(first)
+    assert poll(lambda: has(second, "SHOW TABLES FROM replicated LIKE 't'"))
+    with following(first, second) as instance:
+
+        def write(ids: range) -> Position:
+            fill(first, ids)
+            end = instance.source_log.end()
+            assert poll(lambda: instance.store.latest >= end)
+            return instance.store.latest
+
+        start = write(range(1))
+        middle, end = write(range(1, 6)), write(range(6, 11))
+        later = write(range(11, 16))
+        instance.ack(start, "spark")
+        planned = rows_of(instance, start, end)
+        assert [number for number, _ in planned] == list(range(1, 11))
+        assert poll(lambda: is_there(second, 15))
+        first.kill()
+        fill(second, range(16, 20))
+        assert poll(lambda: instance.store.latest.epoch == 1)
+        assert rows_of(instance, start, end) == planned
+
+        # Part of it is gone, then all of it, while the store has what comes after it in the same log.
+        for gone in (middle, end):
+            instance.ack(gone, "spark")
+            assert instance.store.first == gone
+            with pytest.raises(PositionLostError, match=r"startingPosition gtid:\S+$"):
+                rows_of(instance, start, end)
+            with pytest.raises(PositionLostError, match="the store has only a part of that log"):
+                list(instance.read(start, end))
+        assert [number for number, _ in rows_of(instance, end, later)] == list(range(11, 16))
+
+        # Nothing is left of that log: the range has the same rows in the new one, and so has all that follows it.
+        instance.ack(instance.store.latest, "spark")
+        again = rows_of(instance, start, end)
+        assert [number for number, _ in again] == list(range(1, 11))
+        assert {sequence >> 54 for _, sequence in again} == {1}
+        assert min(sequence for _, sequence in again) > max(sequence for _, sequence in planned)
+        with pytest.raises(PositionLostError, match="start the Spark query again with the same checkpoint"):
+            list(instance.read(start, end, is_part=True))  # planned when the store had it
+        next_end = instance.find_batch_end(end, 1 << 26, 5)
+        following_rows = rows_of(instance, end, next_end)
+        assert [number for number, _ in following_rows] == list(range(11, 20))
+        assert [sequence for _, sequence in again + following_rows] == sorted(
+            sequence for _, sequence in again + following_rows
+        )
