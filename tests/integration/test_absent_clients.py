@@ -18,8 +18,8 @@ from penstock.errors import PenstockError
 from penstock.model import Position
 from penstock.server import Server
 from penstock.testing import DatabaseServer, poll_until
+from tests.support.admin_support import asked, served, status_of
 from tests.support.capture import execute
-from tests.unit.server.admin_support import asked, served, status_of
 
 ROWS, STEP = 60_000, 1000
 Database = Callable[[DatabaseServer], str]

@@ -15,8 +15,7 @@ from penstock.errors import PenstockError
 from penstock.server import Server
 from penstock.testing import DatabaseServer, poll_until
 from tests.services.zookeeper import ZooKeeper
-from tests.support.capture import execute
-from tests.unit.server.admin_support import (
+from tests.support.admin_support import (
     CLOSED,
     Console,
     asked,
@@ -26,6 +25,7 @@ from tests.unit.server.admin_support import (
     served,
     status_of,
 )
+from tests.support.capture import execute
 
 LOGIN = {"port": 0, "user": "admin", "password": "secret"}
 

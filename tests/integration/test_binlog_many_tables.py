@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.campaign import short_and_long
-from tests.unit.render.many_tables import first_column, used_mb, write_tables
+from tests.support.many_tables import first_column, used_mb, write_tables
 
 MAX_MB = {1_500: 400, 10_000: 600}
 

@@ -19,8 +19,8 @@ from penstock.testing import DatabaseServer, free_port
 from tests.integration.test_canal_clients import values
 from tests.integration.test_canal_port import changes
 from tests.services.canal_client import PYTHON_CLIENT, Driver
+from tests.support.admin_support import status_of
 from tests.support.capture import execute, poll
-from tests.unit.server.admin_support import status_of
 
 SERVER = """
 canal.ip = 127.0.0.1

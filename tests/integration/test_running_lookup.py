@@ -21,10 +21,10 @@ from penstock.errors import ConfigurationError, NotRunningError, ServerUnavailab
 from penstock.model import TableName
 from penstock.testing import DatabaseServer, free_port, poll_until
 from tests.services.zookeeper import ZooKeeper
+from tests.support.admin_support import served, settings_with, shop_folder
 from tests.support.capture import execute
 from tests.support.certificates import Certificates
 from tests.support.cluster import ServerProcess, servers
-from tests.unit.server.admin_support import served, settings_with, shop_folder
 
 pytestmark = pytest.mark.waits
 SESSION_S = 3.0

@@ -18,7 +18,7 @@ import pytest
 from penstock.errors import SinkUnavailableError
 from penstock.search import WriteReport
 from penstock.search.embedded import EmbeddedIndex
-from tests.unit.search.contract import CHAIR, FIELDS, LAMP, contents, table
+from tests.support.search_contract import CHAIR, FIELDS, LAMP, contents, table
 
 BATCH = 20
 

@@ -12,7 +12,7 @@ from penstock.search import FieldKind, WriteReport
 from penstock.search.delivery import RetryPolicy
 from penstock.search.http import HttpIndex
 from penstock.search.transport import PooledTransport
-from tests.unit.search.contract import CHAIR, FIELDS, LAMP, SearchIndexContract, contents, table, write
+from tests.support.search_contract import CHAIR, FIELDS, LAMP, SearchIndexContract, contents, table, write
 
 
 class Server:

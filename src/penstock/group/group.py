@@ -76,7 +76,11 @@ class _Session:
 
 class Group:
     """A group of sources: serves several instances (its members) as one destination, with their transactions merged by
-    commit time. It has the calls of `Clients`, but never waits for a full batch. Any thread may call it."""
+    commit time. It has the calls of `Clients`, but never waits for a full batch. Any thread may call it.
+
+        group = Group("shops", {"north": Instance(north_settings), "south": Instance(south_settings)})
+        group.start()
+    """
 
     def __init__(
         self,

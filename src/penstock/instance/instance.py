@@ -55,6 +55,9 @@ class Instance:
     """One capture pipeline, from source to store to clients. `start()` returns when the log flows, or raises why it
     cannot; `stop()` ends it. Any thread may read from it.
 
+        instance = Instance(InstanceSettings(destination="shop", source=SourceSettings(host="db1", user="penstock")))
+        instance.start()
+
     With `on_purged: repair`, a gap in the log is passed to `repair`, which compares the data and closes it. Without a
     `repair`, as in `penstock serve`, that policy is refused.
     """

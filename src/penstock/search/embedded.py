@@ -32,6 +32,9 @@ _HEAP_BYTES = 15_000_000
 class EmbeddedIndex:
     """A `SearchIndex` in a folder; `write` returns when its changes are on disk and searchable.
 
+        index = EmbeddedIndex.open("/var/lib/penstock/product")
+        index.prepare({"name": FieldKind.TEXT, "price": FieldKind.FLOAT})
+
     Writes from several threads queue up; searches run beside them. `_lock` protects `_reader` (the reference),
     `_writer` and `_next_purge_s`.
     """

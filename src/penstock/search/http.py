@@ -48,6 +48,7 @@ class HttpIndex:
     """A `SearchIndex` on Elasticsearch or OpenSearch. One writer at a time; other calls may run beside it.
 
     index = HttpIndex.open("http://127.0.0.1:9200", "product")
+    index.prepare({"name": FieldKind.TEXT, "price": FieldKind.FLOAT})
     """
 
     def __init__(

@@ -12,8 +12,8 @@ from penstock.config import ConfFolder, InstanceSettings
 from penstock.errors import NotRunningError, PenstockError
 from penstock.meta import FileMetaBackend
 from penstock.server import Server
-from tests.unit.server.admin_support import served, shop_folder, status_of
-from tests.unit.server.recorded_destinations import poll
+from tests.support.admin_support import served, shop_folder, status_of
+from tests.support.recorded_destinations import poll
 
 LONG_S = 60.0
 

@@ -17,7 +17,7 @@ from penstock.errors import AuthenticationError, ConfigurationError, ProtocolErr
 from penstock.server import Server
 from penstock.store import BatchSize, Start
 from penstock.testing import free_port, poll_until
-from tests.unit.server.admin_support import served, settings_with, shop_folder
+from tests.support.admin_support import served, settings_with, shop_folder
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from penstock.errors import ConfigurationError
 from penstock.local_process import LocalProcess
 from penstock.server.embedded import has_users
 from penstock.testing import poll_until
-from tests.unit.server.admin_support import shop_folder
+from tests.support.admin_support import shop_folder
 
 
 def test_a_server_is_used_as_long_as_one_registered_process_lives(tmp_path: Path) -> None:

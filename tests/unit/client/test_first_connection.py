@@ -15,7 +15,7 @@ from penstock.client import ServerConnection, channel
 from penstock.errors import ServerUnavailableError, SourceConnectionError
 from penstock.server import Server
 from penstock.testing import free_port, poll_until
-from tests.unit.server.admin_support import served, settings_with, shop_folder
+from tests.support.admin_support import served, settings_with, shop_folder
 
 LONG_S = 60.0
 

@@ -13,7 +13,7 @@ from penstock.errors import ConfigurationError, NotRunningError, ServerUnavailab
 from penstock.model import TableName
 from penstock.server import Server
 from penstock.testing import free_port
-from tests.unit.server.admin_support import served, settings_with, shop_folder
+from tests.support.admin_support import served, settings_with, shop_folder
 
 ROWS = 6
 CALLS: dict[str, Callable[[ServerConnection], object]] = {

@@ -15,7 +15,7 @@ from penstock.client.read_watch import ReadWatch
 from penstock.errors import ServerUnavailableError
 from penstock.instance import Instance
 from penstock.model import Position
-from tests.unit.server.admin_support import served, settings_with, shop_folder
+from tests.support.admin_support import served, settings_with, shop_folder
 
 WAIT_S = 60.0
 

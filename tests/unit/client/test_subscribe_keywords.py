@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import penstock
-from tests.unit.server.admin_support import served, settings_with, shop_folder
+from tests.support.admin_support import served, settings_with, shop_folder
 
 
 def test_all_but_the_client_is_said_by_name(tmp_path: Path) -> None:

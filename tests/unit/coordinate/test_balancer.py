@@ -8,7 +8,7 @@ import pytest
 
 from penstock.coordinate import Balancer, BalancerSettings, Election, ElectionSettings
 from penstock.coordinate.canal import SERVERS
-from tests.unit.coordinate.fake import FakeClock, FakeSessions, FakeZooKeeper
+from tests.support.fake_zookeeper import FakeClock, FakeSessions, FakeZooKeeper
 
 DESTINATIONS = [f"d{number}" for number in range(6)]
 

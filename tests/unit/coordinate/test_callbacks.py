@@ -8,7 +8,7 @@ import pytest
 from penstock.coordinate import Fence
 from penstock.coordinate.callbacks import Callbacks
 from penstock.coordinate.lease import Lease, LeaseGuard
-from tests.unit.coordinate.fake import FakeClock
+from tests.support.fake_zookeeper import FakeClock
 
 
 class Heard:

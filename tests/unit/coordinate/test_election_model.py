@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from penstock.coordinate import Election, ElectionSettings, Fence
 from penstock.coordinate.canal import fencing_epoch_path, running_path
-from tests.unit.coordinate.fake import FakeClock, FakeNodes, FakeSessions, FakeZooKeeper
+from tests.support.fake_zookeeper import FakeClock, FakeNodes, FakeSessions, FakeZooKeeper
 
 NUMBERS = st.integers(0, 2)
 RUNNING = running_path("shop")

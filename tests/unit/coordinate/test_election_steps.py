@@ -10,7 +10,7 @@ import pytest
 from penstock.coordinate import Election, ElectionSettings, ElectionState, Fence, claim
 from penstock.coordinate.canal import fencing_epoch_path, members_path, running_path, term_path
 from penstock.errors import FencedError
-from tests.unit.coordinate.fake import LEASE_S, SESSION_S, FakeClock, FakeSessions, FakeZooKeeper
+from tests.support.fake_zookeeper import LEASE_S, SESSION_S, FakeClock, FakeSessions, FakeZooKeeper
 
 RUNNING = running_path("shop")
 

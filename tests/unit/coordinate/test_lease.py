@@ -5,7 +5,7 @@ import pytest
 from penstock.coordinate import Fence
 from penstock.coordinate.lease import Lease, LeaseGuard, boot_clock
 from penstock.errors import FencedError
-from tests.unit.coordinate.fake import FakeClock
+from tests.support.fake_zookeeper import FakeClock
 
 
 def test_it_ends_by_the_clock() -> None:

@@ -16,11 +16,11 @@ from penstock.config.filter_settings import KINDS
 from penstock.errors import ConfigurationError
 from penstock.filter import BlockFilter
 from penstock.model import GtidSet
+from tests.support.filter_log import TABLES, FilterLog, filter_logs
 from tests.twins import filter as twin
 from tests.twins.feed import START, feed, rows_in
 from tests.twins.log import LogWriter
 from tests.twins.strategy import examples
-from tests.unit.filter.filter_log import TABLES, FilterLog, filter_logs
 
 A, B = 7, 8
 _RULES = (r"shop\..*", r".*\.a", r"shop\.a,shop\.b", r"CRM\.A", r".*\._.*_gho", "nobody.x")

@@ -9,8 +9,8 @@ from penstock.binlog.events.layout import Entry
 from penstock.config import FilterSettings
 from penstock.config.filter_settings import KINDS
 from penstock.filter import BlockFilter
+from tests.support.filter_log import FilterLog
 from tests.twins.log import LogWriter
-from tests.unit.filter.filter_log import FilterLog
 from tests.unit.filter.test_block_filter import blocks_of
 
 A, B = 7, 8

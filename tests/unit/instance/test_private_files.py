@@ -11,7 +11,7 @@ from penstock.config import InstanceSettings
 from penstock.disk import make_private_folder, make_tree_private
 from penstock.instance import Instance
 from penstock.store import Start
-from tests.unit.server.admin_support import shop_folder
+from tests.support.admin_support import shop_folder
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,10 @@ from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.render.canal.values import CanalValueWriter
 from penstock.render.canal.zone import parse_time_zone
 from penstock.schema.declared import declared_types
+from tests.support.mixed_tables import calls_of, many_tables, spread, table_by_table
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
-from tests.unit.render.mixed_tables import calls_of, many_tables, spread, table_by_table
 
 MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 

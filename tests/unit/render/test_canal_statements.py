@@ -14,8 +14,8 @@ from penstock.render.canal import EntryEncoder, EntryOptions
 from penstock.schema.declared import declared_types
 from penstock.store.block_info import EntryPosition
 from penstock.store.client import StoreClient
+from tests.support.filter_log import FilterLog
 from tests.twins.log import LogWriter
-from tests.unit.filter.filter_log import FilterLog
 from tests.unit.filter.test_block_filter import blocks_of
 
 A, B = 7, 8

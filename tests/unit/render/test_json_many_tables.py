@@ -13,10 +13,10 @@ from penstock.errors import BinlogError, PenstockError
 from penstock.filter import ColumnRules
 from penstock.model import Column, TableSchema
 from penstock.render.json_rows import ROW_FIELDS, JsonRowReader
+from tests.support.mixed_tables import calls_of, many_tables, spread, table_by_table
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
-from tests.unit.render.mixed_tables import calls_of, many_tables, spread, table_by_table
 
 MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.model import TableName
 from penstock.render.file_pool import FilePool
 from penstock.render.table_files import BatchFileWriter, OutputFiles
-from tests.unit.render.many_tables import first_column, used_mb, write_tables
+from tests.support.many_tables import first_column, used_mb, write_tables
 
 TABLES = 300
 

@@ -17,7 +17,7 @@ from penstock.schema.change import SchemaChange, change_from_plain, change_to_pl
 from penstock.schema.ddl import DdlError
 from penstock.schema.dialect import ServerProfile, SqlMode, SqlSession
 from penstock.schema.history import SchemaHistory
-from tests.unit.schema.ddl_script import START, beginning, changes_from
+from tests.support.ddl_script import START, beginning, changes_from
 
 
 def opened(folder: Path, every: int = 5) -> SchemaHistory:

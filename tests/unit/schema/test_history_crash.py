@@ -11,8 +11,8 @@ import pytest
 
 from penstock.model import Position
 from penstock.schema.history import SchemaHistory
-from tests.unit.schema.ddl_script import START, beginning, changes_from
-from tests.unit.schema.history_writer import SNAPSHOT_EVERY, STEPS
+from tests.support.ddl_script import START, beginning, changes_from
+from tests.support.history_writer import SNAPSHOT_EVERY, STEPS
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "12"))  # a long run has 500
 FAULTS = [(step, when) for step, several in STEPS.items() for when in several]
@@ -24,7 +24,7 @@ def killed(folder: Path, seed: int) -> tuple[Position, Position]:
     chance = random.Random(seed)
     step, when = FAULTS[seed % len(FAULTS)]
     fault = f"{step}:{when}:{chance.randrange(1, 12)}" if seed % 4 else ""
-    command = [sys.executable, "-m", "tests.unit.schema.history_writer", str(folder), str(seed), fault]
+    command = [sys.executable, "-m", "tests.support.history_writer", str(folder), str(seed), fault]
     places: list[Position] = []
     lines = 20 * _MAX_LINES if fault else chance.randrange(2, _MAX_LINES)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]) as writer:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.search import bulk
 from penstock.search.operation import admit_operations
-from tests.unit.search.contract import table
+from tests.support.search_contract import table
 
 KEYS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20) | st.text('"\\\n\r\t\x00\x1f\x7f/', min_size=1)
 JSON = st.recursive(

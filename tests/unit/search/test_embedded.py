@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import ConfigurationError, SinkError, SinkUnavailableError
 from penstock.search import FieldKind, WriteReport
 from penstock.search.embedded import EmbeddedIndex
-from tests.unit.search.contract import CHAIR, FIELDS, LAMP, contents, found, table
+from tests.support.search_contract import CHAIR, FIELDS, LAMP, contents, found, table
 
 
 class Clock:

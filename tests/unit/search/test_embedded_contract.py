@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from penstock.search.embedded import EmbeddedIndex
-from tests.unit.search.contract import FIELDS, SearchIndexContract
+from tests.support.search_contract import FIELDS, SearchIndexContract
 
 
 class TestEmbeddedIndex(SearchIndexContract):

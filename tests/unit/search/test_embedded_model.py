@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from penstock.search import WriteReport
 from penstock.search.embedded import EmbeddedIndex
-from tests.unit.search.contract import FIELDS, contents, found, table
+from tests.support.search_contract import FIELDS, contents, found, table
 
 RETENTION_S = 1000.0
 WORDS = ("lamp", "chair", "table")

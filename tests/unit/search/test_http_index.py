@@ -9,7 +9,7 @@ from penstock.errors import SinkError, SinkUnavailableError
 from penstock.search import FieldKind, WriteReport
 from penstock.search.delivery import HttpResponse, RetryClock
 from penstock.search.http import HttpIndex
-from tests.unit.search.contract import LAMP, table
+from tests.support.search_contract import LAMP, table
 
 
 class Server:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.search.question import MAX_WORDS, ExactMatch, SearchQuestion, SearchWord, parse_question
-from tests.unit.search.contract import FIELDS
+from tests.support.search_contract import FIELDS
 
 
 def test_words_values_and_fields() -> None:

@@ -14,7 +14,7 @@ from penstock.server import Server
 from penstock.server.admin.admin_port import AdminPort
 from penstock.store import BatchSize, Start
 from penstock.testing import free_port, poll_until
-from tests.unit.server.admin_support import (
+from tests.support.admin_support import (
     asked,
     parse_metrics,
     readiness_of,

@@ -13,7 +13,7 @@ from penstock.errors import NotRunningError
 from penstock.server import Server
 from penstock.store import BatchSize, Start
 from penstock.testing import poll_until
-from tests.unit.server.admin_support import Console, readiness_of, served, settings_with, shop_folder, status_of
+from tests.support.admin_support import Console, readiness_of, served, settings_with, shop_folder, status_of
 
 CLIENT = 1001
 LOGIN = {"port": 0, "user": "admin", "password": "secret"}

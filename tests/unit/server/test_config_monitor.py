@@ -12,7 +12,7 @@ from penstock.config import ConfFolder, InstanceSettings
 from penstock.config.snapshot import SERVER
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination_reconciler import ReconcileStep, next_step
-from tests.unit.server.recorded_destinations import RecordedDestinations, poll
+from tests.support.recorded_destinations import RecordedDestinations, poll
 
 QUICK = Backoff(0.002, 0.02)
 NEVER = Backoff(1000, 1000)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from penstock.backoff import Backoff
 from penstock.config import ConfFolder
 from penstock.server.config_monitor import ConfigMonitor
-from tests.unit.server.recorded_destinations import RecordedDestinations, poll
+from tests.support.recorded_destinations import RecordedDestinations, poll
 
 names = st.sampled_from(["a", "b", "c"])
 epochs = st.integers(0, 3)

@@ -11,8 +11,8 @@ from penstock.config import ConfFolder, ConfigSnapshot
 from penstock.config.snapshot import SERVER
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.readiness import check_readiness
+from tests.support.recorded_destinations import RecordedDestinations, poll
 from tests.unit.config.test_yaml_file import BOMB
-from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 
 
 class Breaking:

@@ -13,7 +13,7 @@ import pytest
 from penstock.config import InstanceSettings, ServerSettings
 from penstock.server.descriptors import count_open_descriptors, estimate_descriptors, plan_descriptors
 from penstock.testing import poll_until
-from tests.unit.server.admin_support import served, settings_with, shop_folder, status_of
+from tests.support.admin_support import served, settings_with, shop_folder, status_of
 
 CLOSED = "flight: {port: 0}\ncanal: {port: null}\nadmin: {port: null}\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.server.admin.prometheus import Exposition
 from penstock.server.canal.traffic import Traffic
-from tests.unit.server.admin_support import parse_metrics, sample
+from tests.support.admin_support import parse_metrics, sample
 
 
 def test_families_come_once_and_labels_are_escaped() -> None:

@@ -9,8 +9,8 @@ import penstock
 from penstock.config import ServerSettings
 from penstock.errors import ConfigurationError, SourceConnectionError, StartingError
 from penstock.server import Server
-from tests.unit.server.admin_support import readiness_of, served, settings_with, shop_folder, status_of
-from tests.unit.server.recorded_destinations import poll
+from tests.support.admin_support import readiness_of, served, settings_with, shop_folder, status_of
+from tests.support.recorded_destinations import poll
 
 
 def two_destinations(tmp_path: Path, **late: Any) -> ServerSettings:

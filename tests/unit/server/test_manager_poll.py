@@ -17,7 +17,7 @@ from penstock.errors import ConfigurationError
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.config_source import open_config_source
 from penstock.server.manager_poll import ManagerConfigSource
-from tests.unit.server.recorded_destinations import RecordedDestinations, poll
+from tests.support.recorded_destinations import RecordedDestinations, poll
 
 HASH = "4acfe3202a5ff5cf467898fc58aab1d615029441"  # of the password admin
 PREFIX = "/api/v1/config/"

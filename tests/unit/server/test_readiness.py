@@ -15,7 +15,7 @@ from penstock.instance.progress import STUCK_S, unready_reason
 from penstock.server.config_monitor import ConfigMonitor
 from penstock.server.destination import ElectedDestination
 from penstock.server.readiness import check_readiness
-from tests.unit.server.recorded_destinations import RecordedDestinations, poll
+from tests.support.recorded_destinations import RecordedDestinations, poll
 
 
 class FakeElection:

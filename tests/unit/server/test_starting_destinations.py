@@ -22,9 +22,9 @@ from penstock.server.expected import ExpectedDestinations
 from penstock.server.flight import FlightPort
 from penstock.server.log_ring import LogRing
 from penstock.server.readiness import check_readiness
+from tests.support.admin_support import asked, served, settings_with, shop_folder, status_of
+from tests.support.recorded_destinations import RecordedDestinations, poll
 from tests.unit.instance.test_folder_instance import settings_of
-from tests.unit.server.admin_support import asked, served, settings_with, shop_folder, status_of
-from tests.unit.server.recorded_destinations import RecordedDestinations, poll
 from tests.unit.server.test_readiness import elected
 
 LONG_S = 60.0

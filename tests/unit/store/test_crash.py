@@ -13,7 +13,7 @@ import pytest
 
 from penstock.meta import FileMetaBackend
 from penstock.store import BatchSize, EventStore, FileStorage, Start
-from tests.unit.store.crash_writer import CLIENTS, SEGMENT_BYTES, START, STEPS, transaction_at
+from tests.support.crash_writer import CLIENTS, SEGMENT_BYTES, START, STEPS, transaction_at
 from tests.unit.store.test_store_machine import are_bytes_right
 
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "10"))  # of each kind; a long run has 500
@@ -58,7 +58,7 @@ def killed(folder: Path, kind: str, seed: int) -> Run:
     lines, run = chance.randrange(3, _MAX_LINES), Run()
     if fault:
         lines = 4 * _MAX_LINES  # the step may not come often
-    command = [sys.executable, "-m", "tests.unit.store.crash_writer", str(folder), kind, str(seed), fault]
+    command = [sys.executable, "-m", "tests.support.crash_writer", str(folder), kind, str(seed), fault]
     root = Path(__file__).parents[3]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as writer:
         for line in writer.stdout or ():

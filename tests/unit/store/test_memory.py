@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support import store_memory_script
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.store import memory_script
 
 _COLUMNS = (Column("id", WireType.LONG), Column("note", WireType.BLOB, size=4, charset="binary"))
 _TABLE = TableSchema(TableName("shop", "orders"), _COLUMNS, ("id",))
@@ -40,7 +40,7 @@ def test_the_count_agrees_with_the_process(
             cuts.append(len(log.data))
     (tmp_path / "log").write_bytes(log.data)
     np.array(cuts).tofile(tmp_path / "cuts")
-    command = [sys.executable, "-m", memory_script.__name__, str(tmp_path / "log"), str(tmp_path / "cuts")]
+    command = [sys.executable, "-m", store_memory_script.__name__, str(tmp_path / "log"), str(tmp_path / "cuts")]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     counted, taken = map(int, done.stdout.split())
     assert 0.8 < counted / taken < 1.2

@@ -1,6 +1,6 @@
 """Stores and meta.dat on a real disk that fills up, or turns read-only, and has room again.
 
-Each case is a function of `disk_script`, in a process and a mount namespace of its own: its disk goes with it.
+Each case is a function of `small_disk_script`, in a process and a mount namespace of its own: its disk goes with it.
 """
 
 import os
@@ -36,7 +36,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture
 def run(namespace: list[str], tmp_path: Path) -> Run:
     def run(case: str, *kinds: str) -> None:
-        command = [*namespace, sys.executable, "-m", "tests.unit.store.disk_script", case, str(tmp_path), *kinds]
+        command = [*namespace, sys.executable, "-m", "tests.support.small_disk_script", case, str(tmp_path), *kinds]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=_ROOT, timeout=_DEADLINE_S)
         assert done.returncode == 0, done.stderr
         assert not [path for path in tmp_path.rglob("*") if path.is_file()]  # they were on the disk that went

@@ -19,8 +19,8 @@ from penstock.errors import StoreError
 from penstock.model import Position
 from penstock.store import BatchSize, EventStore, FileStorage, MemoryStorage, Start, TieredStorage
 from penstock.store.block_storage import BlockStorage
+from tests.support.store_model import Item, Model, ModelBlock
 from tests.twins.blocks import block_of
-from tests.unit.store.model import Item, Model, ModelBlock
 
 NAMES = ("one", "two", "three")
 EVENTS = st.lists(st.tuples(st.integers(1, 60), st.sampled_from(list(Entry))), min_size=1, max_size=6)

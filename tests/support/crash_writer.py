@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from penstock.binlog.events.block import Block
+from penstock.binlog.events.layout import Entry
 from penstock.instance.clients import Clients
 from penstock.meta import FileMetaBackend, PersistentMetaManager
 from penstock.meta.record import ClientRecord
@@ -18,8 +19,8 @@ from penstock.store import BatchSize, EventStore, FileStorage, TieredStorage
 from penstock.store.block_storage import BlockStorage
 from tests.twins.blocks import block_of
 from tests.twins.faults import kill_in, say
-from tests.unit.store.test_store import BEGIN, END, ROWS
 
+BEGIN, ROWS, END = Entry.BEGIN, Entry.ROWS, Entry.END
 START = Position("binlog.000001", 4)
 CLIENTS = (1, 2)
 SEGMENT_BYTES = 6000

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from penstock.schema.history import SchemaHistory
+from tests.support.ddl_script import beginning, changes_from
 from tests.twins.faults import kill_in, say
-from tests.unit.schema.ddl_script import beginning, changes_from
 
 # What a kill can fall into: a call of the system, before it, after it, or with half of its work done.
 STEPS = {
