@@ -9,10 +9,10 @@ import typer
 from penstock import __version__
 from penstock.cli.logs import set_up_logging
 
-COMMANDS = ("binlog", "check", "demo", "serve", "snapshot", "status", "sync")
+COMMANDS = ("binlog", "check", "demo", "serve", "status", "sync")
 """Commands: a function of the module that has their name."""
 
-GROUPS = ("config", "filter", "position")
+GROUPS = ("config", "filter", "position", "snapshot")
 """Commands with subcommands: the `app` of the module that has their name."""
 
 

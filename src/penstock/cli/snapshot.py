@@ -1,18 +1,50 @@
 """penstock snapshot"""
 
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from penstock.cli.instance_options import load_instance
+from penstock.cli.output import Output, OutputFormat, table_lines
 from penstock.cli.source_options import Host, Password, Port, User, build_source_settings
 from penstock.config import SourceSettings
 from penstock.errors import ConfigurationError
 from penstock.model import TableName
 
+ServerOption = Annotated[
+    str, typer.Option(envvar="PENSTOCK_SERVER", help="The Flight port of the server, HOST:PORT; several with commas.")
+]
+DestinationOption = Annotated[str, typer.Option(help="The instance.")]
+TokenOption = Annotated[
+    str, typer.Option(envvar="PENSTOCK_TOKEN", help="The server's Flight token, if it has one.", show_default=False)
+]
 
-def snapshot(  # noqa: PLR0917 - options are keywords on the command line
+
+class _ReadByDefault(TyperGroup):
+    """Runs `read` when the first argument is no subcommand: it is a table then."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `read` before the name of a table, and before options."""
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["read", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_ReadByDefault,
+    help="Read a table (`penstock snapshot shop.orders`), or look after the snapshots with which Spark queries begin.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+
+@app.command()
+def read(  # noqa: PLR0917 - options are keywords on the command line
     table: Annotated[str, typer.Argument(help="The table, database.table.", show_default=False)],
     host: Host = "127.0.0.1",
     port: Port = 3306,
@@ -83,3 +115,100 @@ def snapshot(  # noqa: PLR0917 - options are keywords on the command line
     size = ChunkSize(chunk_rows, chunk_mib << 20)
     options = SnapshotOptions(connections, size, rows_per_s, chosen, max_view_age_s=max_view_age)
     SnapshotRun(settings, TableName.parse(table), output, options).run(to)
+
+
+@app.command()
+def status(
+    server: ServerOption = "127.0.0.1:11115",
+    destination: DestinationOption = "default",
+    token: TokenOption = "",
+    output: OutputFormat = "text",
+) -> None:
+    """Show how far the snapshots of Spark queries are, in rows and percent.
+
+    Examples:
+
+        penstock snapshot status
+
+        penstock snapshot status --server cdc1:11115 --destination shop --output json
+    """
+    _control("status", server, destination, token, output)
+
+
+@app.command()
+def pause(
+    server: ServerOption = "127.0.0.1:11115",
+    destination: DestinationOption = "default",
+    token: TokenOption = "",
+    output: OutputFormat = "text",
+) -> None:
+    """Read no more rows of tables until `resume`; changes are delivered meanwhile. It stays so after a restart.
+
+    Examples:
+
+        penstock snapshot pause --server cdc1:11115
+    """
+    _control("pause", server, destination, token, output)
+
+
+@app.command()
+def resume(
+    server: ServerOption = "127.0.0.1:11115",
+    destination: DestinationOption = "default",
+    token: TokenOption = "",
+    output: OutputFormat = "text",
+) -> None:
+    """Continue to read tables after `pause`.
+
+    Examples:
+
+        penstock snapshot resume --server cdc1:11115
+    """
+    _control("resume", server, destination, token, output)
+
+
+@app.command()
+def again(
+    table: Annotated[str, typer.Argument(help="The table, database.table.", show_default=False)],
+    server: ServerOption = "127.0.0.1:11115",
+    destination: DestinationOption = "default",
+    token: TokenOption = "",
+    output: OutputFormat = "text",
+) -> None:
+    """Let the running queries that began with a snapshot read a table again, while they follow its changes.
+
+    Examples:
+
+        penstock snapshot again shop.orders --server cdc1:11115
+    """
+    _control("again", server, destination, token, output, table=str(TableName.parse(table)))
+
+
+def _control(action: str, server: str, destination: str, token: str, output: OutputFormat, **request: str) -> None:
+    """Ask a server for an action on its snapshots, and print how far they are."""
+    from penstock.client import FlightClient, ServerAddress  # noqa: PLC0415 - help is quick without it
+
+    with closing(FlightClient(ServerAddress(server, token), destination)) as client:
+        report = client.control_snapshots(action, **request)
+    Output(output).print_result(report, lambda: list(_report_lines(report)))
+
+
+def _report_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how far snapshots are, for people."""
+    yield "snapshots are paused: `penstock snapshot resume`" if report["paused"] else "snapshots are not paused"
+    titles = ("table", "state", "done", "rows read", "rows (estimate)", "last chunk (UTC)")
+    rows = [
+        (
+            table,
+            str(state["state"]),
+            f"{state['percent']:.1f} %",
+            f"{state['rows_read']:,}",
+            f"{state['estimated_rows']:,}",
+            f"{datetime.fromtimestamp(state['last'], UTC):%Y-%m-%d %H:%M:%S}" if state["last"] else "",
+        )
+        for table, state in report["tables"].items()
+    ]
+    if rows:
+        yield from table_lines([titles, *rows])
+    else:
+        yield "no table was read since this server was started"

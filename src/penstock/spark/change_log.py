@@ -6,7 +6,7 @@ checkpoint that is used for another table, or with another database server, is r
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -24,12 +24,13 @@ from penstock.errors import (
 from penstock.model import Position, TableName
 from penstock.model.start_point import Moment, parse_start
 from penstock.spark.options import ReadOptions
+from penstock.spark.snapshot_state import Limit, PendingTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.binlog.events.block import Block
-    from penstock.spark.layout import ChangeLayout
+    from penstock.spark.layout import ChangeLayout, TableLayout
 
 Offset = dict[str, Any]
 
@@ -135,11 +136,19 @@ class ChangeLog:
         """Return the blocks of one part, also when the server is restarted or moves meanwhile."""
         return self.client.read_part(ticket)
 
-    def read_rows(self, ticket: bytes, layout: "ChangeLayout") -> "Iterator[pa.RecordBatch]":
-        """Return the changes of one part in the columns of the query, in the order of the log."""
+    def read_rows(
+        self, ticket: bytes, layout: "ChangeLayout", pending: Mapping[TableName, PendingTable] | None = None
+    ) -> "Iterator[pa.RecordBatch]":
+        """Return the changes of one part in the columns of the query, in the order of the log; of tables that are
+        `pending` only those of rows that were delivered."""
+        delivered = None
+        if pending:
+            from penstock.spark.delivered_rows import DeliveredRows  # noqa: PLC0415 - brings kernels
+
+            delivered = DeliveredRows(pending, self.client.find_inside)
         for block in self.read(ticket):
             try:
-                yield from layout.batches(block)
+                yield from layout.batches(block, delivered)
             except IncompatibleColumnError as error:
                 raise self._explain(error, _find_undecodable(block, layout)) from None
 
@@ -150,6 +159,14 @@ class ChangeLog:
             if known is not None:
                 return SchemaError(f"{error}. It was altered at {known[0]} by: {known[1]}. {_ALTERED_ADVICE}")
         return SchemaError(f"{error}. {_ALTERED_ADVICE}")
+
+    def read_chunk(
+        self, table: TableName, bounds: tuple[Limit, Limit], position: Position, layout: "TableLayout"
+    ) -> "Iterator[pa.RecordBatch]":
+        """Return the rows that a chunk of a table had at a position, in the columns of the query."""
+        batches = self.client.read_chunk(table, bounds, position, layout.columns_of(table))
+        for batch in batches:
+            yield from layout.snapshot_batches(table, batch, position)
 
     def ack(self, position: Position) -> None:
         """Tell the server that everything before a position is done."""

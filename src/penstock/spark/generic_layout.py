@@ -48,8 +48,8 @@ class GenericLayout:
         """Return all but what was found out of tables, which each process finds out by itself."""
         return {**self.__dict__, "_changes": None}
 
-    def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
-        """Yield all changes of a block in the order of the log."""
+    def batches(self, block: "Block", delivered: object = None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        """Yield all changes of a block in the order of the log; a query by a filter has no snapshot."""
         if self._changes is None:
             from penstock.render.json_changes import JsonChangeReader  # noqa: PLC0415 - planning does without kernels
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.binlog.rows.fields import CHANGE_FIELDS, choose_free_names, select_fields
 from penstock.binlog.values.column import DecodeOptions
 from penstock.client import FlightClient
-from penstock.model import TableName
+from penstock.model import Position, TableName
 from penstock.model.table_rules import TableRules
 from penstock.spark.generic_layout import GenericLayout
 from penstock.spark.options import ReadOptions
@@ -20,6 +20,7 @@ from penstock.spark.types import for_spark
 
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
+    from penstock.spark.delivered_rows import DeliveredRows
 
 
 class ChangeLayout(Protocol):
@@ -27,8 +28,8 @@ class ChangeLayout(Protocol):
 
     schema: pa.Schema
 
-    def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
-        """Return all changes of a block, in the order of the log."""
+    def batches(self, block: "Block", delivered: "DeliveredRows | None" = None) -> Iterator[pa.RecordBatch]:
+        """Return all changes of a block in the order of the log, or those of rows that were delivered."""
         ...
 
 
@@ -73,18 +74,35 @@ class TableLayout:
         structs = [pa.field(self._names[table], pa.struct(list(fields))) for table, fields in self._fields.items()]
         return for_spark(pa.schema([pa.field("_table", pa.string()), *structs, *CHANGE_FIELDS]))
 
-    def batches(self, block: "Block") -> Iterator[pa.RecordBatch]:
-        """Yield all changes of a block in log order."""
+    def columns_of(self, table: TableName) -> list[str]:
+        """Return the columns of a table that the query has."""
+        return self._fields[table].names
+
+    def snapshot_batches(self, table: TableName, rows: pa.RecordBatch, position: Position) -> Iterator[pa.RecordBatch]:
+        """Yield rows of a table as they were at a position, with `snapshot` as the kind of change."""
+        from penstock.spark.snapshot_rows import flat_batch, struct_batches_of  # noqa: PLC0415
+
+        fields = self._fields[table]
+        if self._is_flat:
+            yield flat_batch(table, rows, fields, self.schema, position)
+        else:
+            yield from struct_batches_of(table, rows, list(self._fields), self.schema, position)
+
+    def batches(self, block: "Block", delivered: "DeliveredRows | None" = None) -> Iterator[pa.RecordBatch]:
+        """Yield all changes of a block in log order, or those of rows that were delivered."""
         # What decodes brings numba, which planning does without.
         if not self._is_flat:
             from penstock.spark.struct_rows import struct_batches  # noqa: PLC0415
 
-            yield from struct_batches(block, self._fields, self.schema, self._decoding)
+            yield from struct_batches(block, self._fields, self.schema, self._decoding, delivered)
             return
         from penstock.binlog.rows.changes import decode_changes  # noqa: PLC0415
 
         ((table, fields),) = self._fields.items()
-        parts = [self._cast(changes) for changes in decode_changes(block, table, fields, self._decoding)]
+        decoded = decode_changes(block, table, fields, self._decoding)
+        if delivered is not None:
+            decoded = (delivered.select(table, changes) for changes in decoded)
+        parts = [self._cast(changes) for changes in decoded if changes.num_rows]
         if len(parts) > 1:
             ours = dict(zip(CHANGE_FIELDS.names, self.schema.names[-len(CHANGE_FIELDS) :], strict=True))
             order = [(ours[name], "ascending") for name in ("_seq", "_row")]

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyspark.sql.datasource as spark
 
 from penstock.model import Position
-from penstock.spark.change_log import ChangeLog, Offset
+from penstock.spark.batch_reader import read_part
+from penstock.spark.change_log import Offset
 from penstock.spark.layout import ChangeLayout
 from penstock.spark.options import ReadOptions
 from penstock.spark.stream_reader import BatchPlanner
@@ -44,14 +45,14 @@ class LowLatencyReader(spark.SimpleDataSourceStreamReader, SupportsTriggerAvaila
     ) -> tuple[Iterator[pa.RecordBatch], Offset]:
         """Return the changes of the next batch, and the offset at which it ends."""
         end = self._planner.next(start)
-        batches = [] if end == start else list(self._batches(self._planner.log, start, end))
+        batches = [] if end == start else list(self._batches(start, end))
         return iter(batches), end  # Spark copies the iterator, which a generator does not take
 
     def readBetweenOffsets(  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
         self, start: Offset, end: Offset
     ) -> Iterator[pa.RecordBatch]:
         """Return the changes of a batch that was planned before, once more."""
-        return self._batches(ChangeLog(self._options), start, end)
+        return self._batches(start, end)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Let no batch go past the position at which the source's log ends now."""
@@ -61,6 +62,6 @@ class LowLatencyReader(spark.SimpleDataSourceStreamReader, SupportsTriggerAvaila
         """Tell the server that everything before an offset is done."""
         self._planner.log.ack(Position.from_json(end))
 
-    def _batches(self, log: ChangeLog, start: Offset, end: Offset) -> Iterator[pa.RecordBatch]:
-        for ticket in log.tickets(*self._planner.bounds(start, end)):
-            yield from log.read_rows(ticket, self._layout)
+    def _batches(self, start: Offset, end: Offset) -> Iterator[pa.RecordBatch]:
+        for part in self._planner.parts(start, end):
+            yield from read_part(self._options, self._layout, part)

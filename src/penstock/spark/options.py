@@ -54,7 +54,8 @@ OPTIONS = (
     Option(
         "startingPosition",
         "latest; batch: earliest",
-        "`earliest`, `latest`, `FILE:OFFSET`, `gtid:…`, `time:…`, or the JSON of an offset",
+        "`earliest`, `latest`, `FILE:OFFSET`, `gtid:…`, `time:…`, the JSON of an offset; of a stream of tables also"
+        " `snapshot`: first the rows that are there, then their changes",
     ),
     Option("endingPosition", "latest", "where a batch read ends, written in the same way", "batch"),
     Option("maxBytesPerTrigger", "67108864", "about how many bytes of the log one batch reads at most", "stream"),
@@ -78,6 +79,7 @@ _GOES_WITH = {
     "statedir": ("host", "path"),
 }
 _MOST_WAIT_S = 24 * 3600
+SNAPSHOT = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class ReadOptions:
         columns = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
         if has_filter and columns:
             raise ConfigurationError("`columns` are chosen of a `table` or of `tables`, not of a `filter`")
+        if has_filter and given.get("startingposition", "").strip() == SNAPSHOT:
+            raise ConfigurationError("startingPosition=snapshot goes with `table` or `tables`, not with a `filter`")
         includes_ddl = read_flag(given, "includeDdl")
         if includes_ddl and not has_filter:
             raise ConfigurationError("`includeDdl` goes with a `filter`: rows of a table have no column for statements")
@@ -143,9 +147,16 @@ class ReadOptions:
     def starts_elsewhere_each_time(self) -> bool:
         """Return whether the start of a stream means another position each time that it is asked for."""
         start = self.starting_position or "latest"
+        if start == SNAPSHOT:
+            return True
         if start == "earliest" or start.startswith("{"):
             return False
         return not is_fixed(start)
+
+    @property
+    def begins_with_snapshot(self) -> bool:
+        """Return whether the rows of the tables are delivered before their changes."""
+        return self.starting_position == SNAPSHOT
 
     @property
     def limit(self) -> dict[str, Any]:
@@ -261,6 +272,8 @@ def _position(given: Mapping[str, str], name: str) -> str | None:
     text = (given.get(name.lower()) or "").strip()
     if not text:
         return None
+    if text == SNAPSHOT and name == "startingPosition":
+        return text
     try:
         if text.startswith("{"):
             Position.from_json(json.loads(text))

@@ -7,19 +7,29 @@ The reader that plans lives in one driver-side process; what reads travels to th
 in itself or in its partition.
 """
 
+import logging
+import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.datasource as spark
 
-from penstock.model import Position
-from penstock.spark.batch_reader import LogPart, read_part
+from penstock.model import Position, TableName
+from penstock.spark.batch_reader import LogPart, SnapshotChunkPart, read_part
 from penstock.spark.change_log import ChangeLog, Offset
 from penstock.spark.layout import ChangeLayout
 from penstock.spark.options import ReadOptions
+from penstock.spark.snapshot_state import SnapshotState, known_tables
 
+log = logging.getLogger(__name__)
+
+_CHUNK_ROWS = 100_000
+_MOST_CHUNKS = 8  # in one batch
+_MOST_ROWS = _CHUNK_ROWS * _MOST_CHUNKS
+_REQUESTS_S = 1.0  # how often the server is asked whether tables are to be read again
 _PAUSE_S = 0.02  # between two looks at what others write
 _HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
 
@@ -34,10 +44,15 @@ class BatchPlanner:
         self._first: Position | None = None  # where the first batch begins and ends
         self._initial: Offset | None = None
         self._scanned: tuple[Position, Position] | None = None  # a range without rows for this query
+        self._heard: tuple[float, dict[str, int]] = (-math.inf, {})  # when requests were asked for, and which there are
 
     def initial(self) -> Offset:
         """Return the offset at which a new query begins."""
         if self._initial is None:  # Spark asks twice
+            if self._options.begins_with_snapshot:
+                state = SnapshotState.begin(self._options.tables, self._requests())
+                self._initial = self.log.offset_of(self.log.resolve("latest")) | state.to_json()
+                return self._initial
             position = self.log.resolve_start(self._options.starting_position or "latest")
             if self._options.starts_elsewhere_each_time:
                 self._first = position
@@ -50,11 +65,63 @@ class BatchPlanner:
         It waits a moment for changes: that is cheaper and faster than Spark's own polling.
         """
         position = self.log.position_of(start)
-        if position == self._first or (self._last is not None and position >= self._last):
+        if self._has_snapshot(start):
+            return self._next_with_snapshot(start, position)
+        if position == self._first:
             self._first = None
             return start
-        end = self._find_end(position) if self._last is None else self.log.end_before(position, self._last)
+        end = self._find_log_end(position)
         return start if end == position else self.log.offset_of(end)
+
+    def _find_log_end(self, start: Position) -> Position:
+        """Return where the changes of a batch from `start` end."""
+        if self._last is None:
+            return self._find_end(start)
+        return start if start >= self._last else self.log.end_before(start, self._last)
+
+    def _next_with_snapshot(self, start: Offset, position: Position) -> Offset:
+        """Return where a batch ends that may have chunks of tables beside the changes: these are read at its end."""
+        tables, state = self._options.tables, SnapshotState.from_offset(start)
+        state = state.advance(tables, self._known_tables(start), self._requests())
+        if state.tables:
+            state = self._plan_chunks(state)
+        if any(table.chunks for table in state.tables.values()):
+            end = self.log.end_after(position, 0)
+            end = end if self._last is None else max(position, min(end, self._last))
+        else:
+            end = self._find_log_end(position)
+            if end == position:
+                return start
+        return self.log.offset_of(end) | state.to_json()
+
+    def _plan_chunks(self, state: SnapshotState) -> SnapshotState:
+        """Return the state after the next chunks, of as many tables as there is room for in a batch."""
+        room, tables = self._options.max_rows or _MOST_ROWS, dict(state.tables)
+        for table, progress in state.tables.items():
+            rows = min(room, _CHUNK_ROWS)
+            count = min(_MOST_CHUNKS, max(1, room // rows))
+            plan = self.log.client.plan_chunks(table, progress.done, rows_before=progress.rows, count=count, rows=rows)
+            tables[table] = progress.with_chunks(plan)
+            room -= sum(chunk["rows"] for chunk in plan["chunks"])
+            if plan["chunks"]:
+                shown = tables[table].to_json()
+                log.info(
+                    "snapshot progress table=%s rows=%d estimated_rows=%d percent=%.1f",
+                    table, tables[table].rows, tables[table].estimated_rows, shown["percent"],
+                )  # fmt: skip
+            if room <= 0 or not tables[table].is_complete:
+                break
+        return replace(state, tables=tables)
+
+    def _requests(self) -> dict[str, int]:
+        """Return the requests to read tables again, at most a second old."""
+        at, requests = self._heard
+        if not self._options.begins_with_snapshot:
+            return {}
+        if time.monotonic() - at > _REQUESTS_S:
+            requests = self.log.client.control_snapshots()["again"]
+            self._heard = time.monotonic(), requests
+        return requests
 
     def _find_end(self, start: Position) -> Position:
         """Return where a batch from `start` ends; `start` itself when nothing came for the tables of the query.
@@ -81,6 +148,27 @@ class BatchPlanner:
         """Let no batch go past the end that the source's log has now, captured or not."""
         self._last = self.log.source_end()
 
+    def parts(self, start: Offset, end: Offset) -> list[LogPart | SnapshotChunkPart]:
+        """Return the parts of a batch: of the log, and chunks of tables as they were at the end of the batch."""
+        first, last = self.bounds(start, end)
+        if not self._has_snapshot(start) and not self._has_snapshot(end):
+            return [LogPart(ticket) for ticket in self.log.tickets(first, last)]
+        pending = SnapshotState.from_offset(start).pending(self._options.tables, self._known_tables(start))
+        parts: list[LogPart | SnapshotChunkPart] = []
+        if first < last and (len(pending) < len(self._options.tables) or any(one.done for one in pending.values())):
+            parts += [LogPart(ticket, pending) for ticket in self.log.tickets(first, last)]
+        for table, state in SnapshotState.from_offset(end).tables.items():
+            parts += [SnapshotChunkPart(table, bounds, last) for bounds in state.bounds]
+        return parts
+
+    def _has_snapshot(self, offset: Offset) -> bool:
+        """Return whether tables may be read at an offset: also without the option, when it is not complete there."""
+        return self._options.begins_with_snapshot or bool(offset.get("snapshot"))
+
+    def _known_tables(self, offset: Offset) -> set[TableName]:
+        """Return the tables of which an offset has at least begun the snapshot, or that need none."""
+        return known_tables(offset) if self._options.begins_with_snapshot else set(self._options.tables)
+
     def bounds(self, start: Offset, end: Offset) -> tuple[Position, Position]:
         """Return the positions at which a batch begins and ends, from its offsets."""
         first, last = self.log.position_of(start), self.log.position_of(end)
@@ -101,9 +189,9 @@ class ChangeStreamReader(spark.DataSourceStreamReader):
         """Return the offset at which a new query begins."""
         return self._planner.initial()
 
-    def partitions(self, start: Offset, end: Offset) -> list[LogPart]:
+    def partitions(self, start: Offset, end: Offset) -> list[spark.InputPartition]:
         """Return the parts of a batch; the same batch has the same rows whenever it is read."""
-        return [LogPart(ticket) for ticket in self._planner.log.tickets(*self._planner.bounds(start, end))]
+        return list(self._planner.parts(start, end))
 
     def commit(self, end: Offset) -> None:
         """Tell the server that everything before an offset is done. Spark says it of a batch when it plans the next
@@ -155,7 +243,7 @@ else:
             self._reached = self._planner.next(self._reached or self.initialOffset())
             return self._reached
 
-        def partitions(self, start: Offset, end: Offset) -> list[LogPart]:
+        def partitions(self, start: Offset, end: Offset) -> list[spark.InputPartition]:
             """Return the parts of a batch, and remember its end: the next batch begins there."""
             self._reached = end
             return super().partitions(start, end)

@@ -6,6 +6,7 @@ is several batches where there are many tables, and each has a bounded size.
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -19,23 +20,34 @@ from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
 from penstock.binlog.values.column import DecodeOptions
 from penstock.model import TableName
 
+if TYPE_CHECKING:
+    from penstock.spark.delivered_rows import DeliveredRows
+
 _BATCH_BYTES = 16 << 20
 _SAMPLE_ROWS = 64
 
 
 def struct_batches(
-    block: Block, fields: Mapping[TableName, pa.Schema], schema: pa.Schema, decoding: DecodeOptions
+    block: Block,
+    fields: Mapping[TableName, pa.Schema],
+    schema: pa.Schema,
+    decoding: DecodeOptions,
+    delivered: "DeliveredRows | None" = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the changes of these tables in a block, in the order of the log: `_table`, a struct each, CHANGE_FIELDS."""
     changes = list(_changes_by_table(block, fields, decoding))
+    if delivered is not None:
+        names = list(fields)
+        selected = ((number, delivered.select(names[number], batch)) for number, batch in changes)
+        changes = [(number, batch) for number, batch in selected if batch.num_rows]
     if not changes:
         return
     about = _change_columns(changes, schema)
     order = _order(about)
-    rows_per_batch = _rows_per_batch(schema)
+    step = rows_per_batch(schema)
     structs = _structs(changes, fields, schema)
-    for first in range(0, order.size, rows_per_batch):
-        chosen = order[first : first + rows_per_batch]
+    for first in range(0, order.size, step):
+        chosen = order[first : first + step]
         names, columns = np.zeros(chosen.size, np.int32), list[pa.Array]()
         for number, field in enumerate(list(schema)[1 : 1 + len(fields)]):
             begin, values = structs.get(number, (0, None))
@@ -135,7 +147,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 @lru_cache(maxsize=16)
-def _rows_per_batch(schema: pa.Schema) -> int:
+def rows_per_batch(schema: pa.Schema) -> int:
     """Return how many rows make a batch, by the room that they take without their texts."""
     row_bytes = sum(pa.nulls(_SAMPLE_ROWS, field.type).nbytes for field in schema) / _SAMPLE_ROWS
     return max(_SAMPLE_ROWS, int(_BATCH_BYTES / row_bytes))

@@ -42,7 +42,7 @@ def test_every_command_prints_json_if_asked(name: str) -> None:
         assert FORMATS[:2] == ("text", "json")
         assert options["--format"] is options["--output"]
         return
-    if name == "snapshot":  # it prints rows, which are data: there is no text for people
+    if name == "snapshot read":  # it prints rows, which are data: there is no text for people
         assert options["--output"].default == "json"
         assert "json" in SNAPSHOT_FORMATS
         return

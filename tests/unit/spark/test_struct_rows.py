@@ -101,7 +101,7 @@ def test_changes_of_several_tables_are_in_one_order(tmp_path: Path) -> None:
 
 
 def test_a_block_is_several_batches_where_rows_are_wide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(struct_rows, "_rows_per_batch", lambda _: 3)
+    monkeypatch.setattr(struct_rows, "rows_per_batch", lambda _: 3)
     path = written(tmp_path, *MIXED)
     batches = batches_of(path, layout_of(TABLES))
     assert {batch.num_rows for batch in batches[:-1]} == {3}

@@ -1,0 +1,211 @@
+"""`startingPosition=snapshot`: a table, then its changes; what a query builds from them equals the source, strictly."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.client import FlightClient
+from penstock.model import TableName
+from penstock.testing import DatabaseServer
+from tests.spark.test_stream_source import run
+from tests.support.capture import execute, poll
+from tests.support.random_writers import create_table, select_rows, written
+from tests.support.serve_process import ServeProcess
+
+_SHORT = {("mariadb", "integer"), ("mysql80", "text")}
+_CASES = [
+    pytest.param(server, kind, marks=[] if (server, kind) in _SHORT else [pytest.mark.campaign])
+    for server in ("mariadb", "mariadb11", "mysql57", "mysql80", "mysql9")
+    for kind in ("integer", "text", "composite")
+]
+NewDatabase = Callable[[Any], str]
+
+
+class StrictMirror:
+    """A table that a stream builds: an insert and a row of a snapshot must find no row of its key, an update and a
+    delete the row as it was. A batch that is read again must have the same rows."""
+
+    def __init__(self, struct: str | None = None) -> None:
+        self.rows: dict[Any, str] = {}
+        self.repeats = False  # a row of a snapshot may find one
+        self.snapshot_rows = 0
+        self._struct = struct
+        self._batches: dict[int, list[tuple[Any, ...]]] = {}
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        rows = batch.toArrow().to_pylist()
+        own = ((row["_seq"], row["_row"], row["_change_type"], *self._values(row)) for row in rows)
+        changes = sorted(change for change in own if change[3] is not None)
+        if number in self._batches:
+            assert changes == self._batches[number], "a batch that is read again has other rows"
+            return
+        self._batches[number] = changes
+        for sequence, _, kind, key, text in changes:
+            self.snapshot_rows += kind == "snapshot"
+            if kind in {"delete", "update_preimage"}:
+                assert self.rows.pop(key, None) == text, (sequence, kind, key, text)
+            else:
+                assert key not in self.rows or (self.repeats and kind == "snapshot"), (sequence, kind, key, text)
+                self.rows[key] = text
+
+    def _values(self, row: dict[str, Any]) -> tuple[Any, Any]:
+        own = row if self._struct is None else row[self._struct] or {}
+        key = own.get("id")
+        return (key, own["part"]) if "part" in own else key, own.get("name")
+
+    @property
+    def content(self) -> set[tuple[Any, ...]]:
+        return {(*(key if isinstance(key, tuple) else (key,)), text) for key, text in self.rows.items()}
+
+
+def start(
+    spark: SparkSession, server: ServeProcess, target: Any, checkpoint: Path, *, drain: bool = False, **options: Any
+) -> Any:
+    frame = spark.readStream.format("penstock").option("server", server.url).options(pollMs="100", **options).load()
+    return run(frame, target, checkpoint, drain=drain)
+
+
+def equals(query: Any, mirror: StrictMirror, server: DatabaseServer, name: TableName) -> None:
+    """Wait until a mirror equals its table, of which nobody writes."""
+    wanted = select_rows(server, name)
+    assert poll(lambda: mirror.content == wanted or query.exception() is not None, 60), (
+        len(wanted - mirror.content),
+        len(mirror.content - wanted),
+    )
+    assert query.exception() is None, query.exception()
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("flavour", "kind"), _CASES)
+def test_a_table_and_its_changes_equal_the_source_whatever_is_killed(
+    spark: SparkSession, request: pytest.FixtureRequest, database: NewDatabase, tmp_path: Path, flavour: str, kind: str
+) -> None:
+    source: DatabaseServer = request.getfixturevalue(flavour)
+    name = TableName(database(source), "t")
+    create_table(source, name, kind)
+    server = ServeProcess(tmp_path, source, snapshot={"chunk_rows": 50})
+    server.start()
+    mirror, checkpoint = StrictMirror(), tmp_path / "checkpoint"
+    options = {"table": str(name), "startingPosition": "snapshot", "maxRowsPerTrigger": "5000"}
+    try:
+        with written(source, name, kind, pause_s=0.005) as writers:
+            assert poll(lambda: all(writer.commits > 20 for writer in writers))
+            query = start(spark, server, mirror, checkpoint, **options)
+            assert poll(lambda: mirror.snapshot_rows > 50 or query.exception() is not None, 60)
+            server.kill()
+            server.start()
+            before = mirror.snapshot_rows
+            assert poll(lambda: mirror.snapshot_rows > before or query.exception() is not None, 60)
+            assert query.exception() is None, query.exception()
+            query.stop()  # in the middle of whatever it does
+            before = mirror.snapshot_rows
+            query = start(spark, server, mirror, checkpoint, **options)
+            assert poll(lambda: _is_complete(query) or query.exception() is not None, 90), query.lastProgress
+            assert mirror.snapshot_rows > before, "the query was stopped when its snapshot was complete"
+        equals(query, mirror, source, name)
+        query.stop()
+    finally:
+        server.kill()
+
+
+def _is_complete(query: Any) -> bool:
+    """Return whether the last progress of a query has an offset without a snapshot, or one that is complete."""
+    progress = query.lastProgress
+    if progress is None:
+        return False
+    offset = json.loads(json.dumps(progress["sources"][0]["endOffset"])) or {}
+    offset = json.loads(offset) if isinstance(offset, str) else offset
+    return all(state.get("complete") for state in offset.get("snapshot", {"": {}}).values()) or "snapshot" not in offset
+
+
+@pytest.fixture
+def server(mariadb: DatabaseServer, tmp_path: Path) -> Any:
+    process = ServeProcess(tmp_path, mariadb, snapshot={"chunk_rows": 100}, data_dir=str(tmp_path / "data"))
+    process.start()
+    yield process
+    process.kill()
+
+
+def test_a_table_is_added_to_a_query_and_one_is_read_again_while_its_stream_continues(
+    spark: SparkSession, mariadb: DatabaseServer, server: ServeProcess, database: NewDatabase, tmp_path: Path
+) -> None:
+    schema = database(mariadb)
+    first, second = TableName(schema, "a"), TableName(schema, "b")
+    create_table(mariadb, first, "integer")
+    create_table(mariadb, second, "text")
+    one, checkpoint = StrictMirror("a"), tmp_path / "checkpoint"
+    both = {"startingPosition": "snapshot", "maxRowsPerTrigger": "100"}
+    query = start(spark, server, one, checkpoint, tables=str(first), **both)
+    equals(query, one, mariadb, first)
+    query.stop()
+    execute(mariadb, f"INSERT INTO {first} VALUES (90001, 'later')", f"INSERT INTO {second} VALUES ('z1', 'later')")
+    mirrors, before = [one, StrictMirror("b")], one.snapshot_rows
+
+    def apply(batch: DataFrame, number: int) -> None:
+        rows = batch.cache()
+        for mirror in mirrors:
+            mirror(rows, number)
+        rows.unpersist()
+
+    query = start(spark, server, apply, checkpoint, tables=f"{first},{second}", **both)
+    execute(mariadb, f"UPDATE {first} SET name = 'changed' WHERE id < 10", f"DELETE FROM {second} WHERE id > 'k01100'")
+    equals(query, mirrors[1], mariadb, second)
+    equals(query, one, mariadb, first)
+    assert one.snapshot_rows == before, "a table that was there is not read again"
+    client = FlightClient(server.url)
+    one.repeats = True
+    one.rows.pop(100)  # damage
+    client.control_snapshots("again", table=str(first))
+    execute(mariadb, f"UPDATE {first} SET name = 'again' WHERE id < 50", f"INSERT INTO {first} VALUES (90002, 'x')")
+    again = len(select_rows(mariadb, first))
+    assert poll(lambda: one.snapshot_rows >= before + again, 60), one.snapshot_rows
+    equals(query, one, mariadb, first)
+    report = client.control_snapshots()
+    assert report["tables"][str(first)]["state"] == "complete"
+    client.close()
+    query.stop()
+
+
+def test_available_now_delivers_a_table_and_stops(
+    spark: SparkSession, mariadb: DatabaseServer, server: ServeProcess, database: NewDatabase, tmp_path: Path
+) -> None:
+    name = TableName(database(mariadb), "t")
+    create_table(mariadb, name, "integer")
+    mirror = StrictMirror()
+    options = {"table": str(name), "startingPosition": "snapshot"}
+    for _ in range(2):
+        query = start(spark, server, mirror, tmp_path / "c", drain=True, **options)
+        assert query.awaitTermination(60)
+        assert mirror.content == select_rows(mariadb, name)
+        execute(mariadb, f"UPDATE {name} SET name = 'next' WHERE id < 20")
+    assert mirror.snapshot_rows == 600
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"table": "{schema}.nokey"}, "has no primary key"),
+        ({"table": "{schema}.t", "columns": "name"}, "needs the columns of its key: id"),
+    ],
+)
+def test_what_cannot_begin_with_a_snapshot_says_why(
+    spark: SparkSession,
+    mariadb: DatabaseServer,
+    server: ServeProcess,
+    database: NewDatabase,
+    tmp_path: Path,
+    options: dict[str, str],
+    message: str,
+) -> None:
+    schema = database(mariadb)
+    create_table(mariadb, TableName(schema, "t"), "integer")
+    execute(mariadb, f"CREATE TABLE {schema}.nokey (id INT)")
+    chosen = {name: text.format(schema=schema) for name, text in options.items()}
+    query = start(spark, server, StrictMirror(), tmp_path / "c", startingPosition="snapshot", **chosen)
+    with pytest.raises(StreamingQueryException, match=message):
+        query.awaitTermination(60)

@@ -1,0 +1,130 @@
+"""Tables with keys of several kinds, and writers that change random rows of them while a test reads."""
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from penstock.model import TableName
+from penstock.testing import DatabaseServer
+from tests.support.capture import execute
+
+IDS = 1200
+_WRITERS = 3
+
+# Columns, the SQL of a row's key, and what of a key in the order of its index is the number in it.
+TABLES = {
+    "integer": ("id INT PRIMARY KEY, name VARCHAR(40)", "{0}", lambda key: int(key[0])),
+    "text": (
+        "id VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci PRIMARY KEY, name VARCHAR(40)",
+        "'{1}{0:05d}'",
+        lambda key: int(bytes.fromhex(key[0]).decode()[1:]),
+    ),
+    "unicode": (
+        "id VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci PRIMARY KEY, name VARCHAR(40)",
+        "'{2}{0:05d}'",
+        lambda key: int(bytes.fromhex(key[0]).decode()[-5:]),
+    ),
+    "composite": (
+        "id INT, part ENUM('x', 'y') DEFAULT 'x', name VARCHAR(40), PRIMARY KEY (id, part)",
+        "{0}",
+        lambda key: int(key[0]),
+    ),
+    "decimal": ("id DECIMAL(20, 3) PRIMARY KEY, name VARCHAR(40)", "{0}.5", lambda key: int(float(key[0]))),
+    "datetime": (
+        "id DATETIME(3) PRIMARY KEY, name VARCHAR(40)",
+        "'2024-01-01' + INTERVAL {0} SECOND",
+        lambda key: seconds_of(key[0]),
+    ),
+    "bytes": ("id VARBINARY(8) PRIMARY KEY, name VARCHAR(40)", "x'{0:08x}'", lambda key: int(key[0], 16)),
+}
+
+
+def seconds_of(text: str) -> int:
+    hours, minutes, seconds = text.split(" ")[1].split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + int(float(seconds))
+
+
+class RandomWriter(threading.Thread):
+    """Changes random rows in small transactions until it is stopped."""
+
+    def __init__(
+        self, server: DatabaseServer, name: TableName, kind: str, seed: int, stop: threading.Event, pause_s: float
+    ) -> None:
+        super().__init__(name=f"writer-{seed}")
+        self._server, self._table, self._random, self._stop_event = server, name, random.Random(seed), stop
+        self._kind, self._seed, self._pause_s = kind, seed, pause_s
+        self.commits = 0
+        self.error: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            with closing(self._server.connect(autocommit=False)) as connection, connection.cursor() as cursor:
+                while not self._stop_event.is_set():
+                    try:
+                        for _ in range(self._random.randrange(1, 4)):
+                            cursor.execute(self._statement())
+                        (connection.commit if self._random.random() < 0.9 else connection.rollback)()
+                    except Exception as error:
+                        if error.args[0] not in {1062, 1205, 1213}:
+                            raise
+                        connection.rollback()
+                    self.commits += 1
+                    self._stop_event.wait(self._pause_s)
+        except Exception as error:  # noqa: BLE001 - the test shows it
+            self.error = error
+
+    def _key(self) -> str:
+        return key_sql(self._kind, self._random.randrange(IDS), self._random)
+
+    def _statement(self) -> str:
+        key, other, text = self._key(), self._key(), f"'{self._seed} {self.commits}'"
+        match self._random.randrange(4):
+            case 0:
+                return f"INSERT IGNORE INTO {self._table} (id, name) VALUES ({key}, {text})"
+            case 1:
+                return f"DELETE FROM {self._table} WHERE id = {key}"
+            case 2:
+                return f"UPDATE IGNORE {self._table} SET id = {other} WHERE id = {key}"
+            case _:
+                return f"UPDATE {self._table} SET name = {text} WHERE id = {key}"
+
+
+def key_sql(kind: str, number: int, choice: random.Random) -> str:
+    """Return the key of a number; texts that a collation takes for equal are written in several ways."""
+    return TABLES[kind][1].format(number, choice.choice("kK"), choice.choice(["ä", "Ä", "a"]))
+
+
+@contextmanager
+def written(server: DatabaseServer, name: TableName, kind: str, pause_s: float = 0.0) -> Iterator[list[RandomWriter]]:
+    stop = threading.Event()
+    writers = [RandomWriter(server, name, kind, seed, stop, pause_s) for seed in range(_WRITERS)]
+    for writer in writers:
+        writer.start()
+    try:
+        yield writers
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert [writer.error for writer in writers] == [None] * _WRITERS
+
+
+def create_table(server: DatabaseServer, name: TableName, kind: str) -> None:
+    """Create a table with every other row of those that writers change."""
+    choice = random.Random(kind)
+    rows = ", ".join(f"({key_sql(kind, number, choice)}, 'first')" for number in range(0, IDS, 2))
+    execute(
+        server,
+        f"CREATE TABLE {name} ({TABLES[kind][0]})",
+        f"INSERT INTO {name} (id, name) VALUES {rows}",
+        f"ANALYZE TABLE {name}",
+    )
+
+
+def select_rows(server: DatabaseServer, name: TableName) -> set[tuple[Any, ...]]:
+    """Return the rows of a table."""
+    with closing(server.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {name}")
+        return set(cursor.fetchall())
