@@ -35,8 +35,8 @@ def shop_folder(folder: Path, rows: int = 6) -> Path:
 
 
 def settings_with(folder: Path, instance: dict[str, Any] | None = None, **sections: Any) -> ServerSettings:
-    about = {"destination": "shop", "source": {"path": str(folder), "poll_s": 0.05}, "start": "earliest"}
-    given = {"flight": {"port": 0}, "canal": CLOSED, "admin": {"port": 0}, "instances": [about | (instance or {})]}
+    defaults = {"destination": "shop", "source": {"path": str(folder), "poll_s": 0.05}, "start": "earliest"}
+    given = {"flight": {"port": 0}, "canal": CLOSED, "admin": {"port": 0}, "instances": [defaults | (instance or {})]}
     return ServerSettings.model_validate(given | sections)
 
 
@@ -78,7 +78,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 def parse_metrics(text: str) -> Samples:
     """Strictly: every family is said once, with help and type, before its samples, and every sample comes once."""
     assert text.endswith("\n")
-    found: Samples = {}
+    metrics: Samples = {}
     kinds: dict[str, str] = {}
     family, has_help = "", ""
     for line in text.splitlines():
@@ -98,9 +98,9 @@ def parse_metrics(text: str) -> Samples:
             assert name in {family + ending for ending in endings}, line
             pairs = tuple(sorted(_LABEL.findall(labels or "")))
             assert len({key for key, _ in pairs}) == len(pairs)
-            assert (name, pairs) not in found, line
-            found[name, pairs] = float(value)
-    return found
+            assert (name, pairs) not in metrics, line
+            metrics[name, pairs] = float(value)
+    return metrics
 
 
 def sample(samples: Samples, name: str, **labels: str) -> float:

@@ -46,9 +46,9 @@ class SayingKeeper(FileMetaBackend):
     """Says what is kept."""
 
     def save(self, changed: Iterable[ClientRecord]) -> None:
-        several = [(record.client_id, record.cursor) for record in changed if record.cursor is not None]
+        cursors = [(record.client_id, record.cursor) for record in changed if record.cursor is not None]
         super().save(changed)
-        for client, cursor in several:
+        for client, cursor in cursors:
             say("kept", client, cursor.position.offset)
 
 

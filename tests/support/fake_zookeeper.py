@@ -58,7 +58,7 @@ class FakeZooKeeper:
             self.nodes[path] = ZkNode(value, version, kept if owner is None else owner)
         changed = {path, path.rpartition("/")[0]}
         woken = [wake for watched, wake in self.wakes if watched in changed]
-        self.wakes = [one for one in self.wakes if one[0] not in changed]
+        self.wakes = [(watched, wake) for watched, wake in self.wakes if watched not in changed]
         for wake in woken:
             wake()
 
@@ -94,7 +94,7 @@ class FakeNodes:
         self._check()
         if wake is not None:
             self._zookeeper.wakes.append((path, wake))
-        below = (one.removeprefix(f"{path}/") for one in self._zookeeper.nodes if one.startswith(f"{path}/"))
+        below = (node.removeprefix(f"{path}/") for node in self._zookeeper.nodes if node.startswith(f"{path}/"))
         return sorted({name.partition("/")[0] for name in below})
 
     def children(self, path: str) -> list[str]:

@@ -124,24 +124,24 @@ class FilterLog:
 
 @st.composite
 def filter_logs(draw: st.DrawFn, most: int = 8) -> FilterLog:
-    found = FilterLog(LogWriter(is_mariadb=draw(st.booleans())).open())
+    filter_log = FilterLog(LogWriter(is_mariadb=draw(st.booleans())).open())
     for _ in range(draw(st.integers(1, most))):
         kind = draw(st.sampled_from(("rows", "rows", "rows", "statement", "place")))
         if kind == "place":
-            found.place()
+            filter_log.place()
         elif kind == "statement":
-            found.statement(draw(st.sampled_from(STATEMENTS)))
+            filter_log.statement(draw(st.sampled_from(STATEMENTS)))
         else:
-            found.begin()
+            filter_log.begin()
             for _ in range(draw(st.integers(0, 4))):
                 if draw(st.booleans()):
-                    found.text()
+                    filter_log.text()
                 if draw(st.integers(0, 3)) == 0:
-                    found.inside(draw(st.sampled_from(_INSIDE)))
+                    filter_log.inside(draw(st.sampled_from(_INSIDE)))
                     continue
                 ids = draw(st.lists(st.sampled_from(sorted(TABLES)), min_size=1, max_size=2, unique=True))
-                found.map(*ids)
+                filter_log.map(*ids)
                 for number in ids:
-                    found.rows(number, draw(st.sampled_from(sorted(_CHANGES))))
-            found.commit(with_query=draw(st.booleans()))
-    return found
+                    filter_log.rows(number, draw(st.sampled_from(sorted(_CHANGES))))
+            filter_log.commit(with_query=draw(st.booleans()))
+    return filter_log

@@ -30,19 +30,19 @@ def table_by_table() -> Iterator[None]:
 def many_tables(draw: st.DrawFn) -> LogWriter:
     """Transactions over up to six tables, one with documents; some tables differ in their names only."""
     log = LogWriter(is_mariadb=draw(st.booleans()), is_checksummed=draw(st.booleans())).open()
-    several = [draw(tables(st.integers(1, 6), f"t{number}")) for number in range(draw(st.integers(1, 4)))]
-    several.append(TableSchema(TableName("shop", "twin"), several[0].columns, several[0].key))
+    schemas = [draw(tables(st.integers(1, 6), f"t{number}")) for number in range(draw(st.integers(1, 4)))]
+    schemas.append(TableSchema(TableName("shop", "twin"), schemas[0].columns, schemas[0].key))
     for _ in range(draw(st.integers(1, 4))):
         log.begin()
-        for number in draw(st.lists(st.integers(0, len(several)), min_size=1, max_size=5)):
-            if number == len(several):
+        for number in draw(st.lists(st.integers(0, len(schemas)), min_size=1, max_size=5)):
+            if number == len(schemas):
                 log.map(99, DOCUMENT)
                 cell = st.one_of(st.none(), encoded())
                 change = draw(st.sampled_from((INSERT, UPDATE)))
                 log.rows(change, 99, DOCUMENT, [[k, draw(cell)] for k in range(2)])
             else:
-                log.map(10 + number, several[number])
-                draw(write_rows(log, 10 + number, several[number]))
+                log.map(10 + number, schemas[number])
+                draw(write_rows(log, 10 + number, schemas[number]))
         log.commit()
     return log
 
@@ -70,9 +70,9 @@ def calls_of(work: Callable[[], object]) -> int:
     """How many functions are called, of Python or of C."""
     count = 0
 
-    def note(_: object, what: str, __: object) -> None:
+    def note(_: object, event: str, __: object) -> None:
         nonlocal count
-        count += what in {"call", "c_call"}
+        count += event in {"call", "c_call"}
 
     sys.setprofile(note)
     try:

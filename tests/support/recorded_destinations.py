@@ -42,13 +42,13 @@ class RecordedDestinations:
             self.running.pop(name, None)
             self.busy.discard(name)
 
-    def called(self, what: str, name: str) -> int:
+    def called(self, call: str, name: str) -> int:
         with self.lock:
-            return self.calls.count((what, name))
+            return self.calls.count((call, name))
 
-    def _call(self, what: str, name: str) -> None:
+    def _call(self, call: str, name: str) -> None:
         with self.lock:
-            self.calls.append((what, name))
+            self.calls.append((call, name))
             if name in self.busy:
                 self.mistakes.append(f"two calls at a time for {name}")
             self.busy.add(name)
@@ -56,11 +56,11 @@ class RecordedDestinations:
         if held is not None:
             held.wait(10)
         with self.lock:
-            left = self.failing.get((what, name), 0)
+            left = self.failing.get((call, name), 0)
             if left:
-                self.failing[what, name] = left - 1
+                self.failing[call, name] = left - 1
                 self.busy.discard(name)
-                raise SourceConnectionError(f"{name} cannot {what}")
+                raise SourceConnectionError(f"{name} cannot {call}")
 
 
 def poll(condition: Callable[[], object], timeout_s: float = 10) -> bool:

@@ -165,10 +165,10 @@ def check_all_there(store: EventStore, start: Position, blocks: list[Block]) -> 
     """From `start` on: these blocks, whole and in order, and nothing more."""
     assert store.add_client("reader", Start.at(start)) == start
     expected = [block.end for block in blocks if block.end > start]
-    found = read(store, "reader")
+    ends = read(store, "reader")
     store.forget_client("reader")
-    assert [end for end in found if end in set(expected)] == expected
-    assert found[-1:] == expected[-1:]
+    assert [end for end in ends if end in set(expected)] == expected
+    assert ends[-1:] == expected[-1:]
     assert store.latest == blocks[-1].end
 
 
@@ -297,8 +297,8 @@ def some_of_several_refused(folder: Path) -> None:
     done = [source.next() for _ in range(2)]
     assert store.put(done)
     disk.fill(leave=6 * 4096)
-    several = [source.next(), source.next(), source.next()]
-    assert not store.put(several, _MOMENT_S)
+    blocks = [source.next(), source.next(), source.next()]
+    assert not store.put(blocks, _MOMENT_S)
     check_says(store.problem, folder, FULL)
     assert store.sequences("one")[0] == 2 * 6 - 1
     check_all_there(store, START, done)
@@ -623,9 +623,9 @@ def with_many_clients(folder: Path) -> Path:
 def check_kept(folder: Path, offset: int) -> None:
     """As somebody else finds it."""
     keeper = FileMetaBackend("d", folder)
-    found = {record.client_id: record for record in keeper.read_records()}
-    assert len(found) == 50
-    assert found[7].cursor == cursor_at(offset)
+    records = {record.client_id: record for record in keeper.read_records()}
+    assert len(records) == 50
+    assert records[7].cursor == cursor_at(offset)
     json.loads(keeper.path.read_bytes())  # not that of meta.dat.previous
 
 

@@ -56,9 +56,9 @@ def note(log: LogWriter, statement: bytes) -> None:
         log.add(29, bytes([len(statement) & 0xFF]) + statement)
 
 
-def note_rows(log: LogWriter, what: str) -> None:
+def note_rows(log: LogWriter, text: str) -> None:
     log.map(8, NOTE)
-    log.rows(INSERT, 8, NOTE, [[what, None]])
+    log.rows(INSERT, 8, NOTE, [[text, None]])
 
 
 def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[str, ...] = ()) -> str:
@@ -69,13 +69,13 @@ def lines(log: LogWriter, kind: str, sizes: Sequence[int] = (), tables: tuple[st
         "json": JsonLineFormat(selection.xa),
         "table": TerminalFormat(selection.xa, colours=False),
     }[kind]
-    found, last = line_format.write_begin(), LineContext()
+    text, last = line_format.write_begin(), LineContext()
     for block in read(log, sizes):
         part = selection.pick_events(block)
         if len(part):
             line_format = line_format.for_block(selection.xa)
             between = find_lines_between(part, line_format)
             page = compose_page(part, decode_table_changes(part, ColumnChoice(), SchemaLookup()), between, line_format)
-            found += b"".join(page.framed_pieces(line_format, last)).decode()
+            text += b"".join(page.framed_pieces(line_format, last)).decode()
             last = line_format.context_after(page.page, len(page.page) - 1)
-    return found + line_format.write_end(last)
+    return text + line_format.write_end(last)
