@@ -14,10 +14,10 @@ from penstock.instance import Instance, InstanceState
 from penstock.store import BatchSize, Start
 from penstock.testing import poll_until
 from tests.services.zookeeper import ZooKeeper
+from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.unit.instance.test_folder_instance import ids_in, settings_of
-from tests.unit.render.shop_log import PRODUCT, written
 
 pytestmark = pytest.mark.waits
 CLIENT = 1001

@@ -13,9 +13,9 @@ from penstock.canal import packet, protobuf, scramble
 from penstock.canal.packet import Packet, ProtobufFields
 from penstock.config import ServerSettings
 from penstock.server import Server
+from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, written
 
 CLOSED = {"port": None}
 _SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\S+)')

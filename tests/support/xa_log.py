@@ -12,11 +12,11 @@ from penstock.render.json_lines import JsonLineFormat
 from penstock.render.page import LineContext, compose_page, find_lines_between
 from penstock.render.sql import SqlFormat
 from penstock.render.terminal import TerminalFormat
+from tests.support.shop_log import NOTE, PRODUCT
 from tests.twins import event as ev
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import NOTE, PRODUCT
 
 _PREPARED_XA = 0x40
 

@@ -7,9 +7,9 @@ import pytest
 from penstock.binlog.events.file_log import FileLog
 from penstock.inspect.selection import EventSelection
 from penstock.model.start_point import Moment
+from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, written
 
 SECOND = 1_000_000
 

@@ -14,10 +14,10 @@ from penstock.errors import BinlogError, PositionLostError, SourceConnectionErro
 from penstock.meta import MemoryRecords
 from penstock.model import GtidSet, Position
 from penstock.store import Start
+from tests.support.shop_log import PRODUCT, written
 from tests.twins import event as ev
 from tests.twins.log import SOURCE, LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, written
 
 SECOND = 1_000_000
 COUNT = 4  # transactions in a file

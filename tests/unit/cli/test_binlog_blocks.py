@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from penstock.binlog.events import file_log
 from penstock.cli import app, binlog_work
 from penstock.render.page import compose_page
+from tests.support.shop_log import PRODUCT, shown, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, shown, written
 
 SEEDS = sorted((Path(__file__).parents[2] / "campaign" / "seeds").glob("*.binlog"))
 FORMS = (["--format", "json", "--statements"], ["--format", "sql"], ["--format", "text"], ["--flashback"])

@@ -13,10 +13,10 @@ import pytest
 
 import penstock
 from penstock.errors import BinlogError
+from tests.support.shop_log import PRODUCT, binlog
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, binlog
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support.shop_log import shown, written
 from tests.twins import event as ev
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT, UPDATE, packed
-from tests.unit.render.shop_log import shown, written
 
 TABLES = [TableSchema(TableName("s", name), (Column("id", WireType.LONG),), ("id",)) for name in ("b", "a")]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
-from tests.unit.render.shop_log import binlog, shop_log, shown, written
+from tests.support.shop_log import binlog, shop_log, shown, written
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 

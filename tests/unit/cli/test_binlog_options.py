@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks._orders_log import repeated, sample
 from penstock.errors import BinlogError, ConfigurationError
+from tests.support.shop_log import PRODUCT, binlog, shop_log, shown, written
 from tests.support.xa_log import note, note_rows, xa_outcome, xa_rows
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, binlog, shop_log, shown, written
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 

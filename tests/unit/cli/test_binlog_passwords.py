@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.shop_log import shown, written
 from tests.twins import event as ev
 from tests.twins.log import LogWriter
-from tests.unit.render.shop_log import shown, written
 
 TEXT = "CREATE USER 'u'@'h' IDENTIFIED BY 'geheim'"
 

@@ -10,9 +10,9 @@ import pytest
 from penstock.binlog import native
 from penstock.binlog.kernel import I64, Kernel
 from penstock.errors import ConfigurationError
+from tests.support.shop_log import NOTE, PRODUCT, binlog, shop_log, shown, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import NOTE, PRODUCT, binlog, shop_log, shown, written
 
 
 @pytest.fixture

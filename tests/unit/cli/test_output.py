@@ -15,7 +15,7 @@ from penstock.cli import app
 from penstock.cli.binlog import FORMATS
 from penstock.cli.output import Output, format_size, table_lines
 from penstock.cli.snapshot_files import FORMATS as SNAPSHOT_FORMATS
-from tests.unit.render.shop_log import binlog, shop_log, written
+from tests.support.shop_log import binlog, shop_log, written
 
 ALWAYS_JSON = {"config schema"}
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from penstock.cli.binlog import binlog
 from penstock.cli.quick_arguments import CommandParameter, parse_quickly
 from penstock.cli.quick_binlog import PARAMETERS
-from tests.unit.render.shop_log import shop_log, written
+from tests.support.shop_log import shop_log, written
 
 WORDS = [
     "binlog.000007", "-", "--", "--output", "json", "--output=sql", "--limit", "3", "--limit=0", "--limit", "x",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.unit.render.shop_log import shop_log, written
+from tests.support.shop_log import shop_log, written
 
 
 def test_a_program_can_follow_the_start_of_a_server(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ import penstock
 from penstock.errors import BinlogWarning
 from penstock.inspect import log_tables
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support.shop_log import binlog, shop_log, shown, written
 from tests.twins import event as ev
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT, table_map
 from tests.twins.table_map_fields import without_fields
-from tests.unit.render.shop_log import binlog, shop_log, shown, written
 
 EVERY_FIELD = frozenset(range(1, 14))
 ID = Column("@1", WireType.LONG, nullable=False)

@@ -8,10 +8,10 @@ import numpy as np
 from penstock.binlog.rows.table_changes import RowChangeKind
 from penstock.inspect.selection import EventSelection, compile_table_patterns
 from penstock.inspect.statistics import LogStatistics, Timeline
+from tests.support.shop_log import NOTE, PRODUCT, shown, written
 from tests.twins.feed import read
 from tests.twins.log import LogWriter
 from tests.twins.row import DELETE, INSERT, UPDATE
-from tests.unit.render.shop_log import NOTE, PRODUCT, shown, written
 
 
 def test_the_timeline_coarsens_and_loses_nothing() -> None:

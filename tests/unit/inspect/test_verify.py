@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from penstock.binlog.events.file import LogFile
 from penstock.errors import BinlogError
 from penstock.inspect.verify import FileVerdict, verify_file
+from tests.support.shop_log import shop_log
 from tests.twins.event import MAGIC, MARIADB_ANNOTATE
 from tests.twins.log import LogWriter
 from tests.twins.strategy import broken, examples, logs
 from tests.twins.verify import BAD_CHECKSUM, BAD_POSITION, BAD_SIZE, CUT, ENCRYPTED, WHOLE, walk
-from tests.unit.render.shop_log import shop_log
 
 MANY = settings(examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORDS = {

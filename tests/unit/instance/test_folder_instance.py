@@ -19,11 +19,11 @@ from penstock.model import Position, TableName
 from penstock.server import Server
 from penstock.store import BatchSize, Start
 from tests.support.capture import changes_until, poll
+from tests.support.shop_log import PRODUCT, written
 from tests.twins import event as ev
 from tests.twins.log import SOURCE, LogWriter
 from tests.twins.row import INSERT, table_map
 from tests.twins.table_map_fields import without_fields
-from tests.unit.render.shop_log import PRODUCT, written
 
 CLIENT = 1001
 COUNT = 3  # rows of each file

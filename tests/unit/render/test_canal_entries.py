@@ -20,12 +20,12 @@ from penstock.render.canal.reals import write_java_floats
 from penstock.render.canal.values import CanalValueWriter
 from penstock.render.canal.zone import TimeZone, parse_time_zone
 from penstock.schema.declared import declared_types
+from tests.support.shop_log import shop_log, written
 from tests.twins.canal import canal_sql_type, canal_text, java_real
 from tests.twins.event import MAGIC
 from tests.twins.log import Image, LogWriter
 from tests.twins.row import ABSENT
 from tests.twins.strategy import examples, logs
-from tests.unit.render.shop_log import shop_log, written
 
 MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 ZONES = ("UTC", "Asia/Shanghai", "America/New_York", "Australia/Lord_Howe")

@@ -12,9 +12,9 @@ from pyarrow import feather
 from penstock.binlog.rows.fields import choose_free_names
 from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.render.csv_lines import METADATA_COLUMNS
+from tests.support.shop_log import shop_log, shown, written
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, DELETE, INSERT, UPDATE
-from tests.unit.render.shop_log import shop_log, shown, written
 
 TABLE = TableSchema(
     TableName("shop", "file"),

@@ -11,9 +11,9 @@ import pytest
 
 from penstock.errors import BinlogError, ConfigurationError, SchemaError
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support.shop_log import NOTE, PRODUCT, binlog, shop_log, shown, written
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, INSERT, UPDATE
-from tests.unit.render.shop_log import NOTE, PRODUCT, binlog, shop_log, shown, written
 
 GTID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 

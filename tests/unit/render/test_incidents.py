@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.shop_log import PRODUCT, binlog, shown, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, binlog, shown, written
 
 INCIDENT = 26
 MESSAGE = b"error writing to the\nbinary log"

@@ -19,12 +19,12 @@ from penstock.render.json_change_fields import json_change_fields
 from penstock.render.json_changes import JsonChangeReader
 from penstock.render.json_rows import JsonRowReader
 from tests.support.mixed_tables import DOCUMENT, calls_of, spread, table_by_table
+from tests.support.shop_log import shown
 from tests.twins.event import MAGIC
 from tests.twins.json_strategy import encoded
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT, UPDATE
 from tests.twins.strategy import broken, examples, logs, tables, write_rows
-from tests.unit.render.shop_log import shown
 
 MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 SAME = ("_table", "_commit_version", "_commit_timestamp", "_seq", "_row", "_gtid", "_file", "_offset", "_partial")

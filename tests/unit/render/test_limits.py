@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import BinlogError
+from tests.support.shop_log import PRODUCT, binlog, shown, written
 from tests.twins import event as ev
 from tests.twins.log import SOURCE, LogWriter
 from tests.twins.row import INSERT, UPDATE
-from tests.unit.render.shop_log import PRODUCT, binlog, shown, written
 
 YEAR_10000_US = 253_402_300_800_000_000
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigurationError
+from tests.support.shop_log import PRODUCT, binlog, shown, written
 from tests.support.xa_log import lines, note, note_rows
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT, binlog, shown, written
 
 FIRST = "INSERT INTO note\nVALUES ('a')"
 SECOND = "INSERT INTO product -- \u00fc \U0001f600"

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from penstock.errors import PenstockError
 from penstock.model import ChangeKind, Column, WireType
+from tests.support.shop_log import binlog, shown
 from tests.twins.event import MAGIC
 from tests.twins.log import Image, LogWriter
 from tests.twins.row import ABSENT
 from tests.twins.strategy import broken, examples, logs
 from tests.twins.strategy import shown as seen
 from tests.twins.value import ZERO
-from tests.unit.render.shop_log import binlog, shown
 
 MANY = settings(examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 FEW = settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])

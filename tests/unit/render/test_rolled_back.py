@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import BinlogError
+from tests.support.shop_log import binlog, shown, written
 from tests.support.xa_log import lines, note_rows
 from tests.twins import event as ev
 from tests.twins.log import LogWriter
-from tests.unit.render.shop_log import binlog, shown, written
 
 
 @pytest.fixture

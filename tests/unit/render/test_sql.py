@@ -8,10 +8,10 @@ import pytest
 
 from penstock.errors import BinlogError
 from penstock.model import Column, TableName, TableSchema, WireType
+from tests.support.shop_log import PRODUCT, binlog, shown, written
 from tests.twins import event as ev
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, DELETE, INSERT, UPDATE
-from tests.unit.render.shop_log import PRODUCT, binlog, shown, written
 
 SUPPRESS_USE = 0x8
 NO_FOREIGN_KEYS, RELAXED_UNIQUE = 0x2, 0x4  # of rows events

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import BinlogError
+from tests.support.shop_log import NOTE, binlog, shown, written
 from tests.support.xa_log import lines, xa_outcome, xa_rows, xid_text
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import NOTE, binlog, shown, written
 
 A, B, C, ONE = (xid_text(name) for name in (b"a", b"b", b"c", b"one"))
 

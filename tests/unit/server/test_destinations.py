@@ -10,10 +10,10 @@ from penstock.errors import ConfigurationError, PenstockError
 from penstock.server.destinations import Destinations
 from penstock.store import BatchSize, Start
 from penstock.testing import poll_until
+from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.unit.instance.test_folder_instance import ids_in, settings_of
-from tests.unit.render.shop_log import PRODUCT, written
 
 CLIENT = 1001
 

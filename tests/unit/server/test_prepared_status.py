@@ -5,9 +5,9 @@ from pathlib import Path
 from penstock.cli.status_text import format_status
 from penstock.testing import poll_until
 from tests.support.admin_support import asked, parse_metrics, sample, served, settings_with, status_of
+from tests.support.shop_log import written
 from tests.twins.log import LogWriter
 from tests.twins.xa import XaLog, xid_text
-from tests.unit.render.shop_log import written
 
 
 def test_prepared_transactions_are_in_the_status_and_the_metrics(tmp_path: Path) -> None:

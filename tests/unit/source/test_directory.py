@@ -18,10 +18,10 @@ from penstock.errors import BinlogError, ConfigurationError, PositionLostError, 
 from penstock.model import GtidSet, Position
 from penstock.source.directory import DirectoryStream
 from penstock.source.folder import list_log_files, open_folder
+from tests.support.shop_log import PRODUCT, written
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
 from tests.twins.strategy import examples
-from tests.unit.render.shop_log import PRODUCT, written
 
 NAMES = [f"binlog.{number:06}" for number in range(9, 13)]
 FIRST = Position(NAMES[0], 4)

@@ -13,10 +13,10 @@ from penstock.inspect.selection import EventSelection
 from penstock.model import GtidSet, Position
 from penstock.model.start_point import Moment
 from penstock.source.server_log import ServerLog
+from tests.support.shop_log import PRODUCT
 from tests.twins.feed import feed
 from tests.twins.log import LogWriter
 from tests.twins.row import INSERT
-from tests.unit.render.shop_log import PRODUCT
 
 FILE = "binlog.000001"
 GIB = 1 << 30

@@ -16,11 +16,11 @@ from penstock.model import Column, TableName, TableSchema, WireType
 from penstock.model.table_rules import TableRules
 from penstock.spark.generic_layout import GenericLayout
 from penstock.spark.types import spark_schema
+from tests.support.shop_log import NOTE, PRODUCT, shop_log
 from tests.twins import event as ev
 from tests.twins.event import MAGIC
 from tests.twins.log import LogWriter
 from tests.twins.row import ABSENT, DELETE, INSERT, UPDATE, bitmap, packed
-from tests.unit.render.shop_log import NOTE, PRODUCT, shop_log
 
 EVERYTHING = TableRules.parse("")
 _TEXT: dict[str, Any] = {"size": 200, "charset": "utf8mb4"}
