@@ -61,7 +61,7 @@ class Benchmark:
         folder.mkdir()
         server = self._stack.enter_context(serving_instance(instance, folder))
         if end:
-            client = FlightClient(f"127.0.0.1:{server.flight}", "shop", patience_s=30)
+            client = FlightClient(f"127.0.0.1:{server.flight}", "shop", retry_timeout_s=30)
             last = client.resolve_position(end)
             if not poll_until(lambda: client.store_bounds()["latest"] >= last, _CATCH_UP_S):
                 raise RuntimeError(f"the server has not captured the log within {_CATCH_UP_S} s")

@@ -166,7 +166,7 @@ def test_others_are_told_what_a_group_is(sources: dict[str, DatabaseServer], tmp
         ):
             connector.subscribe("")
         with (
-            penstock.connect(f"grpc://{server.address}", destination="all", patience_s=0) as client,
+            penstock.connect(f"grpc://{server.address}", destination="all", retry_timeout_s=0) as client,
             pytest.raises(PenstockError, match=r"'all' is a group.*all\.east, all\.west"),
         ):
             next(iter(client.changes("d.t")))

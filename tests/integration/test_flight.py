@@ -423,7 +423,7 @@ def test_a_server_stops_although_a_reader_does_not_read(
 def test_patience_has_an_end_also_when_the_server_takes_the_call(
     mariadb: DatabaseServer, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with serving(mariadb) as running, connection(running, patience_s=2) as there:
+    with serving(mariadb) as running, connection(running, retry_timeout_s=2) as there:
         changes = there.changes(f"{schema}.t")
         execute(mariadb, f"INSERT INTO {schema}.t VALUES (1, 'a', 1)")
         assert len(rows_of(changes, 1)) == 1
@@ -502,7 +502,7 @@ def test_tls_is_spoken_where_there_is_a_certificate(mariadb: DatabaseServer, sch
         url = f"grpc+tls://{running.address}"
         with penstock.connect(url, token="s3cret", tls_ca=str(certificates.ca)) as there:
             assert f"{schema}.t" in there.tables()
-        plain = penstock.connect(f"grpc://{running.address}", token="s3cret", patience_s=0.5)
+        plain = penstock.connect(f"grpc://{running.address}", token="s3cret", retry_timeout_s=0.5)
         with plain as there, pytest.raises(ServerUnavailableError, match="TLS at both"):
             there.positions()
         with (
@@ -529,7 +529,7 @@ def test_streams_are_counted_and_end_with_their_readers(mariadb: DatabaseServer,
             rows_of(changes, 1)
             assert poll(lambda: running.flight.streams == 3)
         with pytest.raises(PenstockError, match="3 streams already"):
-            next(iter(penstock.connect(running.address, patience_s=0).changes(f"{schema}.t")))
+            next(iter(penstock.connect(running.address, retry_timeout_s=0).changes(f"{schema}.t")))
         for changes in several:
             changes.close()
         assert poll(lambda: running.flight.streams == 0)

@@ -144,7 +144,7 @@ def test_a_part_is_read_to_its_end_although_the_server_is_restarted(mariadb: Dat
         execute(mariadb, *(f"INSERT INTO {table} VALUES ({row}, REPEAT('x', 1000000))" for row in range(60)))
         assert poll(lambda: store.latest.offset - start.offset > 60_000_000)
         name = TableName.parse(table)
-        with closing(FlightClient(running.address, patience_s=60)) as client:
+        with closing(FlightClient(running.address, retry_timeout_s=60)) as client:
             (ticket, *_) = client.plan_parts([name], start, store.latest)
             whole = [_positions(block) for block in client.read_part(ticket)]
             blocks = client.read_part(ticket)

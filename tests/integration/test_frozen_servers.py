@@ -42,7 +42,7 @@ def several(mariadb: DatabaseServer, tmp_path: Path) -> Iterator[list[ServeProce
 
 
 def latest_of(process: ServeProcess) -> Position:
-    client = FlightClient(process.url, patience_s=60)
+    client = FlightClient(process.url, retry_timeout_s=60)
     try:
         return client.store_bounds()["latest"]
     finally:
@@ -67,7 +67,7 @@ def test_the_rest_of_a_range_is_read_when_its_server_is_frozen(
     for process in several:
         assert poll(lambda process=process: latest_of(process) >= end, 60)
     servers = ",".join(process.url for process in several) if is_elsewhere else frozen.url
-    client, name = FlightClient(servers, patience_s=120), TableName.parse(table)
+    client, name = FlightClient(servers, retry_timeout_s=120), TableName.parse(table)
     (fields,) = client.describe_tables([name])
     request = {"form": "raw", "tables": [table], "start": start.to_json(), "end": end.to_json()}
     blocks = client.read_part(json.dumps(request).encode())

@@ -133,7 +133,9 @@ def test_streams_and_parts_of_the_log_go_on_at_the_next_server(
         )
         names = [f"127.0.0.1:{free_port()}", *(one.flight_address for one in several)]
         ways = [f"zookeeper://{zookeeper.hosts}", ",".join(names)]
-        clients = [stack.enter_context(closing(FlightClient(server, destination, patience_s=60))) for server in ways]
+        clients = [
+            stack.enter_context(closing(FlightClient(server, destination, retry_timeout_s=60))) for server in ways
+        ]
         connections = [stack.enter_context(penstock.connect(server, destination=destination)) for server in ways]
         start = clients[0].store_bounds()["latest"]
         write_blobs(mariadb, table)
@@ -244,7 +246,7 @@ def test_a_client_that_wants_tls_does_not_do_without(tmp_path: Path, zookeeper: 
 def test_nobody_runs_it(zookeeper: ZooKeeper, destination: str) -> None:
     with ZooKeeperNodes(zookeeper.hosts, destination) as nodes:
         where = f"zookeeper://{zookeeper.hosts}"
-        with penstock.connect(where, destination=destination, patience_s=0.3) as there:
+        with penstock.connect(where, destination=destination, retry_timeout_s=0.3) as there:
             text = f"no server runs '{destination}': ZooKeeper at {zookeeper.hosts} has no running server of"
             with pytest.raises(ServerUnavailableError, match=f"{text} '{destination}': no server there has it$"):
                 there.status()
@@ -263,7 +265,7 @@ def test_nobody_runs_it(zookeeper: ZooKeeper, destination: str) -> None:
 def test_no_zookeeper_answers() -> None:
     dead = f"127.0.0.1:{free_port()}"
     with (
-        penstock.connect(f"zookeeper://{dead}", destination="shop", patience_s=0) as there,
+        penstock.connect(f"zookeeper://{dead}", destination="shop", retry_timeout_s=0) as there,
         pytest.raises(ServerUnavailableError, match=f"no server runs 'shop': ZooKeeper at {dead} does not answer"),
     ):
         there.status()

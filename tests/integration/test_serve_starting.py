@@ -139,7 +139,7 @@ def test_clients_that_ask_once_wait_for_the_start(
         Driver(JAVA_CLIENT.quick_command()) as java,
         Driver(PYTHON_CLIENT.command()) as python,
         _connector(server, client_id=1002) as connector,
-        penstock.connect(server.url, patience_s=LONG_S) as there,
+        penstock.connect(server.url, retry_timeout_s=LONG_S) as there,
     ):
         java.ask("single", "127.0.0.1", server.canal, "default", "-", "-")
         java.ask("connect")
@@ -180,7 +180,7 @@ def test_clients_may_ask_as_soon_as_a_port_is_open(server: ServeProcess, schema:
 
     def ask_flight() -> Any:
         assert poll(lambda: _is_open(server.flight), 90), server.output
-        with penstock.connect(server.url, patience_s=LONG_S) as there:
+        with penstock.connect(server.url, retry_timeout_s=LONG_S) as there:
             return there.status()
 
     asked = [pool.submit(ask_canal), pool.submit(ask_flight)]
@@ -195,7 +195,7 @@ def test_clients_may_ask_once_it_says_that_it_serves(server: ServeProcess, schem
     server.start(write_conf(server, wait_s=0))
     with _connector(server) as connector:
         connector.subscribe(f"{schema}\\..*")
-    with penstock.connect(server.url, patience_s=0) as there:
+    with penstock.connect(server.url, retry_timeout_s=0) as there:
         assert there.status()["state"] == "following"
     assert server.ask("/readyz")[0] == 200
 
@@ -212,7 +212,7 @@ def test_a_source_that_is_not_there_is_named_until_it_is(
         assert "start failed" in about["instances"][0]["reason"]
         assert about["ready"] is False
         assert not is_serving(server)
-        with _connector(server) as connector, penstock.connect(server.url, patience_s=LONG_S) as there:
+        with _connector(server) as connector, penstock.connect(server.url, retry_timeout_s=LONG_S) as there:
             asked = [pool.submit(connector.subscribe, f"{schema}\\..*"), pool.submit(there.positions)]
             network.move_to(mariadb.port)
             for one in asked:
@@ -230,15 +230,15 @@ def test_one_source_that_is_not_there_does_not_end_the_server_of_one_file(
         instances = [late, server.instance]
         config.write_text(yaml.safe_dump({**server.settings, "instances": instances}), encoding="utf-8")
         server.start(config)
-        with penstock.connect(server.url, patience_s=0) as there:
+        with penstock.connect(server.url, retry_timeout_s=0) as there:
             assert there.status()["state"] == "following"
         told = pytest.raises(StartingError, match="destination 'late' is starting, try again: start failed")
-        with penstock.connect(server.url, destination="late", patience_s=0) as there, told:
+        with penstock.connect(server.url, destination="late", retry_timeout_s=0) as there, told:
             there.positions()
         code, ready = server.ask("/readyz")
         assert code == 503
         assert ready["reasons"].keys() == {"late"}
-        with penstock.connect(server.url, destination="late", patience_s=LONG_S) as there:
+        with penstock.connect(server.url, destination="late", retry_timeout_s=LONG_S) as there:
             asked = pool.submit(there.positions)
             network.move_to(mariadb.port)
             assert asked.result(LONG_S)["latest"]["file"]
@@ -251,7 +251,7 @@ def test_who_waits_for_a_start_does_not_keep_a_server_from_stopping(
     server: ServeProcess, pool: ThreadPoolExecutor
 ) -> None:
     launch(server, write_conf(server))
-    with _connector(server) as connector, penstock.connect(server.url, patience_s=1) as there:
+    with _connector(server) as connector, penstock.connect(server.url, retry_timeout_s=1) as there:
         held = pool.submit(connector.subscribe, ".*\\..*")
         patient = pool.submit(there.positions)
         assert poll(lambda: server.ask("/status")[1]["server"]["ports"]["canal"]["connections"] == 1)

@@ -25,7 +25,7 @@ class OwnReader:
     """Our client."""
 
     def __init__(self, zookeeper: str, destination: str, table: str, *, timeout_s: float = 5) -> None:
-        self._cluster = CanalCluster.from_zookeeper(zookeeper, destination, patience_s=60, timeout_s=timeout_s)
+        self._cluster = CanalCluster.from_zookeeper(zookeeper, destination, retry_timeout_s=60, timeout_s=timeout_s)
         self._cluster.connect()
         self._cluster.subscribe(table.replace(".", "\\."))
 

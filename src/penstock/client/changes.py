@@ -29,8 +29,8 @@ class ChangeStream:
     stream from a stored `position` may repeat a part of one transaction.
     """
 
-    def __init__(self, link: ServerLink, request: Mapping[str, Any], patience_s: float) -> None:
-        self._link, self._request, self._patience_s = link, dict(request), patience_s
+    def __init__(self, link: ServerLink, request: Mapping[str, Any], retry_timeout_s: float) -> None:
+        self._link, self._request, self._retry_timeout_s = link, dict(request), retry_timeout_s
         self.position: Mapping[str, Any] | None = None  # where to go on; None until the server has said it
         self.schema: pa.Schema | None = None  # of the batches, once the stream is open
         self._last: tuple[int, int] | None = None  # the last row that was given
@@ -100,7 +100,7 @@ class ChangeStream:
                     raise StopIteration from None
                 is_altered = isinstance(error, TableAlteredError) and timer is None
                 timer = timer or RetryTimer(_BACKOFF, is_first_at_once=True)
-                delay_s = timer.next_delay_s(self._patience_s)
+                delay_s = timer.next_delay_s(self._retry_timeout_s)
                 if not self._can_resume(error) or delay_s is None:
                     raise
                 if not is_altered:
@@ -137,11 +137,11 @@ class ChangeStream:
 class ClientSubscription(ChangeStream):
     """A stream of a client whose cursor the server persists: what was not acked is redelivered."""
 
-    def __init__(self, link: ServerLink, request: Mapping[str, Any], patience_s: float) -> None:
+    def __init__(self, link: ServerLink, request: Mapping[str, Any], retry_timeout_s: float) -> None:
         self._subscription = {key: request[key] for key in ("destination", "client")}
         self._got: int | None = None  # the last batch of which all was read
         self._unacked = 0  # rows
-        super().__init__(link, request, patience_s)
+        super().__init__(link, request, retry_timeout_s)
 
     def _record_position(self, metadata: Mapping[str, Any], rows: int) -> None:
         """Record the position and the batch to ack."""

@@ -11,7 +11,7 @@ from penstock.client.changes import ChangeStream, ClientSubscription
 from penstock.client.link import ServerLink
 from penstock.model import Position
 
-_PATIENCE_S = 60.0
+_RETRY_TIMEOUT_S = 60.0
 
 
 def connect(
@@ -20,7 +20,7 @@ def connect(
     token: str = "",
     tls_ca: str = "",
     destination: str = "default",
-    patience_s: float = _PATIENCE_S,
+    retry_timeout_s: float = _RETRY_TIMEOUT_S,
 ) -> "ServerConnection":
     """Return a connection to the server that runs a destination.
 
@@ -29,18 +29,18 @@ def connect(
     `url` is grpc://HOST:PORT, grpc+tls://HOST:PORT, several servers as grpc://HOST:PORT,HOST:PORT, or
     zookeeper://HOST:PORT,HOST:PORT; `tls_ca` is a file of certificates to trust.
 
-    A server that does not listen yet or goes away is waited for, `patience_s` at most, and so is a destination
-    that it is still starting. With a `patience_s` of 0 the first failure is raised.
+    A server that does not listen yet or goes away is waited for, `retry_timeout_s` at most, and so is a destination
+    that it is still starting. With a `retry_timeout_s` of 0 the first failure is raised.
     """
-    link = ServerLink(ServerAddress(url, token, tls_ca), start_patience_s=patience_s, destination=destination)
-    return ServerConnection(link, destination, patience_s)
+    link = ServerLink(ServerAddress(url, token, tls_ca), start_timeout_s=retry_timeout_s, destination=destination)
+    return ServerConnection(link, destination, retry_timeout_s)
 
 
 class ServerConnection:
     """A connection to one destination, as `penstock.connect` returns it."""
 
-    def __init__(self, link: ServerLink, destination: str, patience_s: float) -> None:
-        self._link, self._destination, self._patience_s = link, destination, patience_s
+    def __init__(self, link: ServerLink, destination: str, retry_timeout_s: float) -> None:
+        self._link, self._destination, self._retry_timeout_s = link, destination, retry_timeout_s
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +70,7 @@ class ServerConnection:
         request = {"destination": self._destination, "tables": list(tables), "start": _position_to_request(start)}
         more = {"filter": filter, "columns": list(columns), "end": None if end is None else _position_to_request(end)}
         return ChangeStream(
-            self._link, request | {key: value for key, value in more.items() if value}, self._patience_s
+            self._link, request | {key: value for key, value in more.items() if value}, self._retry_timeout_s
         )
 
     def subscribe(
@@ -91,7 +91,7 @@ class ServerConnection:
         request: dict[str, Any] = {"destination": self._destination, "client": client}
         more: dict[str, Any] = {"filter": filter} | ({} if start is None else {"start": _position_to_request(start)})
         self._link.call_action("subscribe", request | more)
-        return ClientSubscription(self._link, request | {"tables": list(tables)}, self._patience_s)
+        return ClientSubscription(self._link, request | {"tables": list(tables)}, self._retry_timeout_s)
 
     def unsubscribe(self, client: int) -> None:
         """Remove a client: the server stores nothing for it except its cursor."""

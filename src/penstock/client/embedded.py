@@ -53,7 +53,7 @@ _started: list["subprocess.Popen[bytes]"] = []  # they outlive us; a Popen that 
 class EmbeddedSource:
     """A database server, or a folder with files of its log, that is captured on this machine without a server.
 
-    FlightClient(EmbeddedSource(host="db1", user="penstock", password="…"), patience_s=60)
+    FlightClient(EmbeddedSource(host="db1", user="penstock", password="…"), retry_timeout_s=60)
     FlightClient(EmbeddedSource(path="/backup/binlogs"))
     """
 

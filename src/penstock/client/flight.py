@@ -22,16 +22,16 @@ class FlightClient:
     """Reads ranges of a destination's log, from one server or from whichever of several runs it (see
     client/address.py).
 
-        FlightClient("cdc1:11115,cdc2:11115", "shop", patience_s=60).store_bounds()
+        FlightClient("cdc1:11115,cdc2:11115", "shop", retry_timeout_s=60).store_bounds()
 
-    It can be used for long, and by several threads. Transient errors are retried for `patience_s`.
+    It can be used for long, and by several threads. Transient errors are retried for `retry_timeout_s`.
     """
 
     def __init__(
-        self, server: str | ServerAddress | EmbeddedSource, destination: str = "default", *, patience_s: float = 0
+        self, server: str | ServerAddress | EmbeddedSource, destination: str = "default", *, retry_timeout_s: float = 0
     ) -> None:
         address = ServerAddress(server) if isinstance(server, str) else server
-        self._link = ServerLink(address, patience_s, destination=destination)
+        self._link = ServerLink(address, retry_timeout_s, destination=destination)
         self._destination = destination
 
     def close(self) -> None:

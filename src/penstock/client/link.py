@@ -54,38 +54,38 @@ class _ServerCall(Generic[T]):
 class ServerLink:
     """A connection to the server that runs a destination, safe to keep for long and to share by threads.
 
-        link = ServerLink(ServerAddress("cdc1:11115,cdc2:11115"), patience_s=60, destination="shop")
+        link = ServerLink(ServerAddress("cdc1:11115,cdc2:11115"), retry_timeout_s=60, destination="shop")
         link.call_action("status", {"destination": "shop"})
 
     It is opened with the first call. Of several servers each is asked in turn, and when the destination has moved, the
     next call goes to its new server; a stream that was open breaks, and is opened again by whoever reads it.
 
-    A call that fails with a transient error is repeated for `patience_s`. A server that does not answer yet, and a
-    destination that it is still starting, are waited for: `start_patience_s`, if that is longer.
+    A call that fails with a transient error is repeated for `retry_timeout_s`. A server that does not answer yet, and a
+    destination that it is still starting, are waited for: `start_timeout_s`, if that is longer.
     """
 
     def __init__(
         self,
         address: ServerAddress | EmbeddedSource,
-        patience_s: float = 0,
+        retry_timeout_s: float = 0,
         *,
-        start_patience_s: float = 0,
+        start_timeout_s: float = 0,
         destination: str = "default",
     ) -> None:
-        self._address, self.patience_s, self.destination = address, patience_s, destination
-        self._start_patience_s = max(patience_s, start_patience_s)
+        self._address, self.retry_timeout_s, self.destination = address, retry_timeout_s, destination
+        self._start_timeout_s = max(retry_timeout_s, start_timeout_s)
         self._parent = os.getppid()
         self._servers = open_servers(address, destination)
 
     @property
     def _silence_s(self) -> float:
         """Return after how long a range on which nothing comes is given up: early enough to read it elsewhere."""
-        return min(SILENCE_S, max(_LEAST_SILENCE_S, self.patience_s / 2)) if self.patience_s else SILENCE_S
+        return min(SILENCE_S, max(_LEAST_SILENCE_S, self.retry_timeout_s / 2)) if self.retry_timeout_s else SILENCE_S
 
     def _answer_limit_s(self, timer: RetryTimer) -> float:
         """Return after how long a server that answers nothing is given up: early enough to ask another one, and soon
         after the time for retries is over."""
-        timeout_s = self._start_patience_s
+        timeout_s = self._start_timeout_s
         return max(_LEAST_SILENCE_S, min(SILENCE_S, timeout_s / 2, timeout_s - timer.elapsed_s))
 
     def close(self) -> None:
@@ -143,7 +143,7 @@ class ServerLink:
                 # Whoever started this process may be gone: nobody waits for the answer any more.
                 is_orphan = os.getppid() != self._parent
                 is_starting = waits_for_start and isinstance(error, (StartingError, ServerUnavailableError))
-                timeout_s = self._start_patience_s if is_starting else self.patience_s
+                timeout_s = self._start_timeout_s if is_starting else self.retry_timeout_s
                 delay_s = timer.next_delay_s(timeout_s)
                 if not error.transient or is_orphan or delay_s is None:
                     raise

@@ -27,7 +27,7 @@ _BACKOFF = Backoff(0.05, 2.0)
 class ResumedRead:
     """Reads a part of the log to its end, and reads it again after a break, without the events that came before.
 
-    It is for one thread. Transient errors are retried for the `patience_s` of the link, from the first break
+    It is for one thread. Transient errors are retried for the `retry_timeout_s` of the link, from the first break
     after which nothing new has come.
     """
 
@@ -53,7 +53,7 @@ class ResumedRead:
                 return None
             except PenstockError as error:
                 self._timer = self._timer or RetryTimer(_BACKOFF)
-                delay_s = self._timer.next_delay_s(self._link.patience_s)
+                delay_s = self._timer.next_delay_s(self._link.retry_timeout_s)
                 if not error.transient or delay_s is None:
                     raise
                 log.warning(
@@ -114,7 +114,7 @@ def read_whole(link: ServerLink, ticket: bytes) -> list[Any]:
             return batches
         except PenstockError as error:
             timer = timer or RetryTimer(_BACKOFF)
-            delay_s = timer.next_delay_s(link.patience_s)
+            delay_s = timer.next_delay_s(link.retry_timeout_s)
             if not error.transient or delay_s is None:
                 raise
             log.warning(

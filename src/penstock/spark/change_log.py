@@ -45,7 +45,7 @@ _REPORT_S = 1.0  # how often the source is asked where its log ends
 @lru_cache(maxsize=16)
 def shared_client(server: ServerAddress | EmbeddedSource, destination: str, wait_s: float) -> FlightClient:
     """Return a client of this process: Spark's workers are reused from batch to batch."""
-    return FlightClient(server, destination, patience_s=wait_s)
+    return FlightClient(server, destination, retry_timeout_s=wait_s)
 
 
 class ChangeLog:

@@ -79,6 +79,6 @@ class PenstockDataSource(spark.DataSource):
     def _layout(self) -> ChangeLayout:
         if self._planned_layout is None:
             address, wait_s = self._read.server, self._read.wait_s
-            with closing(FlightClient(address, self._read.destination, patience_s=wait_s)) as client:
+            with closing(FlightClient(address, self._read.destination, retry_timeout_s=wait_s)) as client:
                 self._planned_layout = layout_of(self._read, client)
         return self._planned_layout

@@ -39,6 +39,7 @@ RETIRED = {
     "take_seal": "take_block_checksum",
     "Beginning": "FirstLoad",
     "keep_loose": "hold_trailing",
+    "patience_s": "retry_timeout_s",
     "rhythm": "retry_clock",
 }
 WORDS = re.compile(rf"\b\w*({'|'.join(RETIRED)})\b")

@@ -33,8 +33,8 @@ def test_a_server_that_does_not_listen_yet_is_waited_for(tmp_path: Path, name: s
     settings = settings_with(shop_folder(tmp_path / "logs"), flight={"port": port})
     with (
         ThreadPoolExecutor(1) as pool,
-        penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=0.05) as hasty,
-        penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=LONG_S) as patient,
+        penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", retry_timeout_s=0.05) as hasty,
+        penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", retry_timeout_s=LONG_S) as patient,
     ):
         asked = pool.submit(CALLS[name], patient)
         with pytest.raises(ServerUnavailableError, match=f"no Penstock server answers at grpc://127.0.0.1:{port}"):
@@ -47,7 +47,7 @@ def test_a_server_that_does_not_listen_yet_is_waited_for(tmp_path: Path, name: s
 def test_a_server_that_cannot_be_reached_is_no_trouble_of_the_source(tmp_path: Path) -> None:
     server = Server(settings_with(shop_folder(tmp_path / "logs")))
     server.start()
-    with penstock.connect(server.address, destination="shop", patience_s=0) as there:
+    with penstock.connect(server.address, destination="shop", retry_timeout_s=0) as there:
         assert there.status()["state"]
         server.stop()
         with pytest.raises(ServerUnavailableError) as told:
@@ -67,9 +67,9 @@ def test_a_server_that_is_frozen_is_given_up(tmp_path: Path, monkeypatch: pytest
     script = "from penstock.cli import main; main()"
     with subprocess.Popen([sys.executable, "-c", script, "serve", str(config)], stdout=subprocess.DEVNULL) as server:
         try:
-            with penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=LONG_S) as there:
+            with penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", retry_timeout_s=LONG_S) as there:
                 assert there.status()["state"]
-            with penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", patience_s=0) as there:
+            with penstock.connect(f"grpc://127.0.0.1:{port}", destination="shop", retry_timeout_s=0) as there:
                 assert there.status()["state"]
                 server.send_signal(signal.SIGSTOP)
                 stat = Path(f"/proc/{server.pid}/stat")

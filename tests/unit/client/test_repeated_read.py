@@ -26,7 +26,7 @@ class BrokenLink:
     """Gives a stream for each list of blocks; each but the last breaks at its end."""
 
     destination = "shop"
-    patience_s = 30.0
+    retry_timeout_s = 30.0
 
     def __init__(self, *reads: list[Block]) -> None:
         self._reads = list(reads)
@@ -126,7 +126,7 @@ def test_a_part_that_always_breaks_at_the_same_event_is_given_up(tmp_path: Path)
 
     class StuckLink(BrokenLink):
         destination = "shop"
-        patience_s = 0.5
+        retry_timeout_s = 0.5
 
         def open_stream(self, ticket: bytes) -> BrokenStream:
             del ticket

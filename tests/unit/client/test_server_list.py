@@ -51,7 +51,7 @@ def events_of(client: FlightClient) -> int:
 def test_the_first_that_runs_it_answers_at_once(servers: list[Server], name: str) -> None:
     """No patience is needed for servers that are dead, have it not, or not yet."""
     addresses = [f"127.0.0.1:{free_port()}", *(servers[number].address for number in (2, 0, 1))]
-    with penstock.connect(",".join(addresses), destination="shop", patience_s=0) as there:
+    with penstock.connect(",".join(addresses), destination="shop", retry_timeout_s=0) as there:
         CALLS[name](there)
 
 
@@ -66,7 +66,7 @@ def test_a_part_of_the_log_is_read_where_it_runs(servers: list[Server]) -> None:
 
 def test_who_asks_a_server_that_does_not_run_it_for_tables_is_told_so(servers: list[Server]) -> None:
     """No tables would be the answer of a server that runs it and has none."""
-    standby = penstock.connect(servers[0].address, destination="shop", patience_s=0)
+    standby = penstock.connect(servers[0].address, destination="shop", retry_timeout_s=0)
     with standby, pytest.raises(NotRunningError, match="stopped by hand"):
         standby.tables()
 
@@ -101,7 +101,7 @@ def test_nobody_runs_it(servers: list[Server]) -> None:
     dead = f"127.0.0.1:{free_port()}"
     addresses = [dead, *(one.address for one in servers)]
     with (
-        penstock.connect(",".join(addresses), destination="shop", patience_s=1) as there,
+        penstock.connect(",".join(addresses), destination="shop", retry_timeout_s=1) as there,
         pytest.raises(ServerUnavailableError, match="no server runs 'shop'") as told,
     ):
         there.status()

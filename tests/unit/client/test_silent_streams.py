@@ -57,7 +57,7 @@ def test_a_server_that_takes_its_time_sends_heartbeats(
 
     monkeypatch.setattr(ServerStream, "read_chunk", read_chunk)
     with served(settings_with(shop_folder(tmp_path / "logs"))) as server:
-        client = FlightClient(server.address, "shop", patience_s=WAIT_S)
+        client = FlightClient(server.address, "shop", retry_timeout_s=WAIT_S)
         bounds = {"start": client.source_start().to_json(), "end": client.source_end().to_json()}
         if form == "raw":
             request = {"destination": "shop", "form": "raw", **bounds}

@@ -29,7 +29,7 @@ def test_a_source_that_cannot_be_reached_does_not_keep_the_others_from_being_ser
         with penstock.connect(server.address, destination="shop") as there:
             assert there.status()["state"] == "following"
         told = pytest.raises(StartingError, match=r"'late' is starting, try again: start failed .*no log files")
-        with penstock.connect(server.address, destination="late", patience_s=0) as there, told:
+        with penstock.connect(server.address, destination="late", retry_timeout_s=0) as there, told:
             there.positions()
         code, ready = readiness_of(server)
         assert code == 503
@@ -38,7 +38,7 @@ def test_a_source_that_cannot_be_reached_does_not_keep_the_others_from_being_ser
         assert "no log files" in about["late"]["reason"]
         assert about["shop"]["role"] == "running"
         shop_folder(tmp_path / "late")
-        with penstock.connect(server.address, destination="late", patience_s=60) as there:
+        with penstock.connect(server.address, destination="late", retry_timeout_s=60) as there:
             assert there.status()["state"] == "following"
         assert poll(lambda: readiness_of(server)[0] == 200)
 

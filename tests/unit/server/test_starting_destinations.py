@@ -192,11 +192,11 @@ def test_a_flight_client_waits_for_a_start(scene: Scene, settings: InstanceSetti
     port = FlightPort(FlightSettings(port=0), scene.destinations)
     try:
         with (
-            penstock.connect(port.address, destination="shop", patience_s=0.2) as hasty,
+            penstock.connect(port.address, destination="shop", retry_timeout_s=0.2) as hasty,
             pytest.raises(StartingError, match="'shop' is starting, try again"),
         ):
             hasty.positions()
-        with penstock.connect(port.address, destination="shop", patience_s=LONG_S) as patient:
+        with penstock.connect(port.address, destination="shop", retry_timeout_s=LONG_S) as patient:
             threading.Timer(0.3, scene.destinations.start, [settings]).start()
             assert patient.positions()["latest"]
     finally:

@@ -131,11 +131,13 @@ class CanalCluster:
     message = cluster.get_without_ack(1000, timeout_s=1)
     """
 
-    def __init__(self, finder: ServerFinder, destination: str, *, patience_s: float = 60, **connector: Any) -> None:
-        """Create the client; `connector` has the options of a CanalConnector. No server for `patience_s` is an
+    def __init__(
+        self, finder: ServerFinder, destination: str, *, retry_timeout_s: float = 60, **connector: Any
+    ) -> None:
+        """Create the client; `connector` has the options of a CanalConnector. No server for `retry_timeout_s` is an
         error.
         """
-        self._finder, self._destination, self._patience_s = finder, destination, patience_s
+        self._finder, self._destination, self._retry_timeout_s = finder, destination, retry_timeout_s
         self._connector_options = connector
         self._connector: CanalConnector | None = None
         self._filter: str | None = None
@@ -215,7 +217,7 @@ class CanalCluster:
         """Make a call, and repeat it on another connection if one breaks or its server no longer runs the
         destination.
         """
-        deadline = time.monotonic() + self._patience_s
+        deadline = time.monotonic() + self._retry_timeout_s
         while True:
             connector = self._get_connector(deadline)
             try:
@@ -235,7 +237,7 @@ class CanalCluster:
         if self._connector is not None and self._connector.is_connected and self._finder.holds_client_lock():
             return self._connector
         self.disconnect()
-        deadline = deadline or time.monotonic() + self._patience_s
+        deadline = deadline or time.monotonic() + self._retry_timeout_s
         problem: PenstockError | None = None
         for attempt in itertools.count():
             try:
