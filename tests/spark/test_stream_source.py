@@ -18,7 +18,7 @@ from penstock.config import InstanceSettings, ServerSettings, StoreSettings
 from penstock.model import Position, TableName
 from penstock.server import Server
 from penstock.testing import DatabaseServer
-from tests.support.capture import execute, poll, source_of
+from tests.support.capture import execute, is_purged, poll, source_of
 
 
 class Collected:
@@ -177,6 +177,48 @@ def test_a_failed_batch_is_read_again_even_from_a_new_server(
     assert run(again, got, tmp_path / "checkpoint", drain=True).awaitTermination(120)
     other.stop()
     assert [row["id"] for row in got.rows] == list(range(12))
+
+
+@pytest.mark.mariadb
+def test_a_planned_batch_is_kept_for_its_query_while_others_go_on(
+    spark: SparkSession, private_server: Callable[..., DatabaseServer], tmp_path: Path
+) -> None:
+    """The source has purged its log, and another query has committed everything: the store still has the batch."""
+    source = private_server("mariadb")
+    execute(source, "CREATE DATABASE shop", "CREATE TABLE shop.owner (id INT PRIMARY KEY)")
+    server = Server(ServerSettings.with_flight_only(InstanceSettings(source=source_of(source))))
+    server.start()
+    try:
+        store = server.instances["default"].store
+        options = {"table": "shop.owner", "startingPosition": str(store.latest), "pollMs": "100"}
+        frame, other, got = stream(spark, server, **options), Collected(), Collected()
+
+        def fail_later(batch: DataFrame, number: int) -> None:
+            if got.rows:
+                raise ValueError("the sink is down")
+            got(batch, number)
+
+        failing = run(frame, fail_later, tmp_path / "failed")
+        execute(source, "INSERT INTO shop.owner VALUES (0)")
+        assert poll(lambda: len(got.rows) == 1, 60), failing.exception()
+        execute(source, *(f"INSERT INTO shop.owner VALUES ({i})" for i in range(1, 5)))
+        with pytest.raises(StreamingQueryException, match="the sink is down"):
+            failing.awaitTermination(120)
+        query = run(frame, other, tmp_path / "other")
+        execute(source, "FLUSH BINARY LOGS", *(f"INSERT INTO shop.owner VALUES ({i})" for i in range(5, 10)))
+        assert poll(lambda: len(other.rows) == 10, 60), query.exception()
+        execute(source, "INSERT INTO shop.owner VALUES (10)")  # with which Spark commits what came before
+        assert poll(lambda: len(other.rows) == 11, 60), query.exception()
+        assert poll(lambda: is_purged(source))
+        again = run(frame, got, tmp_path / "failed")
+        assert poll(lambda: len(got.rows) >= 11 or again.exception() is not None, 60)
+        assert again.exception() is None, str(again.exception())[:2000]
+        again.stop()
+        query.stop()
+        assert [row["id"] for row in got.rows] == list(range(11))
+        assert {row["_seq"] for row in got.rows} == {row["_seq"] for row in other.rows}
+    finally:
+        server.stop()
 
 
 def test_batches_are_bounded_and_end_between_transactions(

@@ -5,6 +5,7 @@ checkpoint that is used for another table, or with another database server, is r
 """
 
 import json
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -57,6 +58,8 @@ class ChangeLog:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
+        # The server keeps what this query has planned and not committed, whatever other queries have done.
+        self._reader = f"spark-{secrets.token_hex(8)}"
         self._identities: dict[tuple[int, str], str] = {}  # of log files, by epoch and name
         self._checked: set[str] = set()  # offsets that are of this log
         self._reported: tuple[float, Offset | None] | None = None
@@ -106,7 +109,8 @@ class ChangeLog:
     def plan_batch(self, start: Position, wait_ms: int) -> tuple[Position, bool]:
         """Return where a batch from `start` should end, and whether it may have rows for the query; it ends at `start`
         when nothing came in time."""
-        return self.client.plan_batch(start, self._options.max_bytes, wait_ms, **self._options.limit)
+        limit = {**self._options.limit, "reader": self._reader}
+        return self.client.plan_batch(start, self._options.max_bytes, wait_ms, **limit)
 
     def end_before(self, start: Position, last: Position) -> Position:
         """Return where a batch from `start` should end, not after `last`, which the source's log has reached.
@@ -170,7 +174,7 @@ class ChangeLog:
 
     def ack(self, position: Position) -> None:
         """Tell the server that everything before a position is done."""
-        self.client.ack(position)
+        self.client.ack(position, self._reader)
 
     # -- offsets
 
