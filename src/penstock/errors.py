@@ -5,6 +5,11 @@ processes, so each one pickles: an error is its message and nothing else that ca
 `transient` answers one question: does the same call make sense again later, unchanged?
 """
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.model import Position
+
 
 class PenstockError(Exception):
     """Root of all errors that Penstock raises on purpose."""
@@ -81,6 +86,8 @@ class IncompatibleColumnError(SchemaError):
     """A column has a type in the log that does not fit the one that its reader was started with."""
 
     table = ""  # database.table
+    column = ""
+    position: "Position | None" = None  # of the rows that have it
 
 
 class TableAlteredError(SchemaError):

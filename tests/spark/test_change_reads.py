@@ -309,6 +309,29 @@ def test_options_of_the_other_kind_of_read_are_refused(
         between(spark, served, table=table, maxRowsPerTrigger="1").collect()
 
 
+def test_the_statement_that_stops_a_query_is_named_among_others_of_its_table(
+    spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str
+) -> None:
+    """Others come before it, between it and the row, and after the row: all are captured when the row is read."""
+    start, other = end_of(mariadb), f"{table}_2"
+    frame = between(spark, served, table=table, startingPosition=str(start))
+    execute(
+        mariadb,
+        f"ALTER TABLE {table} ADD COLUMN early INT",
+        f"INSERT INTO {table} VALUES (1, 'a', 1)",
+        f"ALTER TABLE {table} MODIFY id BIGINT",
+        f"CREATE TABLE {other} (id INT PRIMARY KEY)",
+        f"ALTER TABLE {table} ADD COLUMN late INT",
+        f"INSERT INTO {table} VALUES (2, 'b', 2, 2)",
+        f"ALTER TABLE {table} DROP COLUMN late",
+        f"INSERT INTO {table} VALUES (3, 'c', 3)",
+    )
+    caught_up(served, mariadb)
+    message = rf"column {table}\.id is int64 at .* It was altered at \S+ by: ALTER TABLE {table} MODIFY id BIGINT\. "
+    with pytest.raises(Exception, match=message):
+        frame.collect()
+
+
 def test_all_tables_of_a_filter_are_rows_of_json_also_after_ddl(
     spark: SparkSession, served: Server, mariadb: DatabaseServer, table: str, tmp_path: Path
 ) -> None:

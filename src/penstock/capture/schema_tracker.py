@@ -123,11 +123,11 @@ class SchemaTracker:
             first = self._history.first
         raise SchemaError(f"nothing of table {name} has been seen in the log since {first}: ask again when rows came")
 
-    def last_change_of(self, table: TableName, position: Position) -> SchemaChange | None:
-        """Return the last statement at or before a position that changed a table's definition, if it is known; what may
-        be a secret in it is masked."""
+    def last_change_of(self, table: TableName, position: Position, column: str = "") -> SchemaChange | None:
+        """Return the last statement at or before a position that changed a table's definition, or that of one of its
+        columns, if it is known; what may be a secret in it is masked."""
         with self._lock:
-            change = self._history.last_change_of(table, position)
+            change = self._history.last_change_of(table, position, column)
             server = self._history.catalogue.server
         if change is None:
             return None

@@ -74,9 +74,11 @@ class FlightClient:
         the file is not there now."""
         return json.loads(self._call_action("identity", position=position.to_json())[0])["identity"]
 
-    def last_statement(self, table: TableName, position: Position) -> tuple[Position, str] | None:
-        """Return the last statement at or before a position that changed a table, and where it ends, if it is known."""
-        answer = json.loads(self._call_action("statement", table=str(table), position=position.to_json())[0])
+    def last_statement(self, table: TableName, column: str, position: Position) -> tuple[Position, str] | None:
+        """Return the last statement at or before a position that changed a column of a table, and where it ends, if it
+        is known."""
+        request = {"table": str(table), "column": column, "position": position.to_json()}
+        answer = json.loads(self._call_action("statement", **request)[0])
         return (Position.from_json(answer["position"]), answer["statement"]) if answer else None
 
     def find_batch_end(self, start: Position, max_bytes: int, wait_ms: int, **limit: Any) -> Position:

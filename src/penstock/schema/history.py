@@ -111,15 +111,22 @@ class SchemaHistory:
         positions, catalogues, _ = self._around(position)
         return catalogues[bisect_right(positions, position) - 1]
 
-    def last_change_of(self, table: TableName, position: Position) -> SchemaChange | None:
-        """Return the last change of a table's definition at or before a position; None when the history has none."""
+    def last_change_of(self, table: TableName, position: Position, column: str = "") -> SchemaChange | None:
+        """Return the last change of a table's definition at or before a position, or of one of its columns; None when
+        the history has none."""
+
+        def find(catalogue: Catalogue) -> object:
+            """Return what the change must have changed."""
+            definition = catalogue.find(table)
+            return definition.schema.column(column) if column and definition is not None else definition
+
         if position < self.first:
             return None
         steps = self._around(position)
         while True:
             positions, catalogues, changes = steps
             for at in range(bisect_right(positions, position) - 1, 0, -1):
-                if catalogues[at].find(table) != catalogues[at - 1].find(table):
+                if find(catalogues[at]) != find(catalogues[at - 1]):
                     return changes[at - 1]
             position = positions[0]
             if position <= self.first:

@@ -154,12 +154,13 @@ class ChangeLog:
             try:
                 yield from layout.batches(block, delivered)
             except IncompatibleColumnError as error:
-                raise self._explain(error, _find_undecodable(block, layout)) from None
+                raise self._explain(error) from None
 
-    def _explain(self, error: IncompatibleColumnError, end: Position) -> SchemaError:
+    def _explain(self, error: IncompatibleColumnError) -> SchemaError:
         """Return the error with the statement that changed the table, and with what to do about it."""
         with suppress(PenstockError):
-            known = self.client.last_statement(TableName.parse(error.table), end)
+            table, position = TableName.parse(error.table), error.position
+            known = self.client.last_statement(table, error.column, position) if position is not None else None
             if known is not None:
                 return SchemaError(f"{error}. It was altered at {known[0]} by: {known[1]}. {_ALTERED_ADVICE}")
         return SchemaError(f"{error}. {_ALTERED_ADVICE}")
@@ -240,17 +241,3 @@ class ChangeLog:
         if key not in self._identities:
             self._identities[key] = self.client.file_identity(position)
         return self._identities[key]
-
-
-def _find_undecodable(block: "Block", layout: "ChangeLayout") -> Position:
-    """Return where the first transaction of a block ends whose rows do not fit the columns of the query."""
-    first = 0
-    for stop in [*(block.boundaries + 1).tolist(), len(block)]:
-        part = block.slice(first, stop)
-        try:
-            for _ in layout.batches(part) if len(part) else ():
-                pass
-        except IncompatibleColumnError:
-            return part.end
-        first = stop
-    return block.end

@@ -83,6 +83,22 @@ def test_the_last_change_of_a_table_is_found_in_any_file(tmp_path: Path) -> None
         assert history.last_change_of(table, at(1)) is None
 
 
+def test_the_last_change_of_a_column_is_told_from_others_of_its_table(tmp_path: Path) -> None:
+    table = TableName("d", "a")
+    with opened(tmp_path, every=2) as history:
+        statements = ["CREATE TABLE a (x INT)", "ALTER TABLE a ADD y INT", "ALTER TABLE a MODIFY x BIGINT"]
+        statements += ["ALTER TABLE a ADD z INT FIRST", "ALTER TABLE a DROP y"]
+        for number, text in enumerate(statements, 1):
+            history.record(SchemaChange(at(number * 100), text, "d"))
+        found = {column: history.last_change_of(table, at(900), column) for column in ("x", "y", "z", "none")}
+    assert {column: change and change.text for column, change in found.items()} == {
+        "x": statements[2],
+        "y": statements[4],
+        "z": statements[3],
+        "none": None,
+    }
+
+
 def test_another_log_is_recognised(tmp_path: Path) -> None:
     with opened(tmp_path) as history:
         history.record(SchemaChange(at(100), "CREATE TABLE a (x INT)", "d"))

@@ -20,7 +20,7 @@ from penstock.binlog.rows.partial import list_operations, refuse_operations
 from penstock.binlog.rows.widening import widen
 from penstock.binlog.values.column import DEFAULT, DecodeOptions
 from penstock.errors import BinlogError, IncompatibleColumnError
-from penstock.model import ChangeKind, TableName, TableSchema
+from penstock.model import ChangeKind, Position, TableName, TableSchema
 from penstock.model.sequence import EPOCH_SHIFT, FILE_SHIFT, MAX_FILE, MAX_OFFSET
 
 _REMEMBERED_ROWS = 1 << 17
@@ -100,7 +100,8 @@ def _assembled(block: Block, rows: Rows, schema: TableSchema, fields: pa.Schema)
                     f"column {schema.name}.{name} is {array.type} at {block.file}:{where}, but the reader was"
                     f" started with {kind}: the table was altered; restart the reader"
                 )
-                error.table = str(schema.name)
+                error.table, error.column = str(schema.name), name
+                error.position = Position(block.file, where, epoch=block.epoch)
                 raise error
             array = widened
         arrays.append(array)

@@ -152,10 +152,11 @@ def _find_log_identity(instance: Instance, arguments: Arguments) -> Results:
 
 
 def _find_last_statement(instance: Instance, arguments: Arguments) -> Results:
-    """Return the last statement before a position that changed a table, and its position; nothing if there is none."""
+    """Return the last statement before a position that changed a table, or one of its columns, and its position;
+    nothing if there is none."""
     table = TableName.parse(read_text(arguments, "table"))
     position = resolve_position(arguments.get("position"), instance)
-    change = instance.components.tables.last_change_of(table, position)
+    change = instance.components.tables.last_change_of(table, position, read_text(arguments, "column", ""))
     yield _json({} if change is None else {"position": change.position.to_json(), "statement": change.text})
 
 
@@ -248,7 +249,7 @@ ACTIONS: dict[str, tuple[Callable[[Instance, Arguments], Results], str]] = {
     "identity": (_find_log_identity, "{destination, position}: return the identity of the log file of a position"),
     "statement": (
         _find_last_statement,
-        "{destination, table, position}: return the last statement before a position that changed a table",
+        "{destination, table, column, position}: return the last statement before a position that changed them",
     ),
     "chunks": (
         _plan_chunks,
