@@ -6,11 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.config import InstanceSettings, ServerSettings
+from penstock.config import InstanceSettings, ServerSettings, SnapshotSettings
+from penstock.instance.snapshots import InstanceSnapshots
+from penstock.model import TableName
 from penstock.server import Server
+from penstock.snapshot.chunks import Chunk
 from penstock.testing import DatabaseServer
 from tests.support.capture import end_of, poll, source_of
 from tests.support.ledger import ACCOUNTS, BALANCE, Ledger
@@ -88,6 +92,58 @@ def test_a_mirror_is_right_whatever_is_lost_of_a_cluster(
     assert {batch["sum"] for batch in job.batches} == {ACCOUNTS * BALANCE}
     # Not in the log of an event, a driver or an executor.
     assert files_with_token(tmp_path, cluster.folder) == ["options.json"]
+
+
+@pytest.mark.timeout(600)
+def test_a_snapshot_resumes_behind_its_last_chunk_whatever_is_lost(
+    source: DatabaseServer,
+    database: Callable[[DatabaseServer], str],
+    cluster: SparkCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Chunks that were delivered are not read again, and the mirror is equal to the source at the end."""
+    table, chunks = f"{database(source)}.account", list[Chunk]()
+    read = InstanceSnapshots.read
+
+    def record(self: InstanceSnapshots, name: TableName, chunk: Chunk, *rest: Any) -> Any:
+        chunks.append(chunk)
+        return read(self, name, chunk, *rest)
+
+    monkeypatch.setattr(InstanceSnapshots, "read", record)
+    settings = InstanceSettings(source=source_of(source), snapshot=SnapshotSettings(chunk_rows=2))
+    server = Server(ServerSettings.with_flight_only(settings))
+    server.start()
+    ledger = Ledger(source, table)
+    options = {"server": server.address, "table": table, "startingPosition": "snapshot", "maxRowsPerTrigger": "5000"}
+    job = MirrorJob(tmp_path / "job", cluster, options)
+    try:
+        ledger.create(has_note=True)
+        with ledger:
+            with job.pause("1-*-0"):
+                job.start()
+                job.wait(lambda: bool(job.attempts(1)))
+                lost = job.attempts(1)[0]
+                kill_process(lost.jvm)
+                assert poll(lambda: not is_alive(lost.jvm))
+            job.wait_until_applied(1)
+            with job.pause("*-applied"):
+                last = job.wait_until_paused()
+                before = job.wait_until_applied(last)
+                job.kill()
+            delivered = chunks[:-1]
+            count = len(chunks)
+            assert 2 <= len(set(delivered)) < ACCOUNTS / 2, "the driver was killed in the middle"
+            job.start()
+            after = job.wait_until_applied(last)
+            assert (after["rows"], after["digest"]) == (before["rows"], before["digest"])
+            job.wait(lambda: any(chunk.until is None for chunk in chunks))
+        balances = ledger.balances()
+        job.wait(lambda: {number: balance for number, (balance, _) in job.accounts.items()} == balances)
+        assert not set(chunks[count:]) & set(delivered) - {chunks[count - 1]}
+    finally:
+        job.kill()
+        server.stop()
 
 
 def files_with_token(*folders: Path) -> list[str]:

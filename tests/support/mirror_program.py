@@ -50,11 +50,11 @@ class Mirror:
     def __call__(self, batch: DataFrame, number: int) -> None:
         narrow = batch.select("id", "balance", "note", "_change_type", "_seq", "_row")
         table = narrow.mapInArrow(watched(self._folder, self._run, number), ROW).toArrow()
-        rows = sorted(table.to_pylist(), key=lambda row: (row["_seq"], row["_row"]))
+        rows = sorted(table.to_pylist(), key=lambda row: (row["_seq"], row["_row"], row["id"]))
         self._accounts |= {
             str(row["id"]): [row["balance"], row["note"]]
             for row in rows
-            if row["_change_type"] in {"insert", "update_postimage"}
+            if row["_change_type"] in {"snapshot", "insert", "update_postimage"}
         }
         total = sum(balance for balance, _ in self._accounts.values())
         parts = batch.rdd.getNumPartitions()

@@ -41,6 +41,7 @@ _FILE = "snapshots.json"
 _CAPTURE_WAIT_S = 60.0
 _PAUSE_S = 0.002
 _BATCH_ROWS = 50_000
+_BATCH_S = 2.0  # that a batch of Spark takes, where rows per second are limited
 
 
 class SnapshotSource(Protocol):
@@ -117,13 +118,12 @@ class InstanceSnapshots:
         state = self._load()
         self._is_paused: bool = state.get("paused", False)
         self._requests: dict[str, int] = state.get("again", {})
-        if self._is_paused:
-            self._pacer.pause()
 
     # -- for people
 
     def pause(self) -> None:
-        """Read no more rows of snapshots until `resume`; the changes of the log are delivered meanwhile."""
+        """Plan no more chunks until `resume`; those of the batch that is being read are read to its end, because the
+        changes in that batch wait for them."""
         self._set_paused(is_paused=True)
 
     def resume(self) -> None:
@@ -134,7 +134,6 @@ class InstanceSnapshots:
         with self._lock:
             self._is_paused = is_paused
             self._save()
-        (self._pacer.pause if is_paused else self._pacer.resume)()
         action = "paused" if is_paused else "resumed"
         log.info("snapshots %s destination=%s", action, self._instance.settings.destination)
 
@@ -163,6 +162,8 @@ class InstanceSnapshots:
         with self._cursor() as cursor:
             table = self._describe(cursor, name, None)
             _check_row_image(cursor, name)
+            if settings.rows_per_s is not None:  # the changes of a batch wait for its chunks
+                rows, count = max(1, min(rows, int(settings.rows_per_s * _BATCH_S))), 1
             size = ChunkSize(min(settings.chunk_rows, rows), settings.chunk_bytes)
             planned = [] if self._is_paused else list(islice(plan_chunks(cursor, table, size, after), count))
         names = tuple(column.name for column in table.key)
