@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from typer.testing import CliRunner
 
-from penstock.client import FlightClient
+from penstock.cli import app
 from penstock.model import TableName
 from penstock.testing import DatabaseServer
 from tests.spark.test_stream_source import run
@@ -157,17 +158,52 @@ def test_a_table_is_added_to_a_query_and_one_is_read_again_while_its_stream_cont
     equals(query, mirrors[1], mariadb, second)
     equals(query, one, mariadb, first)
     assert one.snapshot_rows == before, "a table that was there is not read again"
-    client = FlightClient(server.url)
     one.repeats = True
     one.rows.pop(100)  # damage
-    client.control_snapshots("again", table=str(first))
+    assert "snapshots are paused" in snapshot_command(server, "pause")
+    snapshot_command(server, "again", str(first))
     execute(mariadb, f"UPDATE {first} SET name = 'again' WHERE id < 50", f"INSERT INTO {first} VALUES (90002, 'x')")
+    assert poll(lambda: 90002 in one.rows, 60), "changes are delivered while snapshots are paused"
+    assert one.snapshot_rows == before
+    server.kill()
+    server.start()
+    assert "snapshots are paused" in snapshot_command(server, "status"), "also after a restart"
+    snapshot_command(server, "resume")
     again = len(select_rows(mariadb, first))
     assert poll(lambda: one.snapshot_rows >= before + again, 60), one.snapshot_rows
     equals(query, one, mariadb, first)
-    report = client.control_snapshots()
+    report = json.loads(snapshot_command(server, "status", "--output", "json"))
+    assert not report["paused"]
     assert report["tables"][str(first)]["state"] == "complete"
-    client.close()
+    assert f"{first}" in snapshot_command(server, "status")
+    query.stop()
+
+
+def snapshot_command(server: ServeProcess, *words: str) -> str:
+    """Run `penstock snapshot …` for a server, and return what it prints."""
+    result = CliRunner().invoke(app, ["snapshot", *words, "--server", f"127.0.0.1:{server.flight}"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_column_is_added_while_a_table_is_delivered(
+    spark: SparkSession, mariadb: DatabaseServer, server: ServeProcess, database: NewDatabase, tmp_path: Path
+) -> None:
+    name = TableName(database(mariadb), "t")
+    create_table(mariadb, name, "integer")
+    mirror = StrictMirror()
+    options = {"table": str(name), "startingPosition": "snapshot", "maxRowsPerTrigger": "100"}
+    query = start(spark, server, mirror, tmp_path / "c", **options)
+    assert poll(lambda: mirror.snapshot_rows >= 100 or query.exception() is not None, 60)
+    execute(
+        mariadb,
+        f"UPDATE {name} SET name = 'before' WHERE id > 1000",
+        f"ALTER TABLE {name} ADD COLUMN extra INT DEFAULT 5 AFTER id",
+        f"UPDATE {name} SET name = 'after', id = id + 1 WHERE id > 1100",
+    )
+    wanted = {(number, text) for number, _, text in select_rows(mariadb, name)}
+    assert poll(lambda: mirror.content == wanted or query.exception() is not None, 60)
+    assert query.exception() is None, query.exception()
     query.stop()
 
 
