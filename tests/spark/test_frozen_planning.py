@@ -20,7 +20,7 @@ from tests.spark.test_stream_source import Collected, run
 from tests.support.capture import end_of, execute, poll
 from tests.support.serve_process import ServeProcess
 
-WAIT_S = 6
+WAIT_S = 3
 FEW_S = 12.0  # a server that answers nothing is asked for five seconds at least, and the machine is busy
 
 
