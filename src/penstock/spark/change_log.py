@@ -160,9 +160,9 @@ class ChangeLog:
         """Return the error with the statement that changed the table, and with what to do about it."""
         with suppress(PenstockError):
             table, position = TableName.parse(error.table), error.position
-            known = self.client.last_statement(table, error.column, position) if position is not None else None
-            if known is not None:
-                return SchemaError(f"{error}. It was altered at {known[0]} by: {known[1]}. {_ALTERED_ADVICE}")
+            statement = self.client.last_statement(table, error.column, position) if position is not None else None
+            if statement is not None:
+                return SchemaError(f"{error}. It was altered at {statement[0]} by: {statement[1]}. {_ALTERED_ADVICE}")
         return SchemaError(f"{error}. {_ALTERED_ADVICE}")
 
     def read_chunk(
@@ -205,12 +205,12 @@ class ChangeLog:
 
         It is only shown: while the source does not answer, the last one is given, and None when there was none yet.
         """
-        at, known = self._reported or (0.0, None)
+        at, end = self._reported or (0.0, None)
         if time.monotonic() - at > _REPORT_S:
             with suppress(PenstockError):
-                known = self._reporter.source_end().to_json()
-            self._reported = time.monotonic(), known
-        return known
+                end = self._reporter.source_end().to_json()
+            self._reported = time.monotonic(), end
+        return end
 
     def _check_content(self, offset: Offset) -> None:
         """Raise an error when an offset was made for other tables, or for another filter."""
@@ -227,12 +227,12 @@ class ChangeLog:
 
     def _check_log(self, offset: Offset, position: Position) -> None:
         """Raise an error when an offset was made with the log of another server."""
-        known = offset.get("log")
-        if known and (found := self._identity_of(position)) and found != known:
+        recorded = offset.get("log")
+        if recorded and (present := self._identity_of(position)) and present != recorded:
             raise PositionLostError(
                 f"this checkpoint was made with the log of another server, or before the log was reset: {position.file}"
-                f" was {known}, and is {found} now (server id, second it began); use the server of that checkpoint, or"
-                " begin with a new checkpoint"
+                f" was {recorded}, and is {present} now (server id, second it began); use the server of that"
+                " checkpoint, or begin with a new checkpoint"
             )
 
     def _identity_of(self, position: Position) -> str:

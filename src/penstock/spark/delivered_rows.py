@@ -45,8 +45,8 @@ def _select(changes: pa.RecordBatch, inside: np.ndarray) -> pa.RecordBatch:
     kinds = changes.column(first).to_numpy(zero_copy_only=False).astype(object)
     crossed = np.zeros(inside.size, np.bool_)
     pairs = np.flatnonzero(kinds[:-1] == "update_preimage")  # its other image is the next row
-    for own, other, kind in ((pairs, pairs + 1, "delete"), (pairs + 1, pairs, "insert")):
-        alone = own[inside[own] & ~inside[other]]
+    for row, other, kind in ((pairs, pairs + 1, "delete"), (pairs + 1, pairs, "insert")):
+        alone = row[inside[row] & ~inside[other]]
         kinds[alone] = kind
         crossed[alone] = True
     arrays = list(changes.columns)

@@ -40,7 +40,9 @@ def layout_of(options: ReadOptions, client: FlightClient) -> ChangeLayout:
     from penstock.config import ColumnSettings  # noqa: PLC0415 - brings pydantic, which queries of tables do without
     from penstock.filter import ColumnRules  # noqa: PLC0415
 
-    shown = ColumnRules.from_settings([ColumnSettings.model_validate(one) for one in client.column_settings()])
+    shown = ColumnRules.from_settings(
+        [ColumnSettings.model_validate(settings) for settings in client.column_settings()]
+    )
     rules = TableRules.parse(options.filter)
     return GenericLayout(rules, include_ddl=options.includes_ddl, columns_of=shown.columns_to_show)
 

@@ -208,7 +208,7 @@ def _check_columns(columns: Sequence[str], tables: Sequence[TableName], *, is_fl
 
 def options_table() -> str:
     """Return the options as the Markdown table that the documentation has."""
-    lines = [f"| `{one.name}` | {one.default} | {one.modes} | {one.meaning} |" for one in OPTIONS]
+    lines = [f"| `{option.name}` | {option.default} | {option.modes} | {option.meaning} |" for option in OPTIONS]
     return "\n".join(["| option | default | for | meaning |", "|---|---|---|---|", *lines]) + "\n"
 
 

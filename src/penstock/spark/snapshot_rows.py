@@ -17,8 +17,8 @@ def flat_batch(
     table: TableName, rows: pa.RecordBatch, fields: pa.Schema, schema: pa.Schema, position: Position
 ) -> pa.RecordBatch:
     """Return rows of a table with the change columns behind them."""
-    own = [_cast(table, rows, name, schema.field(index).type) for index, name in enumerate(fields.names)]
-    return pa.RecordBatch.from_arrays([*own, *_change_columns(rows.num_rows, schema, position)], schema=schema)
+    columns = [_cast(table, rows, name, schema.field(index).type) for index, name in enumerate(fields.names)]
+    return pa.RecordBatch.from_arrays([*columns, *_change_columns(rows.num_rows, schema, position)], schema=schema)
 
 
 def struct_batches_of(

@@ -155,7 +155,7 @@ class BatchPlanner:
             return [LogPart(ticket) for ticket in self.log.tickets(first, last)]
         pending = SnapshotState.from_offset(start).pending(self._options.tables, self._known_tables(start))
         parts: list[LogPart | SnapshotChunkPart] = []
-        if first < last and (len(pending) < len(self._options.tables) or any(one.done for one in pending.values())):
+        if first < last and (len(pending) < len(self._options.tables) or any(table.done for table in pending.values())):
             parts += [LogPart(ticket, pending) for ticket in self.log.tickets(first, last)]
         for table, state in SnapshotState.from_offset(end).tables.items():
             parts += [SnapshotChunkPart(table, bounds, last) for bounds in state.bounds]

@@ -42,8 +42,8 @@ def struct_batches(
         changes = [(number, batch) for number, batch in selected if batch.num_rows]
     if not changes:
         return
-    about = _change_columns(changes, schema)
-    order = _order(about)
+    change_columns = _change_columns(changes, schema)
+    order = _order(change_columns)
     step = rows_per_batch(schema)
     structs = _structs(changes, fields, schema)
     for first in range(0, order.size, step):
@@ -55,7 +55,7 @@ def struct_batches(
             names[is_inside] = number
             columns.append(_spread(values, chosen - begin, is_inside, field.type))
         table_names = to_arrow_strings([str(table) for table in fields]).take(to_arrow_numbers(names))
-        rest = _take(about, chosen)
+        rest = _take(change_columns, chosen)
         yield pa.RecordBatch.from_arrays([table_names, *columns, *rest], schema=schema)
 
 
@@ -64,17 +64,17 @@ def _changes_by_table(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the number of a table among all, and changes of it; those of one table follow one another."""
     tables, numbers_of = list(fields.values()), {table: number for number, table in enumerate(fields)}
-    wanted = {found: numbers_of.get(table_name(body)) for found, body in block.tables.items()}
+    wanted = {table_id: numbers_of.get(table_name(body)) for table_id, body in block.tables.items()}
     events = np.flatnonzero(block.column("entry") == Entry.ROWS)
     ids = block.column("table_id")[events]
-    present = [(number, found) for found in distinct(ids) if (number := wanted.get(found)) is not None]
+    present = [(number, table_id) for table_id in distinct(ids) if (number := wanted.get(table_id)) is not None]
     by_id = events[np.argsort(ids, kind="stable")]
     ids = np.sort(ids)
     for number, table_id in sorted(present):
         first, stop = (int(np.searchsorted(ids, table_id, side)) for side in ("left", "right"))
-        own = tables[number]
-        shape = with_declared(block.schema_of(table_id), own)
-        for batch in decode_changes_at(block, by_id[first:stop], shape, own, decoding):
+        table_fields = tables[number]
+        shape = with_declared(block.schema_of(table_id), table_fields)
+        for batch in decode_changes_at(block, by_id[first:stop], shape, table_fields, decoding):
             yield number, batch
 
 
@@ -83,12 +83,12 @@ def _change_columns(changes: list[tuple[int, pa.RecordBatch]], schema: pa.Schema
     count = len(CHANGE_FIELDS)
     columns = zip(*(batch.columns[-count:] for _, batch in changes), strict=True)
     types = schema.types[-count:]
-    return [_cast(pa.concat_arrays(list(several)), kind) for several, kind in zip(columns, types, strict=True)]
+    return [_cast(pa.concat_arrays(list(arrays)), kind) for arrays, kind in zip(columns, types, strict=True)]
 
 
-def _order(about: list[pa.Array]) -> NDArray[np.int64]:
+def _order(change_columns: list[pa.Array]) -> NDArray[np.int64]:
     """Return the indexes of all changes in the order of the log."""
-    sequence, row = (to_numpy(about[CHANGE_FIELDS.get_field_index(name)]) for name in ("_seq", "_row"))
+    sequence, row = (to_numpy(change_columns[CHANGE_FIELDS.get_field_index(name)]) for name in ("_seq", "_row"))
     return np.lexsort((row, sequence))
 
 
@@ -96,15 +96,17 @@ def _structs(
     changes: list[tuple[int, pa.RecordBatch]], fields: Mapping[TableName, pa.Schema], schema: pa.Schema
 ) -> dict[int, tuple[int, pa.Array]]:
     """Return by a table's number where its changes begin among all, and the rows of these changes as structs."""
-    found, begin = dict[int, tuple[int, list[pa.Array]]](), 0
-    columns = [len(own) for own in fields.values()]
+    structs, begin = dict[int, tuple[int, list[pa.Array]]](), 0
+    columns = [len(table_fields) for table_fields in fields.values()]
     for number, batch in changes:
         kinds = schema.field(1 + number).type
         targets = [kinds.field(at) for at in range(kinds.num_fields)]
-        own = [_cast(array, field.type) for array, field in zip(batch.columns[: columns[number]], targets, strict=True)]
-        found.setdefault(number, (begin, []))[1].append(pa.StructArray.from_arrays(own, fields=targets))
+        arrays = [
+            _cast(array, field.type) for array, field in zip(batch.columns[: columns[number]], targets, strict=True)
+        ]
+        structs.setdefault(number, (begin, []))[1].append(pa.StructArray.from_arrays(arrays, fields=targets))
         begin += batch.num_rows
-    return {number: (first, pa.concat_arrays(arrays)) for number, (first, arrays) in found.items()}
+    return {number: (first, pa.concat_arrays(parts)) for number, (first, parts) in structs.items()}
 
 
 def _spread(
@@ -119,11 +121,11 @@ def _spread(
     nothing = pa.nulls(indexes.size, kind)
     if values is None or not rows.size:
         return nothing
-    own = indexes[rows]
-    cuts = np.flatnonzero((np.diff(rows) != 1) | (np.diff(own) != 1)) + 1
+    taken = indexes[rows]
+    cuts = np.flatnonzero((np.diff(rows) != 1) | (np.diff(taken) != 1)) + 1
     begins, stops = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
     pieces, done = list[pa.Array](), 0
-    for row, value, count in zip(rows[begins].tolist(), own[begins].tolist(), (stops - begins).tolist(), strict=True):
+    for row, value, count in zip(rows[begins].tolist(), taken[begins].tolist(), (stops - begins).tolist(), strict=True):
         if row > done:
             pieces.append(nothing.slice(0, row - done))
         pieces.append(values.slice(value, count))
