@@ -207,13 +207,19 @@ def test_a_column_is_added_while_a_table_is_delivered(
     query.stop()
 
 
+@pytest.mark.parametrize("low_latency", ["false", "true"])
 def test_available_now_delivers_a_table_and_stops(
-    spark: SparkSession, mariadb: DatabaseServer, server: ServeProcess, database: NewDatabase, tmp_path: Path
+    spark: SparkSession,
+    mariadb: DatabaseServer,
+    server: ServeProcess,
+    database: NewDatabase,
+    tmp_path: Path,
+    low_latency: str,
 ) -> None:
     name = TableName(database(mariadb), "t")
     create_table(mariadb, name, "integer")
     mirror = StrictMirror()
-    options = {"table": str(name), "startingPosition": "snapshot"}
+    options = {"table": str(name), "startingPosition": "snapshot", "lowLatency": low_latency}
     for _ in range(2):
         query = start(spark, server, mirror, tmp_path / "c", drain=True, **options)
         assert query.awaitTermination(60)

@@ -12,6 +12,7 @@ from tests.support.capture import execute
 
 IDS = 1200
 _WRITERS = 3
+_CONFLICTS = {1062, 1205, 1213, 1614}  # with other writers; the last one is what MySQL 5.7 says of XA after a deadlock
 
 # Columns, the SQL of a row's key, and what of a key in the order of its index is the number in it.
 TABLES = {
@@ -62,18 +63,40 @@ class RandomWriter(threading.Thread):
         try:
             with closing(self._server.connect(autocommit=False)) as connection, connection.cursor() as cursor:
                 while not self._stop_event.is_set():
-                    try:
-                        for _ in range(self._random.randrange(1, 4)):
-                            cursor.execute(self._statement())
-                        (connection.commit if self._random.random() < 0.9 else connection.rollback)()
-                    except Exception as error:
-                        if error.args[0] not in {1062, 1205, 1213}:
-                            raise
-                        connection.rollback()
+                    self._change(connection, cursor)
                     self.commits += 1
                     self._stop_event.wait(self._pause_s)
         except Exception as error:  # noqa: BLE001 - the test shows it
             self.error = error
+
+    def _change(self, connection: Any, cursor: Any) -> None:
+        """Run one transaction, one in ten of them by XA; one in ten is rolled back."""
+        xid = f"'{self._table.schema}-{self._seed}-{self.commits}'" if self._random.random() < 0.1 else ""
+        is_committed = self._random.random() < 0.9
+        if xid:
+            cursor.execute(f"XA START {xid}")
+        try:
+            for _ in range(self._random.randrange(1, 4)):
+                cursor.execute(self._statement())
+        except Exception as error:
+            if error.args[0] not in _CONFLICTS:
+                raise
+            is_committed = False
+        if xid:
+            self._end_xa(cursor, xid, is_committed=is_committed)
+        else:
+            (connection.commit if is_committed else connection.rollback)()
+
+    def _end_xa(self, cursor: Any, xid: str, *, is_committed: bool) -> None:
+        """End an XA transaction; one that a deadlock has rolled back still wants XA ROLLBACK."""
+        try:
+            cursor.execute(f"XA END {xid}")
+        except Exception as error:
+            if error.args[0] not in _CONFLICTS or is_committed:
+                raise
+        if is_committed:
+            cursor.execute(f"XA PREPARE {xid}")
+        cursor.execute(f"XA {'COMMIT' if is_committed else 'ROLLBACK'} {xid}")
 
     def _key(self) -> str:
         return key_sql(self._kind, self._random.randrange(IDS), self._random)

@@ -15,7 +15,7 @@ from penstock.model import Position, TableName
 if TYPE_CHECKING:
     from penstock.binlog.events.block import Block
 
-_KEYS_PER_CALL = 2000
+_BYTES_PER_CALL = 256 << 10
 
 
 class FlightClient:
@@ -123,19 +123,20 @@ class FlightClient:
         return json.loads(self._call_action("chunks", **request)[0])
 
     def read_chunk(
-        self, table: TableName, bounds: Sequence[Any], position: Position, columns: Sequence[str]
+        self, table: TableName, bounds: Sequence[Any], position: Position, columns: Sequence[str], key: str
     ) -> list[pa.RecordBatch]:
         """Return the rows that a chunk of a table had at a position of the log, also if the server is restarted
-        meanwhile. `bounds` are the keys behind which it begins, and with which it ends; None is no limit."""
-        request = {"destination": self._destination, "tables": [str(table)], "columns": list(columns)}
+        meanwhile. `bounds` are the keys behind which it begins, and with which it ends; None is no limit. `key` is the
+        description of the key that it was planned by."""
+        request = {"destination": self._destination, "tables": [str(table)], "columns": list(columns), "key": key}
         ticket = json.dumps(request | {"chunk": list(bounds), "end": position.to_json()}).encode()
         return read_whole(self._link, ticket)
 
     def find_inside(self, table: TableName, keys: list[list[str]], bounds: Sequence[Any]) -> list[bool]:
         """Return which keys of a table lie behind one key and up to another one, as its database orders them."""
         inside: list[bool] = []
-        for begin in range(0, len(keys), _KEYS_PER_CALL):
-            request = {"table": str(table), "keys": keys[begin : begin + _KEYS_PER_CALL], "chunk": list(bounds)}
+        for page in _divide(keys):
+            request = {"table": str(table), "keys": page, "chunk": list(bounds)}
             inside += json.loads(self._call_action("inside", **request)[0])["inside"]
         return inside
 
@@ -158,3 +159,17 @@ class FlightClient:
     def _call_action(self, name: str, **request: Any) -> list[bytes]:
         """Call an action of the destination."""
         return self._link.call_action(name, {"destination": self._destination, **request})
+
+
+def _divide(keys: list[list[str]]) -> Iterator[list[list[str]]]:
+    """Yield keys in pages that are small enough for one request."""
+    page: list[list[str]] = []
+    size = 0
+    for key in keys:
+        size += len(json.dumps(key))
+        if page and size > _BYTES_PER_CALL:
+            yield page
+            page, size = [], len(json.dumps(key))
+        page.append(key)
+    if page:
+        yield page

@@ -164,7 +164,7 @@ class SnapshotSettings(Section):
     """The limits on reading tables for queries that begin with a snapshot."""
 
     connections: int = Field(
-        default=4, ge=1, le=64, description="connections to the source at most, of all snapshots of the instance"
+        default=4, ge=1, le=64, description="connections that read rows at most, of all snapshots of the instance"
     )
     rows_per_s: float | None = Field(
         default=None, gt=0, description="rows per second at most, of all snapshots of the instance; default: no limit"

@@ -1,30 +1,32 @@
 """Reads tables of an instance's source for queries that begin with a snapshot: chunk by chunk, each as the table was at
 a position of the log."""
 
-import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.binlog.events.block import Block
-from penstock.binlog.rows.changes import decode_changes
-from penstock.binlog.rows.fields import CHANGE_FIELDS
+from penstock.binlog.rows.changes import decode_changes_at, group_by_table_version
+from penstock.binlog.rows.fields import CHANGE_FIELDS, with_declared
+from penstock.binlog.values.column import DEFAULT
 from penstock.binlog.xa.placement import join_blocks
+from penstock.capture.counters import CaptureCounters
 from penstock.capture.source_log import SourceLog
 from penstock.config import InstanceSettings, SourceSettings
-from penstock.disk import replace_file
 from penstock.errors import ConfigurationError, NotCapturedError, NotRunningError, SchemaError
+from penstock.instance.snapshot_control import SnapshotControl
 from penstock.model import Position, TableName, TableSchema
-from penstock.snapshot.as_of import rows_as_of
+from penstock.snapshot.as_of import FindInside, rows_as_of, select_inside
 from penstock.snapshot.chunks import Chunk, ChunkSize, plan_chunks
 from penstock.snapshot.connection import connect_for_snapshot
 from penstock.snapshot.key_column import Key
@@ -37,10 +39,12 @@ from penstock.store import EventStore
 
 log = logging.getLogger(__name__)
 
-_FILE = "snapshots.json"
 _CAPTURE_WAIT_S = 60.0
 _PAUSE_S = 0.002
 _BATCH_ROWS = 50_000
+_SELECTED_ROWS = 100_000  # changes of which those of a chunk are selected at once
+_RETRY_S = 60.0
+_GONE = "the reader of a snapshot is gone"
 _BATCH_S = 2.0  # that a batch of Spark takes, where rows per second are limited
 
 
@@ -48,6 +52,7 @@ class SnapshotSource(Protocol):
     """What of an instance a snapshot needs: its source, and the changes in its log."""
 
     settings: InstanceSettings
+    counters: CaptureCounters
 
     @property
     def store(self) -> EventStore:
@@ -75,33 +80,8 @@ class PlannedChunks:
     chunks: list[Chunk]
     key: tuple[str, ...]  # the columns that it is cut by
     identity: tuple[str, ...]  # the columns that tell one row from every other
+    key_description: str  # what the order of keys depends on
     estimated_rows: int
-
-
-@dataclass(slots=True)
-class _TableProgress:
-    """Counts the rows of a table that its snapshot has read."""
-
-    rows: int = 0  # that were planned, by estimate
-    estimated_rows: int = 0
-    rows_read: int = 0  # since this server runs
-    chunks_read: int = 0
-    is_complete: bool = False
-    since: float = field(default_factory=time.time)
-    last: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as `penstock snapshot status` shows it."""
-        percent = 100.0 if self.is_complete else min(99.0, 100 * self.rows / max(1, self.estimated_rows))
-        return {
-            "state": "complete" if self.is_complete else "running",
-            "percent": round(percent, 1),
-            "rows_read": self.rows_read,
-            "estimated_rows": self.estimated_rows,
-            "chunks_read": self.chunks_read,
-            "since": self.since,
-            "last": self.last,
-        }
 
 
 class InstanceSnapshots:
@@ -113,45 +93,27 @@ class InstanceSnapshots:
         settings = instance.settings.snapshot
         self._pacer = Pacer(settings.rows_per_s)
         self._connections = threading.BoundedSemaphore(settings.connections)
-        self._lock = threading.Lock()  # of all below
-        self._progress: dict[TableName, _TableProgress] = {}
-        state = self._load()
-        self._is_paused: bool = state.get("paused", False)
-        self._requests: dict[str, int] = state.get("again", {})
+        self._control = SnapshotControl(instance.settings)
 
     # -- for people
 
     def pause(self) -> None:
         """Plan no more chunks until `resume`; those of the batch that is being read are read to its end, because the
         changes in that batch wait for them."""
-        self._set_paused(is_paused=True)
+        self._control.set_paused(is_paused=True)
 
     def resume(self) -> None:
         """Continue to read snapshots."""
-        self._set_paused(is_paused=False)
-
-    def _set_paused(self, *, is_paused: bool) -> None:
-        with self._lock:
-            self._is_paused = is_paused
-            self._save()
-        action = "paused" if is_paused else "resumed"
-        log.info("snapshots %s destination=%s", action, self._instance.settings.destination)
+        self._control.set_paused(is_paused=False)
 
     def request_again(self, name: TableName) -> int:
         """Let every query that begins with a snapshot read a table again; return the number of the request."""
         self._instance.describe_tables([name])  # raises for one that is not there
-        with self._lock:
-            number = max(time.time_ns() // 1_000_000, max(self._requests.values(), default=0) + 1)
-            self._requests[str(name)] = number
-            self._save()
-        log.info("snapshot requested again destination=%s table=%s", self._instance.settings.destination, name)
-        return number
+        return self._control.request_again(name)
 
     def report(self) -> dict[str, Any]:
         """Return how far snapshots are, as plain data."""
-        with self._lock:
-            tables = {str(name): progress.to_json() for name, progress in self._progress.items()}
-            return {"paused": self._is_paused, "tables": tables, "again": dict(self._requests)}
+        return self._control.report()
 
     # -- for queries
 
@@ -165,34 +127,35 @@ class InstanceSnapshots:
             if settings.rows_per_s is not None:  # the changes of a batch wait for its chunks
                 rows, count = max(1, min(rows, int(settings.rows_per_s * _BATCH_S))), 1
             size = ChunkSize(min(settings.chunk_rows, rows), settings.chunk_bytes)
-            planned = [] if self._is_paused else list(islice(plan_chunks(cursor, table, size, after), count))
+            planned = [] if self._control.is_paused else list(islice(plan_chunks(cursor, table, size, after), count))
         names = tuple(column.name for column in table.key)
-        with self._lock:
-            progress = self._progress.setdefault(name, _TableProgress())
-            if after is None:
-                self._progress[name] = progress = _TableProgress()
-            progress.rows = rows_before
-            progress.estimated_rows = max(table.estimated_rows, rows_before)
-        return PlannedChunks(planned, names, table.identity, table.estimated_rows)
+        self._control.note_plan(name, rows_before, table.estimated_rows, is_first=after is None)
+        return PlannedChunks(planned, names, table.identity, table.key_description, table.estimated_rows)
 
     def read(
-        self, name: TableName, chunk: Chunk, position: Position, fields: pa.Schema, is_over: Callable[[], bool]
+        self,
+        name: TableName,
+        chunk: Chunk,
+        position: Position,
+        fields: pa.Schema,
+        is_over: Callable[[], bool] = lambda: False,
+        key_description: str | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that a chunk of a table had at a position of the log."""
+        """Yield the rows that a chunk of a table had at a position of the log. `key_description` is that of the key
+        that the chunk was planned by."""
         epoch = self._instance.source_log.epoch
         with self._cursor() as cursor:
             table = self._describe(cursor, name, fields.names)
+        if key_description is not None and key_description != table.key_description:
+            raise SchemaError(
+                f"the key of {name} was changed after a chunk of it was planned ({key_description}; now"
+                f" {table.key_description}): start the query with a new checkpoint"
+            )
         rows = self._read_rows(table, chunk, is_over)
+        state = self._bring_to(table, rows, position, fields, is_over)
         if self._instance.source_log.epoch != epoch:
             raise NotRunningError("the source was switched while a table was read: read the chunk again")
-        state = self._bring_to(table, rows, position, fields, is_over)
-        with self._lock:
-            progress = self._progress.setdefault(name, _TableProgress())
-            progress.rows_read += state.num_rows
-            progress.chunks_read += 1
-            progress.is_complete = progress.is_complete or chunk.until is None
-            progress.last = time.time()
-            shown = progress.to_json()
+        shown = self._control.note_chunk(name, state.num_rows, is_last=chunk.until is None)
         log.info(
             "chunk read destination=%s table=%s rows=%d rows_read=%d estimated_rows=%d percent=%.1f position=%s",
             self._instance.settings.destination, name, state.num_rows, shown["rows_read"], shown["estimated_rows"],
@@ -209,10 +172,21 @@ class InstanceSnapshots:
         """Read a chunk on one of the connections that snapshots may have."""
         while not self._connections.acquire(timeout=1.0):
             if is_over():
-                raise NotRunningError("the reader of a snapshot is gone")
+                raise NotRunningError(_GONE)
+
+        def check_reader(_: int) -> None:
+            if is_over():
+                raise NotRunningError(_GONE)
+
         try:
-            settings = self._instance.settings.snapshot
-            with ChunkReader(self._source(), pacer=self._pacer, max_view_age_s=settings.max_view_age_s) as reader:
+            age_s = self._instance.settings.snapshot.max_view_age_s
+            with ChunkReader(
+                self._source(),
+                pacer=self._pacer,
+                max_view_age_s=age_s,
+                retry_timeout_s=_RETRY_S,
+                on_rows=check_reader,
+            ) as reader:
                 return reader.read(table, chunk)
         finally:
             self._connections.release()
@@ -231,30 +205,53 @@ class InstanceSnapshots:
         with_epoch = self._instance.source_log.resolver.with_current_epoch
         low, high = with_epoch(rows.watermark.low), with_epoch(rows.watermark.high)
         self._wait_captured(high, is_over)
-        before = self._read_changes(table.name, low, position, fields)
-        after = self._read_changes(table.name, position, high, fields)
         ask = partial(self.find_inside, table.name)
+
+        def find(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
+            return find_inside(columns, rows.chunk, ask)
+
+        spans = (low, position), (position, high)
+        before, after = (self._read_changes(table, *span, fields, find, is_over) for span in spans)
         own = pa.Table.from_batches(rows.batches, _fields_of(rows, fields))
-        return rows_as_of(own, (before, after), table, lambda columns: find_inside(columns, rows.chunk, ask))
+        return rows_as_of(own, (before, after), table, find)
 
     def _wait_captured(self, position: Position, is_over: Callable[[], bool]) -> None:
         """Wait until the log is captured up to a position."""
-        deadline = time.monotonic() + _CAPTURE_WAIT_S
+        captured, deadline = -1, 0.0
         while self._instance.store.latest < position:
             if is_over():
-                raise NotRunningError("the reader of a snapshot is gone")
+                raise NotRunningError(_GONE)
+            if captured != self._instance.counters.bytes:  # it makes progress, maybe inside of one transaction
+                captured, deadline = self._instance.counters.bytes, time.monotonic() + _CAPTURE_WAIT_S
             if time.monotonic() > deadline:
                 raise NotCapturedError(f"the log is not captured up to {position}, where a chunk was read: try again")
             time.sleep(_PAUSE_S)
 
-    def _read_changes(self, name: TableName, start: Position, end: Position, fields: pa.Schema) -> pa.Table:
-        """Return the changes of a table between two positions; none when they are in the other order."""
-        batches: list[pa.RecordBatch] = []
-        if start < end:
-            # A log that was captured while it was written is in the store as one block for each transaction.
-            for block in join_blocks(self._instance.read(start, end)):
-                batches += decode_changes(block, name, fields)
-        return pa.Table.from_batches(batches, pa.schema([*fields, *CHANGE_FIELDS]))
+    def _read_changes(
+        self,
+        table: SnapshotTable,
+        start: Position,
+        end: Position,
+        fields: pa.Schema,
+        find: FindInside,
+        is_over: Callable[[], bool],
+    ) -> pa.Table:
+        """Return the changes of a chunk's rows between two positions; none when they are in the other order."""
+        schema = pa.schema([*fields, *CHANGE_FIELDS])
+        parts: list[pa.Table] = []
+        batches, rows = list[pa.RecordBatch](), 0
+        # A log that was captured while it was written is in the store as one block for each transaction.
+        for block in join_blocks(self._instance.read(start, end)) if start < end else ():
+            if is_over():
+                raise NotRunningError(_GONE)
+            for batch in _decode_whole(block, table.name, fields):
+                batches.append(batch)
+                rows += batch.num_rows
+            if rows >= _SELECTED_ROWS:
+                parts.append(select_inside(pa.Table.from_batches(batches, schema), table, find))
+                batches, rows = [], 0
+        parts.append(select_inside(pa.Table.from_batches(batches, schema), table, find))
+        return pa.concat_tables(parts)
 
     def _describe(self, cursor: Any, name: TableName, columns: Sequence[str] | None) -> SnapshotTable:
         """Return a table as a snapshot reads it, in the types of its changes."""
@@ -284,22 +281,18 @@ class InstanceSnapshots:
             raise ConfigurationError("the source is a folder of log files, which has no tables to read")
         return source
 
-    # -- what stays
 
-    @property
-    def _path(self) -> Path | None:
-        settings = self._instance.settings
-        return None if settings.data_dir is None else settings.data_dir / settings.destination / _FILE
-
-    def _load(self) -> dict[str, Any]:
-        """Return what was saved; nothing when nothing was."""
-        path = self._path
-        return json.loads(path.read_bytes()) if path is not None and path.exists() else {}
-
-    def _save(self) -> None:
-        """Save what people have asked for."""
-        if self._path is not None:
-            replace_file(self._path, json.dumps({"paused": self._is_paused, "again": self._requests}).encode())
+def _decode_whole(block: Block, name: TableName, fields: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the changes of a table in a block. A column that the table did not have then is null, and is not called
+    absent."""
+    schema = pa.schema([*fields, *CHANGE_FIELDS])
+    for events, shape in group_by_table_version(block, name):
+        there = {column.name for column in shape.columns}
+        own = pa.schema([known for known in fields if known.name in there])
+        for batch in decode_changes_at(block, events, with_declared(shape, own), own, DEFAULT):
+            columns = dict(zip(own.names, batch.columns, strict=False))
+            arrays = [columns.get(known.name, pa.nulls(batch.num_rows, known.type)) for known in fields]
+            yield pa.RecordBatch.from_arrays([*arrays, *batch.columns[len(own) :]], schema=schema)
 
 
 def _fields_of(rows: ChunkRows, fields: pa.Schema) -> pa.Schema:
@@ -311,6 +304,12 @@ def _check_row_image(cursor: Any, name: TableName) -> None:
     """Raise ConfigurationError where the log does not have whole rows."""
     cursor.execute("SELECT @@GLOBAL.binlog_row_image")
     image = str(cursor.fetchone()[0])
+    cursor.execute("SHOW GLOBAL VARIABLES LIKE 'binlog_row_value_options'")
+    if any("PARTIAL_JSON" in str(value).upper() for _, value in cursor.fetchall()):
+        raise ConfigurationError(
+            f"{name} cannot be read beside its changes: the source has binlog_row_value_options=PARTIAL_JSON, and"
+            " chunks are brought to one position of the log by whole rows; SET GLOBAL binlog_row_value_options = ''"
+        )
     if image.upper() != "FULL":
         raise ConfigurationError(
             f"{name} cannot be read beside its changes: the source has binlog_row_image={image}, and chunks are brought"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.binlog.rows.fields import CHANGE_FIELDS
 from penstock.errors import SchemaError
 from penstock.model import TableName
 from penstock.snapshot.key_order import number_keys
@@ -34,10 +35,16 @@ def rows_as_of(
     `changes` are those of the table before and after the position, in the order of the log, as `decode_changes` makes
     them: all between the position and the read view. `find_inside` says which keys are of the chunk.
     """
-    before, after = (_select_inside(part, table, find_inside) for part in changes)
+    before, after = (select_inside(part, table, find_inside) for part in changes)
     if not before.num_rows and not after.num_rows:
         return rows
-    columns = [_join([part.column(column) for part in (rows, before, after)]) for column in table.identity]
+    columns = [
+        _join([part.column(index) for part in (rows, before, after)]) for index in _indexes(rows, table.identity)
+    ]
+    if any(column.null_count for column in columns):
+        raise SchemaError(
+            f"{table.name} has keys with dates that no calendar has: it cannot be read beside its changes"
+        )
     numbers = number_keys(columns)
     own, earlier, later = np.split(numbers, [rows.num_rows, rows.num_rows + before.num_rows])
     untouched = ~np.isin(own, numbers[rows.num_rows :])
@@ -48,18 +55,24 @@ def rows_as_of(
     parts = [rows.filter(pa.array(untouched))]
     for part, chosen, kinds in ((before, last, _BEGIN), (after, first, _END)):
         states = part.take(pa.array(np.sort(chosen)))
-        states = states.filter(pc.is_in(states.column("_change_type"), pa.array(kinds)))
-        _check_whole(table.name, states)
-        parts.append(states.select(rows.column_names).cast(rows.schema))
+        change_type = states.column(rows.num_columns + CHANGE_FIELDS.get_field_index("_change_type"))
+        states = states.filter(pc.is_in(change_type, pa.array(kinds)))
+        _check_whole(table.name, states, rows.num_columns)
+        parts.append(states.select(list(range(rows.num_columns))).cast(rows.schema))
     return pa.concat_tables(parts)
 
 
-def _select_inside(changes: pa.Table, table: SnapshotTable, find_inside: FindInside) -> pa.Table:
+def select_inside(changes: pa.Table, table: SnapshotTable, find_inside: FindInside) -> pa.Table:
     """Return the changes whose key is of the chunk."""
     if not changes.num_rows:
         return changes
-    names = [column.name for column in table.key]
-    return changes.filter(pa.array(find_inside([_join([changes.column(column)]) for column in names])))
+    indexes = _indexes(changes, [column.name for column in table.key])
+    return changes.filter(pa.array(find_inside([_join([changes.column(index)]) for index in indexes])))
+
+
+def _indexes(rows: pa.Table, names: Sequence[str]) -> list[int]:
+    """Return where columns of the table are; change columns, which may have the same names, come behind them."""
+    return [rows.column_names.index(name) for name in names]
 
 
 def _join(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
@@ -67,9 +80,11 @@ def _join(columns: Sequence[pa.ChunkedArray]) -> pa.Array:
     return pa.concat_arrays([part.cast(columns[0].type) for column in columns for part in column.chunks])
 
 
-def _check_whole(name: TableName, states: pa.Table) -> None:
-    """Raise SchemaError when the log does not have all columns of a row."""
-    if states.column("_absent").null_count < states.num_rows or states.column("_partial").null_count < states.num_rows:
+def _check_whole(name: TableName, states: pa.Table, first: int) -> None:
+    """Raise SchemaError when the log does not have all columns of a row. The change columns begin at the index
+    `first`."""
+    marks = (states.column(first + CHANGE_FIELDS.get_field_index(mark)) for mark in ("_absent", "_partial"))
+    if any(mark.null_count < states.num_rows for mark in marks):
         raise SchemaError(
             f"table {name} cannot be read beside its changes: the log has changes without all columns of their rows; it"
             " needs binlog_row_image=FULL, and no binlog_row_value_options"

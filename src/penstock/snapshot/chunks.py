@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from penstock.snapshot.key_column import Key, after, quote_name, up_to
+from penstock.snapshot.key_column import Key, KeyColumn, after, quote_name, up_to
 from penstock.snapshot.table import SnapshotTable
 
 _TOLERANCE = 2  # an estimate of so many times the wanted rows is cut again
@@ -43,9 +43,10 @@ class Chunk:
 
     def condition(self, table: SnapshotTable, values: Sequence[str] | None = None) -> str:
         """Return the condition for the rows of this chunk; or for a key of these values, which are SQL."""
+        write = KeyColumn.literal if values is None else KeyColumn.typed_limit
         values = values or [column.quoted for column in table.key]
         parts = [
-            f"({compare(values, [column.literal(text) for column, text in zip(table.key, limit, strict=False)])})"
+            f"({compare(values, [write(column, text) for column, text in zip(table.key, limit, strict=False)])})"
             for compare, limit in ((after, self.after), (up_to, self.until))
             if limit is not None
         ]

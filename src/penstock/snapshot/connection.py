@@ -12,6 +12,8 @@ _SESSION = (
     " wait_timeout = {patience}"
     # MySQL from 8.0 on: the size of a table as it is now, not of up to a day ago. The others skip the comment.
     " /*!80002 , information_schema_stats_expiry = 0 */"
+    # A chunk may take longer than the server lets other statements take.
+    " /*!50708 , max_execution_time = 0 */ /*M!100101 , max_statement_time = 0 */"
 )
 
 

@@ -32,7 +32,7 @@ _TEXTS = {
 }  # fmt: skip
 _BYTES = {Family.TEXT, Family.BYTES}
 _CASTS = {
-    Family.DECIMAL: "DECIMAL(65, 30)", Family.DATE: "DATE", Family.TIME: "TIME(6)", Family.DATETIME: "DATETIME(6)",
+    Family.DATE: "DATE", Family.TIME: "TIME(6)", Family.DATETIME: "DATETIME(6)",
     Family.TIMESTAMP: "DATETIME(6)", Family.UUID: "UUID", Family.INET4: "INET4", Family.INET6: "INET6",
 }  # fmt: skip
 
@@ -45,6 +45,7 @@ class KeyColumn:
     family: Family
     charset: str
     collation: str = ""
+    scale: int = 0
 
     @classmethod
     def of(cls, column: Column, collation: str = "") -> "KeyColumn | None":
@@ -52,7 +53,7 @@ class KeyColumn:
         family = kernel_family_of(column)[0]
         if family not in _NUMBERS | _TEXTS | _BYTES:
             return None
-        return cls(column.name, family, column.charset, collation)
+        return cls(column.name, family, column.charset, collation, column.scale)
 
     @property
     def is_integer(self) -> bool:
@@ -93,7 +94,22 @@ class KeyColumn:
             case Family.BYTES:
                 return f"x'{_read_hex(text)}'"
             case _:
-                return f"CAST({_quote_text(text)} AS {_CASTS[self.family]})"
+                return self._cast(text)
+
+    def typed_limit(self, text: str) -> str:
+        """Return the SQL for a limit beside a `typed_value`. Without a column between them, the server would compare a
+        DECIMAL or a TIME with a text as no index does."""
+        return self.literal(text) if self.family in _NUMBERS | _BYTES else self._cast(text)
+
+    def _cast(self, text: str) -> str:
+        """Return a text as a value of this column's type."""
+        kind = f"DECIMAL(65, {self.scale})" if self.family is Family.DECIMAL else _CASTS[self.family]
+        return f"CAST({_quote_text(text)} AS {kind})"
+
+    @property
+    def description(self) -> str:
+        """Return what the order of keys depends on: when it is another one, so is their order."""
+        return " ".join([self.name, self.family.name, self.charset, self.collation, str(self.scale)])
 
 
 def value_text(value: Any) -> str:

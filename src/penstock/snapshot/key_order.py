@@ -25,6 +25,9 @@ AskServer = Callable[[list[list[str]], Chunk], list[bool]]
 
 def find_inside(columns: Sequence[pa.Array], chunk: Chunk, ask: AskServer) -> NDArray[np.bool_]:
     """Return which keys lie in the range of a chunk; `columns` are those of the key, in its order."""
+    for column in columns:
+        if column.null_count:
+            raise SchemaError("a key has a date that no calendar has: a table cannot be read beside its changes by it")
     if chunk.after is None and chunk.until is None:
         return np.ones(len(columns[0]), np.bool_)
     if pa.types.is_integer(columns[0].type) and all(len(limit or "1") == 1 for limit in (chunk.after, chunk.until)):
@@ -62,15 +65,15 @@ def number_keys(columns: Sequence[pa.Array]) -> NDArray[np.int64]:
 
 
 def _key_texts(columns: Sequence[pa.Array]) -> list[list[str]]:
-    """Return keys as texts. A date that no calendar has is null, and cannot be compared."""
-    for column in columns:
-        if column.null_count:
-            raise SchemaError("a key has a date that no calendar has: a table is not read beside its changes by it")
+    """Return keys as texts."""
     return [list(map(value_text, key)) for key in zip(*(column.to_pylist() for column in columns), strict=True)]
 
 
 def ask_database(cursor: Any, table: SnapshotTable, keys: Sequence[Sequence[str]], chunk: Chunk) -> list[bool]:
-    """Return which keys lie in the range of a chunk, as the database server compares them."""
+    """Return which keys lie in the range of a chunk, as the database server compares them. Raises SchemaError for keys
+    of other columns than the table is cut by."""
+    if any(len(key) != len(table.key) for key in keys):
+        raise SchemaError(f"a key of {table.name} has the columns {', '.join(column.name for column in table.key)}")
     inside: list[bool] = []
     for begin in range(0, len(keys), _PAGE):
         conditions = [

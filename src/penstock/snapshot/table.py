@@ -54,6 +54,11 @@ class SnapshotTable:
         return f"{self.quoted} FORCE INDEX ({quote_name(self.index)})" if self.index else self.quoted
 
     @property
+    def key_description(self) -> str:
+        """Return what the order of the table's keys depends on."""
+        return ", ".join(column.description for column in self.key)
+
+    @property
     def row_bytes(self) -> float:
         """Return the estimated size of a row."""
         return max(1.0, self.estimated_bytes / max(1, self.estimated_rows))

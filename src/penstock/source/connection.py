@@ -18,6 +18,7 @@ _UNPRIVILEGED = {1044, 1142, 1227}
 _REFUSED = {1045, 1130, 1251, 1698, 1820, 2059, 3118, 3159}
 _LOST = {2003, 2006, 2013, 1040, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1203, 1927, 3169, 4031}
 _LOCKED = {1205, 1213}
+_INTERRUPTED = {1317, 1412, 1969, 3024}  # killed, met by DDL, or too long for the server's limit
 
 
 class _SourceConnection(Connection):  # type: ignore[reportMissingTypeArgument] - it has one for pyright only
@@ -86,6 +87,8 @@ def translate_error(error: pymysql.err.MySQLError, settings: SourceSettings) -> 
         )
     if code in _LOCKED:
         return SourceConnectionError(f"{settings.address} let a statement wait too long for a lock: {text}")
+    if code in _INTERRUPTED:
+        return SourceConnectionError(f"{settings.address} ended a statement: {text}")
     if code in _LOST or code == 0 or isinstance(error, pymysql.err.InterfaceError):
         return SourceConnectionError(f"the connection to {settings.address} broke: {text}")
     return ProtocolError(f"{settings.address} answered with error {code}: {text}")

@@ -31,6 +31,7 @@ class SnapshotChunkPart(spark.InputPartition):
     table: TableName
     bounds: tuple[Limit, Limit]
     position: Position
+    key: str  # what the order of keys depended on when it was planned
 
 
 class ChangeBatchReader(spark.DataSourceReader):
@@ -64,5 +65,5 @@ def read_part(options: ReadOptions, layout: ChangeLayout, part: spark.InputParti
     if isinstance(part, LogPart):  # else Spark's own partition for a read that has none: the range is empty
         yield from ChangeLog(options).read_rows(part.ticket, layout, part.pending)
     elif isinstance(part, SnapshotChunkPart) and isinstance(layout, TableLayout):
-        yield from ChangeLog(options).read_chunk(part.table, part.bounds, part.position, layout)
+        yield from ChangeLog(options).read_chunk(part.table, part.bounds, part.position, part.key, layout)
     freeze_loaded_objects()

@@ -166,10 +166,10 @@ class ChangeLog:
         return SchemaError(f"{error}. {_ALTERED_ADVICE}")
 
     def read_chunk(
-        self, table: TableName, bounds: tuple[Limit, Limit], position: Position, layout: "TableLayout"
+        self, table: TableName, bounds: tuple[Limit, Limit], position: Position, key: str, layout: "TableLayout"
     ) -> "Iterator[pa.RecordBatch]":
         """Return the rows that a chunk of a table had at a position, in the columns of the query."""
-        batches = self.client.read_chunk(table, bounds, position, layout.columns_of(table))
+        batches = self.client.read_chunk(table, bounds, position, layout.columns_of(table), key)
         for batch in batches:
             yield from layout.snapshot_batches(table, batch, position)
 

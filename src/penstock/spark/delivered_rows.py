@@ -34,7 +34,8 @@ class DeliveredRows:
         def ask(keys: list[list[str]], _: Chunk) -> list[bool]:
             return self._ask(table, keys, (None, limit))
 
-        columns = [changes.column(changes.schema.get_field_index(name)) for name in pending.key]
+        names = changes.schema.names  # change columns, which may have the same names, come last
+        columns = [changes.column(names.index(name)) for name in pending.key]
         inside = find_inside(columns, Chunk(None, limit), ask)
         return changes if inside.all() else _select(changes, inside)
 

@@ -46,7 +46,7 @@ def _cast(table: TableName, rows: pa.RecordBatch, name: str, kind: pa.DataType) 
     column = rows.column(rows.schema.get_field_index(name))
     try:
         return column if column.type == kind else column.cast(kind)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
             f"column {name} of {table} is {column.type} now, and the query was started with {kind}: the table was"
             " altered; start the query again with its checkpoint"
@@ -56,9 +56,10 @@ def _cast(table: TableName, rows: pa.RecordBatch, name: str, kind: pa.DataType) 
 def _change_columns(count: int, schema: pa.Schema, position: Position) -> list[pa.Array]:
     """Return the change columns of rows that were there at a position: they come before every change behind it."""
     sequence = int(LogSequence.from_position(position))
+    transaction = int(LogSequence.from_position(position.boundary))
     values = {
         "_change_type": _KIND,
-        "_commit_version": sequence,
+        "_commit_version": transaction,
         "_seq": sequence,
         "_row": 0,
         "_file": position.file,

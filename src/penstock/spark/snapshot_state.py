@@ -23,6 +23,7 @@ class TableState:
 
     done: Limit = None  # the last key that was delivered; None before the first chunk
     key: tuple[str, ...] = ()  # columns of the key; known from the first chunk on
+    key_description: str = ""  # what the order of keys depends on
     rows: int = 0  # that were planned, by estimate
     estimated_rows: int = 0
     is_complete: bool = False
@@ -36,6 +37,7 @@ class TableState:
         return cls(
             _limit(fields.get("done")),
             tuple(fields.get("key", ())),
+            fields.get("key_description", ""),
             fields.get("rows", 0),
             fields.get("estimated_rows", 0),
             fields.get("complete", False),
@@ -51,10 +53,11 @@ class TableState:
             "percent": round(percent, 1),
             "rows": self.rows,
             "estimated_rows": self.estimated_rows,
-            "done": self.done,
-            "key": self.key,
-            "begin": self.begin,
-            "chunks": self.chunks,
+            "done": _texts(self.done),
+            "key": list(self.key),
+            "key_description": self.key_description,
+            "begin": _texts(self.begin),
+            "chunks": [_texts(limit) for limit in self.chunks],
             "complete": self.is_complete,
             "repeated": self.is_repeated,
         }
@@ -69,6 +72,7 @@ class TableState:
             self,
             done=limits[-1],
             key=tuple(plan["key"]),
+            key_description=plan["key_description"],
             rows=self.rows + sum(chunk["rows"] for chunk in plan["chunks"]),
             estimated_rows=max(self.estimated_rows, plan["estimated_rows"]),
             is_complete=limits[-1] is None,
@@ -129,10 +133,9 @@ class SnapshotState:
             if table not in known and table not in tables:
                 tables[table] = TableState()
             number = requests.get(str(table), 0)
-            if number > heard.get(str(table), 0):
-                heard[str(table)] = number
-                if table in known and (table not in tables or tables[table].is_repeated):
-                    tables[table] = TableState(is_repeated=True)
+            if number > heard.get(str(table), 0) and (table not in tables or tables[table].is_repeated):
+                heard[str(table)] = number  # else when it was delivered for the first time
+                tables[table] = TableState(is_repeated=True)
         return replace(self, tables=tables, requests=heard)
 
     def pending(self, wanted: Iterable[TableName], known: Iterable[TableName]) -> dict[TableName, PendingTable]:
@@ -154,6 +157,11 @@ def known_tables(offset: Mapping[str, Any]) -> set[TableName]:
 
 def _section(offset: Mapping[str, Any]) -> Mapping[str, Any]:
     return offset.get("snapshot") or {}
+
+
+def _texts(limit: Limit) -> list[str] | None:
+    """Return a limit as JSON has it: Spark compares offsets with what it has read of them."""
+    return None if limit is None else list(limit)
 
 
 def _limit(texts: Iterable[str] | None) -> Limit:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyspark.sql.datasource as spark
 
+from penstock.errors import SchemaError
 from penstock.model import Position, TableName
 from penstock.spark.batch_reader import LogPart, SnapshotChunkPart, read_part
 from penstock.spark.change_log import ChangeLog, Offset
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 _CHUNK_ROWS = 100_000
 _MOST_CHUNKS = 8  # in one batch
 _MOST_ROWS = _CHUNK_ROWS * _MOST_CHUNKS
+_LOW_LATENCY_ROWS = 20_000  # of a chunk that is read in the driver
 _REQUESTS_S = 1.0  # how often the server is asked whether tables are to be read again
 _PAUSE_S = 0.02  # between two looks at what others write
 _HAS_READ_LIMITS = hasattr(spark, "ReadLimit")  # pyspark 4.2 and later
@@ -100,7 +102,14 @@ class BatchPlanner:
         for table, progress in state.tables.items():
             rows = min(room, _CHUNK_ROWS)
             count = min(_MOST_CHUNKS, max(1, room // rows))
+            if self._options.is_low_latency:
+                rows, count = min(rows, _LOW_LATENCY_ROWS), 1
             plan = self.log.client.plan_chunks(table, progress.done, rows_before=progress.rows, count=count, rows=rows)
+            if progress.key_description not in {"", plan["key_description"]}:
+                raise SchemaError(
+                    f"the key of {table} was changed while it was delivered (it was {progress.key_description}, and is"
+                    f" {plan['key_description']}): start the query with a new checkpoint"
+                )
             tables[table] = progress.with_chunks(plan)
             room -= sum(chunk["rows"] for chunk in plan["chunks"])
             if plan["chunks"]:
@@ -158,7 +167,8 @@ class BatchPlanner:
         if first < last and (len(pending) < len(self._options.tables) or any(table.done for table in pending.values())):
             parts += [LogPart(ticket, pending) for ticket in self.log.tickets(first, last)]
         for table, state in SnapshotState.from_offset(end).tables.items():
-            parts += [SnapshotChunkPart(table, bounds, last) for bounds in state.bounds]
+            if table in self._options.tables:  # it may have been taken out of them
+                parts += [SnapshotChunkPart(table, bounds, last, state.key_description) for bounds in state.bounds]
         return parts
 
     def _has_snapshot(self, offset: Offset) -> bool:

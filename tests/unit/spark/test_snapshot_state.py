@@ -17,11 +17,18 @@ A, B = TableName("s", "a"), TableName("s", "b")
 
 
 def _plan(*limits: list[str] | None) -> dict[str, Any]:
-    return {"chunks": [{"until": limit, "rows": 10} for limit in limits], "key": ["id"], "estimated_rows": 40}
+    return {
+        "chunks": [{"until": limit, "rows": 10} for limit in limits],
+        "key": ["id"],
+        "key_description": "id",
+        "estimated_rows": 40,
+    }
 
 
 def _round_trip(state: SnapshotState) -> SnapshotState:
-    return SnapshotState.from_offset(json.loads(json.dumps(state.to_json())))
+    offset = json.loads(json.dumps(state.to_json()))
+    assert offset == state.to_json(), "Spark compares offsets with what it has read of them"
+    return SnapshotState.from_offset(offset)
 
 
 def test_a_table_is_delivered_chunk_by_chunk() -> None:
@@ -62,7 +69,10 @@ def test_a_table_is_read_again_once_for_each_request_and_its_changes_are_all_del
     restarted = reading.advance([A], [A], {"s.a": 7}).tables[A].with_chunks(_plan(["3"]))
     assert restarted.bounds == [(None, ("3",))], "it begins anew"
     first = SnapshotState({A: TableState(done=("5",), key=("id",))})
-    assert first.advance([A], [A], {"s.a": 9}).tables[A].done == ("5",), "it is being read for the first time"
+    heard = first.advance([A], [A], {"s.a": 9})
+    assert heard.tables[A].done == ("5",), "it is being read for the first time"
+    done = SnapshotState({A: heard.tables[A].with_chunks(_plan(None))}, heard.requests)
+    assert done.advance([A], [A], {"s.a": 9}).tables == {A: TableState(is_repeated=True)}, "and then again"
 
 
 def test_a_table_that_is_not_wanted_any_more_is_forgotten() -> None:

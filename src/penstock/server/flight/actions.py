@@ -99,6 +99,7 @@ def _plan_chunks(instance: Instance, arguments: Arguments) -> Results:
             "chunks": [{"until": chunk.until, "rows": chunk.estimated_rows} for chunk in plan.chunks],
             "key": plan.key,
             "identity": plan.identity,
+            "key_description": plan.key_description,
             "estimated_rows": plan.estimated_rows,
         }
     )
@@ -109,6 +110,7 @@ def _find_keys_inside(instance: Instance, arguments: Arguments) -> Results:
     from penstock.snapshot.chunks import Chunk  # noqa: PLC0415 - brings kernels that few need
 
     table, keys = TableName.parse(read_text(arguments, "table")), arguments.get("keys")
+    check_captured(instance, table)
     if not isinstance(keys, list):
         raise ProtocolError("keys is a list of keys")
     texts = [list(read_key(key) or ()) for key in cast("list[Any]", keys)]

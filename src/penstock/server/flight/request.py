@@ -18,7 +18,7 @@ from penstock.store.client import TableFilter
 MAX_REQUEST_BYTES = 1 << 20  # of a ticket, a descriptor or an action
 MAX_NAMES = 4096  # of tables or columns in one request; a server's table has no more columns
 _MAX_NUMBER = (1 << 63) - 1
-_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client", "chunk"}
+_KEYS = {"destination", "tables", "filter", "columns", "form", "start", "end", "client", "chunk", "key"}
 
 
 ChunkBounds = tuple[tuple[str, ...] | None, tuple[str, ...] | None]
@@ -39,6 +39,7 @@ class FlightRequest:
     end: Any = None
     client: int | None = None
     chunk: ChunkBounds | None = None  # instead of changes: rows of a table as they were at the end
+    key: str | None = None  # of a chunk: what the order of keys depended on when it was planned
 
     @classmethod
     def from_ticket(cls, raw: bytes) -> "FlightRequest":
@@ -101,6 +102,7 @@ class FlightRequest:
             arguments.get("end"),
             None if client is None else read_client(arguments),
             chunk,
+            None if chunk is None or "key" not in arguments else read_text(arguments, "key"),
         )
 
     def to_json(self) -> dict[str, Any]:

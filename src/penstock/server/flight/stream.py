@@ -163,7 +163,7 @@ def open_chunk_stream(
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
 
     def items() -> Iterator[StreamItem]:
-        rows = instance.snapshots.read(table, Chunk(*bounds), position, fields, context.is_over)
+        rows = instance.snapshots.read(table, Chunk(*bounds), position, fields, context.is_over, request.key)
         with closing(read_ahead(rows, HEARTBEAT_S)) as ready:
             for batch in ready:
                 if context.is_over():
