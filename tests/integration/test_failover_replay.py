@@ -65,8 +65,19 @@ def test_a_range_of_the_log_before_keeps_its_order_or_is_refused(private_server:
                 list(instance.read(start, end))
         assert [number for number, _ in rows_of(instance, end, later)] == list(range(11, 16))
 
+        # What ends before the store begins is read from the new log, and so is all that follows it.
+        early = rows_of(instance, start, middle)
+        reached = middle
+        while reached < instance.store.latest:
+            next_end = instance.find_batch_end(reached, 1 << 26, 5)
+            early += rows_of(instance, reached, next_end)
+            reached = next_end
+        assert [number for number, _ in early] == list(range(1, 20))
+        assert [sequence for _, sequence in early] == sorted({sequence for _, sequence in early})
+
         # Nothing is left of that log: the range has the same rows in the new one, and so has all that follows it.
-        instance.ack(instance.store.latest, "spark")
+        for reader in ("spark", ""):  # the second one has found the ends of batches
+            instance.ack(instance.store.latest, reader)
         again = rows_of(instance, start, end)
         assert [number for number, _ in again] == list(range(1, 11))
         assert {sequence >> 54 for _, sequence in again} == {1}

@@ -254,7 +254,7 @@ def test_a_time_before_the_log_is_named(private_server: Servers, caplog: pytest.
     server: DatabaseServer = private_server("mysql80")
     filled(server, range(3))
     with following(server, start="-2h"):
-        assert "start is before the log begins" in caplog.text
+        assert "start is before the oldest binlog" in caplog.text
         assert "that one is used" in caplog.text
 
 

@@ -115,7 +115,7 @@ class LogIdentity:
             raise ConfigurationError(f"there is no epoch after {MAX_EPOCH}: start over, as another destination")
         self._save(SourceRecord(epoch, address, server, {}, by_gtids, is_reset))
         log.warning(
-            "epoch raised because the log of the source was replaced destination=%s epoch=%d source=%s server=%s",
+            "binlog of the source was replaced, epoch of positions raised destination=%s epoch=%d source=%s server=%s",
             self._destination, epoch, address, server or "without uuid",
         )  # fmt: skip
         return epoch

@@ -62,7 +62,7 @@ class PositionResolver:
             oldest = self._source.inventory().oldest
             if point.us < self._source.file_identity(oldest.file).began * 1_000_000:
                 log.warning(
-                    "start is before the log begins destination=%s source=%s start=%s position=%s: that one is used",
+                    "start is before the oldest binlog, begins there destination=%s source=%s start=%s oldest=%s",
                     self._destination,
                     self._source.address,
                     text,

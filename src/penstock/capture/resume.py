@@ -117,7 +117,8 @@ GapPlan = WaitForFiles | ResumeAtOldest | Skip | Fail
 
 
 def plan_resume(facts: ResumeFacts) -> ResumePlan:
-    """Return how to resume at the position, in the log that the source has now."""
+    """Decide how to resume at a saved position: there, by GTIDs, by time, or not at all. The source may have another
+    binlog by now, after a failover or a reset, or may have purged it."""
     position = facts.position
     if facts.is_same_log:
         missing = _describe_missing(facts)

@@ -266,7 +266,10 @@ class SchemaTracker:
             if not _changes_no_table(kind, change, SqlDialect(history.catalogue.server, change.session)):
                 raise SchemaError(f"{position}: {error}") from None
             log.warning(
-                "DDL statement not applied destination=%s position=%s reason=%s", self._destination, position, error
+                "DDL statement not applied to the tracked schemas destination=%s position=%s reason=%s",
+                self._destination,
+                position,
+                error,
             )
             return
         if applied.problem:
@@ -321,7 +324,7 @@ class SchemaTracker:
             self._stopped.pop(name, None)
         elif name not in self._stopped:
             log.warning(
-                "table schema unknown, its rows cannot be read destination=%s position=%s reason=%s",
+                "table schema unknown, delivery of the table halted destination=%s position=%s reason=%s",
                 self._destination,
                 position,
                 shape.problem,

@@ -66,7 +66,10 @@ class StateTracker:
         level = logging.INFO if before.state is not state else logging.DEBUG
         if state is InstanceState.FAILED:
             level = logging.ERROR if before.state is not InstanceState.STARTING else logging.DEBUG  # `start` raises it
-        log.log(level, "%s destination=%s before=%s reason=%s", state.value, self._name, before.state.value, reason)
+        states = state.value, before.state.value
+        log.log(
+            level, "instance state changed destination=%s state=%s before=%s reason=%s", self._name, *states, reason
+        )
         return True
 
     @property

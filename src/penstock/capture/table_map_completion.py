@@ -26,7 +26,8 @@ class CompletedMap:
 
 
 def complete_table_map_or_compare(body: bytes, table: TableDefinition, version: str) -> CompletedMap:
-    """Return a table map without column names completed from the table's definition; one with names compared to it."""
+    """Complete a table map that has no column names from the tracked definition of the table. One that has names is
+    compared with the definition; the result says how they differ."""
     if lacks_column_names(body, version):
         try:
             return CompletedMap(complete_table_map(body, table, version))

@@ -115,7 +115,7 @@ class EmbeddedServers:
         """Do nothing: calls and streams of a server that ends break by themselves."""
 
     def close(self) -> None:
-        """Close the connection; the server ends by itself when nobody uses it."""
+        """Close the connection to the embedded server, which ends by itself when its last client has gone."""
         with self._lock:
             channel, self._channel = self._channel, None
         if channel is not None:

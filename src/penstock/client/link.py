@@ -34,7 +34,8 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-_LONG_ACTIONS = {"resolve", "subscribe"}  # they may look for a position in the log
+# They may look for a position in the log, read much of it, or wait for the source; a frozen server is noticed then.
+_LONG_ACTIONS = {"resolve", "subscribe", "latest", "chunks", "inside"}
 _BACKOFF = Backoff(0.1, 2.0)
 SILENCE_S = 30.0
 _LEAST_SILENCE_S = 5.0  # of a server that sends heartbeats every other second

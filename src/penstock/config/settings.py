@@ -55,7 +55,7 @@ class StoreSettings(Section):
     keep_s: float = Field(
         default=0,
         ge=0,
-        description="kind file: seconds for which events are retained after all clients have acked them",
+        description="kind file: seconds for which events are retained after all clients have acked; 0: not by time",
     )
     limit: ByteSize | None = Field(
         default=None,
@@ -149,7 +149,8 @@ class FailoverSettings(Section):
         ge=0,
         description=(
             "without GTIDs, the position in the other server's log is found by time, and events of this many seconds"
-            " before it are redelivered; with GTIDs, for so many seconds a standby may lack captured transactions"
+            " before it are redelivered. With GTIDs: a standby that lacks captured transactions is waited for, so"
+            " many seconds at most"
         ),
     )
 

@@ -39,7 +39,7 @@ class ZkNodes(Tree, Protocol):
         ...
 
     def delete(self, path: str, version: int) -> bool:
-        """Delete a node; False when it does not exist in this version."""
+        """Delete a node and return True; False when it is not there, or has another version."""
         ...
 
 
@@ -162,7 +162,7 @@ class ZkSession(ZooKeeperTree):
         return True
 
     def delete(self, path: str, version: int) -> bool:
-        """Delete a node; False when it does not exist in this version."""
+        """Delete a node and return True; False when it is not there, or has another version."""
         try:
             self._ask(lambda: self._wait(self._client.delete_async(path, version)))
         except (self._errors.NoNodeError, self._errors.BadVersionError):

@@ -40,9 +40,8 @@ class DemoPipeline:
     query: Any  # Spark's StreamingQuery
 
     def wait_until(self, is_so: Callable[[], bool], deadline_s: float = DEADLINE_S) -> float | None:
-        """Return the milliseconds until a condition holds, or None if the deadline passed; an error of the stream is
-        raised.
-        """
+        """Wait until a condition holds, and return the milliseconds that it took; None if the deadline passed. Raises
+        an error of the stream."""
         began = time.perf_counter()
         while not is_so():
             if time.perf_counter() - began > deadline_s:

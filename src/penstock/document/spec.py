@@ -84,7 +84,7 @@ class JoinSpec(_SpecModel):
 
     @property
     def key(self) -> str:
-        """Return the column of the joined table that is referred to."""
+        """Return the column of the joined table that the root table refers to."""
         return next(iter(self.on.values()))
 
 

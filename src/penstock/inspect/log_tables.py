@@ -53,7 +53,8 @@ class UnnamedTables:
         )
 
     def format_warnings(self, *, has_server: bool) -> list[str]:
-        """Return a warning for each kind of trouble; a server makes up for what DDL does not tell."""
+        """Return a warning for each kind of problem with tables whose columns have no names in the log; with a server,
+        names that the log's DDL does not tell were read from there."""
         warnings: list[str] = []
         if reasons := dict(self.by_server if has_server else self.by_ddl):  # another thread may just add to them
             tables = _list_some([f"{name} ({reason})" for name, reason in sorted(reasons.items())])

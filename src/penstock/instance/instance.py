@@ -251,8 +251,9 @@ class Instance:
 
     def _check_old_log_gone(self, start: Position, end: Position) -> None:
         """Raise PositionLostError for a range of the log before the source was switched while the store has something
-        else of that log."""
-        if self.store.first.epoch <= end.epoch:
+        of that log that the range overlaps, or that follows it at once: it would come with a smaller `_seq`. Behind a
+        range that ends before, everything is read from the new log."""
+        if end >= self.store.first_for(end) and self.store.first.epoch <= end.epoch:
             known = start.gtids if start.gtids is not None and start.gtids.ranges else None
             begin = f"startingPosition gtid:{known.text}" if known else "a startingPosition at that time"
             raise PositionLostError(

@@ -70,7 +70,10 @@ class SnapshotControl:
         with self._lock:
             self._is_paused = is_paused
             self._save()
-        log.info("snapshots %s destination=%s", "paused" if is_paused else "resumed", self._destination)
+        if is_paused:
+            log.info("snapshots paused destination=%s", self._destination)
+        else:
+            log.info("snapshots resumed destination=%s", self._destination)
 
     def request_again(self, name: TableName) -> int:
         """Record that a table is to be read again, and return the number of the request."""
@@ -78,7 +81,7 @@ class SnapshotControl:
             number = max(time.time_ns() // 1_000_000, max(self._requests.values(), default=0) + 1)
             self._requests[str(name)] = number
             self._save()
-        log.info("snapshot requested again destination=%s table=%s", self._destination, name)
+        log.info("table to be snapshotted again, by request destination=%s table=%s", self._destination, name)
         return number
 
     def note_plan(self, name: TableName, rows_before: int, estimated_rows: int, *, is_first: bool) -> None:

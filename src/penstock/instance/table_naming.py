@@ -64,7 +64,8 @@ class TableNaming:
             except SchemaError as error:
                 completed, names = body, f"@1 and so on, because {error}"
             log.warning(
-                "columns not named in the log destination=%s table=%s position=%s names=%s reason=%s",
+                "binlog has no column names, columns delivered with other names destination=%s table=%s position=%s"
+                " names=%s reason=%s",
                 *(self._instance.settings.destination, name, block.start, names, problem),
             )
             self._maps[body] = completed
@@ -78,6 +79,8 @@ class TableNaming:
             except SchemaError as error:
                 self._present[name] = error
             except PenstockError as error:
+                if error.transient:  # other parts of the batch may have the names
+                    raise
                 self._present[name] = SchemaError(str(error))
         definition = self._present[name]
         if isinstance(definition, SchemaError):

@@ -55,7 +55,7 @@ class MetaManager:
     # -- subscriptions
 
     def subscribe(self, client_id: int, table_filter: str = "", cursor: Cursor | None = None) -> None:
-        """Subscribe a client, or replace its filter. The cursor is taken only if the client has none."""
+        """Subscribe a client, or replace its filter. A client that has a cursor already keeps it."""
         self._change(client_id, lambda record: record.subscribe(table_filter, cursor))
 
     def unsubscribe(self, client_id: int) -> None:

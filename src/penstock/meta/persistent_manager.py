@@ -101,7 +101,7 @@ class PersistentMetaManager(MetaManager):
 
     def subscribe(self, client_id: int, table_filter: str = "", cursor: Cursor | None = None) -> None:
         """Subscribe a client, or replace its filter, and persist that at once; if it cannot be persisted, nothing
-        changes. The cursor is taken only if the client has none."""
+        changes. A client that has a cursor already keeps it."""
         self._persist_at_once(
             client_id, lambda: super(PersistentMetaManager, self).subscribe(client_id, table_filter, cursor)
         )

@@ -37,7 +37,7 @@ class ClientRecord:
         return replace(self, batches=dict(self.batches))
 
     def subscribe(self, table_filter: str, cursor: Cursor | None = None) -> None:
-        """Mark the client as subscribed with this filter. The cursor is taken only if the client has none."""
+        """Mark the client as subscribed with this filter. A client that has a cursor already keeps it."""
         self.is_subscribed, self.filter = True, table_filter
         self.cursor = self.cursor or cursor
         if not self.ids_until:

@@ -206,7 +206,7 @@ class ReversedSpool:
             self._sizes.append((len(packed), len(data), tag))
 
     def read_backwards(self, is_wanted: Callable[[Tag], bool]) -> Iterator[bytes]:
-        """Yield the wanted texts, the last one first."""
+        """Yield the SQL texts whose tag is wanted, in the reverse of the order in which they were added."""
         end = self._file.seek(0, 2)
         while self._sizes:
             size, whole, tag = self._sizes.pop()

@@ -80,7 +80,7 @@ _VALUES = JsonValueWriter()
 
 
 class JsonLineFormat(LineFormat):
-    """Writes the log as JSON lines: one object per change, statement, note or incident."""
+    """Formats binlog events as JSON lines: one object per row change, SQL statement, annotation or INCIDENT event."""
 
     def __init__(self, xa: XaTransactions) -> None:
         super().__init__(xa)

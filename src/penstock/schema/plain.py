@@ -69,7 +69,8 @@ def catalogue_to_plain(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def catalogue_from_plain(data: Mapping[str, Any]) -> Catalogue:
-    """Return a catalogue from plain data. Raises SchemaError for what this release did not write."""
+    """Return the schema catalogue from its JSON form. Raises SchemaError when another release has written it in another
+    format."""
     if data.get("format") != _FORMAT:
         raise SchemaError(f"a catalogue of format {data.get('format')} was written by another release of Penstock")
     server = server_from_plain(data["server"])

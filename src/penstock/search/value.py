@@ -61,7 +61,7 @@ def canonical_text(kind: FieldKind, value: Any) -> str:
 
 
 def exact_terms(path: str, kind: FieldKind, value: Any) -> Iterator[str]:
-    """Yield the terms under which a stored value is found, see `exact_term`."""
+    """Yield the entries of the search index that lead an exact-match query to a document with this field value."""
     text = canonical_text(kind, value)
     if kind is FieldKind.KEYWORD and len(text) > MAX_KEYWORD_CHARS:
         return

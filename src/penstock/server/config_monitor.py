@@ -272,4 +272,4 @@ class ConfigMonitor:
                 level = logging.INFO if name in transient else logging.WARNING
                 log.log(level, "destination does not run as configured destination=%s reason=%s", name, error)
         for name in before.keys() - errors.keys():
-            log.info("destination runs as configured again destination=%s", name)
+            log.info("destination configuration valid again, runs with it destination=%s", name)

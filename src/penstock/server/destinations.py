@@ -178,7 +178,7 @@ class Destinations:
                 try:
                     destination.resume()
                 except PenstockError as error:
-                    log.warning("destination not started again destination=%s reason=%s", name, error)
+                    log.warning("destination restart failed destination=%s reason=%s", name, error)
 
     def _check_not_halted(self) -> None:
         """Raise NotRunningError while all destinations are stopped by hand."""

@@ -199,7 +199,7 @@ class Server:
         configuration is wrong.
         """
         for warning in describe_open_ports(self.settings):
-            log.warning("port open to everybody reason=%s", warning)
+            log.warning("port without authentication reason=%s", warning)
         if self.admin is not None:
             self.admin.start()
         if self.canal_admin is not None:

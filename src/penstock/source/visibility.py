@@ -123,7 +123,8 @@ class LogVisibility:
                 )
             if not is_told and self._clock() - began > _TOLD_AFTER_S:
                 log.warning(
-                    "table read waits until logged transactions are committed source=%s waited_s=%.0f",
+                    "read waits for transactions that are in the binlog and not yet visible in the tables source=%s"
+                    " waited_s=%.0f",
                     *(self._address, self._clock() - began),
                 )
                 is_told = True

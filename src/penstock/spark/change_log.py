@@ -50,7 +50,8 @@ def shared_client(server: ServerAddress | EmbeddedSource, destination: str, wait
 
 
 class ChangeLog:
-    """The log of one destination, for the process that plans the batches of a query.
+    """Resolves positions of one destination's log, plans the micro-batches of a Spark query in the driver, and reads
+    their parts on the executors.
 
     >>> log = ChangeLog(ReadOptions.of({"server": "127.0.0.1:11115", "table": "shop.orders"}))
     >>> start = log.resolve("earliest")
@@ -190,7 +191,8 @@ class ChangeLog:
         return position.to_json() | {key: value for key, value in marks.items() if value}
 
     def position_of(self, offset: Offset) -> Position:
-        """Return the position of an offset; raise an error when it is one of another table or server."""
+        """Return the binlog position of a Spark offset; raise an error when the offset is of another table or
+        server."""
         position, key = Position.from_json(offset), json.dumps(offset)
         if key not in self._checked:
             self._check_content(offset)

@@ -60,7 +60,7 @@ class TableLayout:
 
     @classmethod
     def ask(cls, options: ReadOptions, client: FlightClient) -> "TableLayout":
-        """Return the layout for a query's tables, with the columns that the server describes for them now."""
+        """Ask the Penstock server for the present columns of a query's tables, and return their layout."""
         described = client.describe_tables(options.tables)
         fields = {
             table: select_fields(table, schema, options.columns_of(table))

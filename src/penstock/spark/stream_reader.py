@@ -11,13 +11,14 @@ import logging
 import math
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.datasource as spark
 
-from penstock.errors import SchemaError
+from penstock.errors import PenstockError, SchemaError
 from penstock.model import Position, TableName
 from penstock.spark.batch_reader import LogPart, SnapshotChunkPart, read_part
 from penstock.spark.change_log import ChangeLog, Offset
@@ -45,6 +46,7 @@ class BatchPlanner:
         self._last: Position | None = None  # of Trigger.AvailableNow: no batch goes past it
         self._first: Position | None = None  # where the first batch begins and ends
         self._initial: Offset | None = None
+        self._has_cursor = False  # on the server, at the begin of the batch
         self._scanned: tuple[Position, Position] | None = None  # a range without rows for this query
         self._heard: tuple[float, dict[str, int]] = (-math.inf, {})  # when requests were asked for, and which there are
 
@@ -66,6 +68,7 @@ class BatchPlanner:
 
         It waits a moment for changes: that is cheaper and faster than Spark's own polling.
         """
+        self._has_cursor = True  # planning moves it
         position = self.log.position_of(start)
         if self._has_snapshot(start):
             return self._next_with_snapshot(start, position)
@@ -113,11 +116,12 @@ class BatchPlanner:
             tables[table] = progress.with_chunks(plan)
             room -= sum(chunk["rows"] for chunk in plan["chunks"])
             if plan["chunks"]:
-                shown = tables[table].to_json()
+                state_now = tables[table]
                 log.info(
-                    "snapshot progress table=%s rows=%d estimated_rows=%d percent=%.1f",
-                    table, tables[table].rows, tables[table].estimated_rows, shown["percent"],
-                )  # fmt: skip
+                    "snapshot progress destination=%s table=%s rows=%d estimated_rows=%d percent=%.1f",
+                    *(self._options.destination, table, state_now.rows, state_now.estimated_rows),
+                    state_now.to_json()["percent"],
+                )
             if room <= 0 or not tables[table].is_complete:
                 break
         return replace(state, tables=tables)
@@ -160,6 +164,10 @@ class BatchPlanner:
     def parts(self, start: Offset, end: Offset) -> list[LogPart | SnapshotChunkPart]:
         """Return the parts of a batch: of the log, and chunks of tables as they were at the end of the batch."""
         first, last = self.bounds(start, end)
+        if not self._has_cursor:  # of a query that was started again: its last batch is read before the next is planned
+            self._has_cursor = True
+            with suppress(PenstockError):  # the cursor only keeps the store from freeing what the batch needs
+                self.log.ack(first)
         if not self._has_snapshot(start) and not self._has_snapshot(end):
             return [LogPart(ticket) for ticket in self.log.tickets(first, last)]
         pending = SnapshotState.from_offset(start).pending(self._options.tables, self._known_tables(start))

@@ -227,7 +227,8 @@ class TieredIndex:
 
 
 class IndexSnapshot(Sequence[BlockInfo]):
-    """The blocks that there were at a moment, without a copy. One that has gone since raises BlockGoneError."""
+    """A view of the blocks that the store had at one moment, without a copy of them. Reading a block that was freed
+    since raises BlockGoneError."""
 
     def __init__(self, blocks: BlockIndex, lock: AbstractContextManager[object]) -> None:
         """Take a snapshot; called under the lock of the index."""

@@ -151,7 +151,7 @@ class StoreClient:
 
     @property
     def is_behind(self) -> bool:
-        """Return whether the next entries of the client lie before those of the store."""
+        """Return whether the next entries of the client were evicted from the store, and come from the source's log."""
         catch_up = self.catch_up
         return catch_up is not None and (self.is_catching_up or catch_up.got < self.ack.position)
 

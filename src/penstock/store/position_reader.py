@@ -29,7 +29,8 @@ class PositionReader:
             return min(self._index.origin.position, self._index.boundary.position)
 
     def first_for(self, position: Position) -> Position:
-        """Return the oldest position from which `read` can start, in the log that `position` belongs to."""
+        """Return the oldest position from which `read` can start. After a failover the store has events of two binlogs:
+        only the one that `position` belongs to counts."""
         with self._lock:
             return min(self._index.origin_for(position).position, self._index.boundary.position)
 

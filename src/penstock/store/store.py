@@ -309,7 +309,8 @@ class EventStore:
         return self._reader.first
 
     def first_for(self, position: Position) -> Position:
-        """Return the oldest position from which `read` can start, in the log that `position` belongs to."""
+        """Return the oldest position from which `read` can start. After a failover the store has events of two binlogs:
+        only the one that `position` belongs to counts."""
         return self._reader.first_for(position)
 
     @property

@@ -37,7 +37,8 @@ def test_each_state_has_a_reason_and_its_time(caplog: pytest.LogCaptureFixture) 
         "the store is full until 2 acks",
     ]
     lines = [record.getMessage() for record in caplog.records]
-    assert lines[2] == "blocked destination=shop before=following reason=the store is full until 1 acks"
+    changed = "instance state changed destination=shop state=blocked before=following"
+    assert lines[2] == f"{changed} reason=the store is full until 1 acks"
     assert len(lines) == 4, "another reason alone is no news"
 
 

@@ -226,7 +226,7 @@ class Block:
         return self.select_tables_where(tables.__contains__)
 
     def select_tables_where(self, wanted: Callable[[TableName], bool]) -> "Block":
-        """Return a block with only the rows events of the tables for which `wanted` is true."""
+        """Return a block with the rows events of the tables for which `wanted` is true, and no other event."""
         ids = [number for number, body in self.tables.items() if wanted(table_name(body))]
         mask = (self.column("entry") == Entry.ROWS) & np.isin(self.column("table_id"), ids)
         return self.filter(mask).with_tables({number: self.tables[number] for number in ids})

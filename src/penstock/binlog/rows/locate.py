@@ -69,7 +69,7 @@ class _Walk(Protocol):
         ...
 
     def fill(self, located: LocatedRows, arrays: list[NDArray[Any]], *, is_whole: bool) -> None:
-        """Pass what the walk has written to the located rows."""
+        """Set the fields of the located rows from the arrays that the kernel has filled."""
         ...
 
 
@@ -137,7 +137,7 @@ class _Dense(_Walk):
         )  # fmt: skip
 
     def fill(self, located: LocatedRows, arrays: list[NDArray[Any]], *, is_whole: bool) -> None:
-        """Pass what the walk has written to the located rows."""
+        """Set the fields of the located rows from the arrays that the kernel has filled."""
         del is_whole  # it is
         offsets, lengths, start, nulls = arrays
         located.note(offsets, lengths, start, is_dense=True)
@@ -168,7 +168,7 @@ class _Sparse(_Walk):
         )  # fmt: skip
 
     def fill(self, located: LocatedRows, arrays: list[NDArray[Any]], *, is_whole: bool) -> None:
-        """Pass what the walk has written to the located rows."""
+        """Set the fields of the located rows from the arrays that the kernel has filled."""
         offsets, lengths, start, partial = arrays
         located.note(offsets, lengths, start, is_dense=False)
         located.missing, located.partial = self._missing, partial[:, : located.rows]

@@ -84,8 +84,8 @@ class RowImages:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChanges:
-    """Changes of one kind in one table whose images carry the same columns: change i is the images first[i] and
-    last[i], which are the same but for updates."""
+    """Changes of one kind in one table whose images carry the same columns: change i has the before image
+    first[i] and the after image last[i]; of inserts and deletes, which have one image, both are that one."""
 
     block: Block
     table: TableSchema
@@ -106,7 +106,7 @@ class TableChanges:
         return self.event.size
 
     def shown_of(self, columns: tuple[Column, ...]) -> list[Column]:
-        """Return those of these columns that are to be shown."""
+        """Return those of these columns that the user wants in the output."""
         return [column for column in columns if column.name in self.shown]
 
     def key_of(self, columns: tuple[Column, ...]) -> list[Column]:

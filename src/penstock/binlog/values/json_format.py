@@ -73,8 +73,8 @@ _REASONS = {
 
 
 class JsonError(Exception):
-    """A JSON document that cannot be read. `row` counts within the column, `where` is a byte of the buffer; the caller
-    knows file, table and column."""
+    """A JSON document that cannot be read: `row` is its index in the column, `where` a byte offset in the buffer. The
+    caller knows file, table and column."""
 
     def __init__(self, fault: JsonFault, row: int, where: int) -> None:
         super().__init__(fault, row, where)

@@ -106,7 +106,7 @@ class JsonOperations:
 
     @property
     def sql_values(self) -> pa.Array:
-        """Return the values as SQL expressions; null for a removal."""
+        """Return the new value of each operation as an SQL expression; null for JSON_REMOVE."""
         return _render(self.data, self.lines, as_sql=True)
 
 

@@ -41,7 +41,8 @@ def set_value(nodes: Any, n: Any, kind: Any, at: Any, end: Any) -> None:
 
 @shared
 def open_node(data: Any, nodes: Any, used: Any, n: Any, state: Any) -> Any:
-    """Give a container its children as nodes, if it has none yet; return how many nodes are used then, or a fault."""
+    """Add the children of a JSON array or object to the tree of nodes, unless they are there already; return how many
+    nodes the tree then has, or the code of a fault."""
     if nodes[n, CHILD] != BINARY:
         return used
     kind, at = nodes[n, KIND], nodes[n, AT]

@@ -227,7 +227,7 @@ class CanalCluster:
                 if time.monotonic() > deadline:
                     raise
                 log.info(
-                    "canal server lookup restarted destination=%s address=%s reason=%s",
+                    "canal server lost, looking for the running one destination=%s address=%s reason=%s",
                     *(self._destination, connector.address, error),
                 )
                 self._finder.wait_for_change(_PAUSE_S)

@@ -62,7 +62,7 @@ class CanalMessage:
 
 
 def parse_message(body: memoryview) -> CanalMessage:
-    """Parse canal's Messages: a batch id and entries, which are copied."""
+    """Parse the body of a MESSAGES packet of canal: a batch id and entries, which are copies of the received bytes."""
     batch_id, entries = NOTHING, list[bytes]()
     for field, value in iter_fields(body):
         if field == _ENTRIES and isinstance(value, memoryview):

@@ -86,7 +86,10 @@ _INSTANCE: dict[str, Rule] = {
     "connectionCharset": _CHARSET,
     "connectionCharsetNumber": _CHARSET,
     "connectionCharsetStd": _CHARSET,
-    "enableDruid": Refused("the password is encrypted for Druid: write ${env:NAME} or ${file:…} instead", is_true),
+    "enableDruid": Refused(
+        "true is refused, passwords encrypted for Druid are not supported: write ${env:NAME} or ${file:…} instead",
+        is_true,
+    ),
     "pwdPublicKey": Ignored("it only serves passwords encrypted for Druid, which are not read"),
     "filter.regex": Honoured("filter.allow"),
     "filter.black.regex": Honoured("filter.deny"),
@@ -105,7 +108,9 @@ _INSTANCE: dict[str, Rule] = {
     "filter.dml.update": _drop("updated rows"),
     "filter.dml.delete": _drop("deleted rows"),
     "filter.rows": _drop("row changes of every kind"),
-    "filter.table.error": Ignored("a table whose schema is not known is stopped, and no other; no row is skipped"),
+    "filter.table.error": Ignored(
+        "delivery of a table whose schema is not known halts, other tables continue; no row is skipped"
+    ),
     "filter.transaction.entry": Honoured(
         "canal.transactions",
         parse_inverse,

@@ -42,7 +42,9 @@ SERVER_KEYS = RuleTable(
         "canal.admin.manager": Honoured(
             "manager.url", note="address of canal-admin, which then provides the instances"
         ),
-        "canal.admin.port": Honoured("canal_admin.port", note="only with canal.admin.passwd"),
+        "canal.admin.port": Honoured(
+            "canal_admin.port", note="port of canal's admin protocol; stays closed without canal.admin.passwd"
+        ),
         "canal.admin.user": Honoured(
             "canal_admin.user, manager.user", note="user of canal's admin port, and of this server at canal-admin"
         ),

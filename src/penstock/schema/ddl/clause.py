@@ -70,7 +70,8 @@ class AddKey:
 
 @dataclass(frozen=True, slots=True)
 class DropKey:
-    """The clause DROP KEY, and DROP INDEX. With `is_constraint` the name may be that of a constraint without a key."""
+    """The clause DROP KEY, DROP INDEX or, with `is_constraint`, DROP CONSTRAINT, whose name may be that of a CHECK or a
+    foreign key, which has no index."""
 
     name: str
     if_exists: bool = False

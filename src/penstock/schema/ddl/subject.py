@@ -38,7 +38,8 @@ class Subject:
 
 
 def find_subject(text: str, kind: StatementKind, dialect: SqlDialect, database: str = "") -> Subject:
-    """Return what a statement is about. Names without a database belong to `database`, the one that was in use."""
+    """Return the tables or the database that a DDL statement changes. Names without a database belong to `database`,
+    the one that was in use."""
     try:
         return _subject(text, kind, dialect, database)
     except DdlError:

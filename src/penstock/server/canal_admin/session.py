@@ -95,7 +95,7 @@ class CanalAdminSession:
         except PenstockError as error:
             return GENERAL, describe_error(error)
         except Exception:
-            log.exception("request of canal-admin failed request_type=%s", request.type)
+            log.exception("request from canal-admin failed request_type=%s", request.type)
             return GENERAL, "an error inside of the server: its log says more"
 
     def _send(self, code: int, message: str) -> None:

@@ -22,7 +22,7 @@ class TokenMiddleware(fl.ServerMiddlewareFactory):
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self._tokens = {name: token.encode() for name, token in tokens.items()}
 
-    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> "AuthenticatedCall":  # noqa: ARG002
+    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> "AuthenticatedCall":
         """Check the Authorization header of a call and return its caller. Arrow Flight calls this before every call."""
         credentials = [value for key, values in headers.items() if key.lower() == "authorization" for value in values]
         for value in credentials:
@@ -30,7 +30,8 @@ class TokenMiddleware(fl.ServerMiddlewareFactory):
             name, token = _decode_basic(rest) if scheme.lower() == "basic" else ("", rest)
             if scheme.lower() in {"basic", "bearer"} and (caller := self._find_name(name, token)) is not None:
                 return AuthenticatedCall(caller, token if scheme.lower() == "basic" else None)
-        log.warning("flight call refused reason=%s", "wrong token" if credentials else "no token")
+        reason = "wrong token" if credentials else "no token"
+        log.warning("flight call refused call=%s reason=%s", info.method.name.lower(), reason)
         raise fl.FlightUnauthenticatedError("this server wants a token: Authorization: Bearer TOKEN")
 
     def _find_name(self, name: str, token: str) -> str | None:

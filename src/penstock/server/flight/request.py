@@ -161,10 +161,10 @@ def resolve_start(start: Any, instance: Instance) -> Start:  # noqa: PLR0911 - o
 
 def _start_after_gtids(gtids: GtidSet, instance: Instance) -> Start:
     """Return a start after the transactions of a GTID set."""
-    if gtids.is_single:
-        return Start.after_gtid(gtids.text)
     resolver = instance.source_log.resolver
     resolver.check_was_executed(gtids)
+    if gtids.is_single and not gtids.is_mariadb:  # each of MariaDB's is a position by itself
+        return Start.after_gtid(gtids.text)
     return Start.cursor(resolver.find_after_gtids(gtids))
 
 
