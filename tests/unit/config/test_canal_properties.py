@@ -326,7 +326,7 @@ def test_the_server() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"enableDruid": "true"}, "enableDruid: the password is encrypted"),
+        ({"enableDruid": "true"}, "enableDruid: true is refused"),
         ({"multi.stream.on": "true"}, "PolarDB-X"),
         ({"master.trustCertificateKeyStoreUrl": "file:x.jks"}, "key stores are not read"),
         ({"standby.clientCertificateKeyStoreUrl": "file:x.jks"}, "key stores are not read"),

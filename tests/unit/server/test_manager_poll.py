@@ -113,7 +113,7 @@ def test_what_the_manager_says(manager: Manager, tmp_path: Path) -> None:
     one = found.instances["a"].settings
     assert one is not None
     assert (one.source.address, one.filter.allow, one.meta_kind) == ("db1:3306", ("shop\\..*",), "memory")
-    assert "enableDruid: the password is encrypted" in str(found.instances["b"].error)
+    assert "enableDruid: true is refused" in str(found.instances["b"].error)
     what, query, _ = manager.asked[0]
     assert (what, query) == (
         "server_polling",
