@@ -202,11 +202,11 @@ class FollowedServer:
 
     def _session(self) -> tuple[str, SqlSession]:
         """With the database in use."""
-        database, mode, collation, explicit = self.row(
+        database, mode_names, collation, explicit = self.row(
             "SELECT DATABASE(), @@sql_mode, @@collation_server, @@explicit_defaults_for_timestamp"
         )
         mode = SqlMode(0)
-        for name in mode.split(","):
+        for name in mode_names.split(","):
             mode |= SqlMode.__members__.get(name, SqlMode(0))
         return database or "", SqlSession(mode, bool(explicit), collation)
 
