@@ -3,7 +3,7 @@
 | the source has                                   | plan                                                      |
 |--------------------------------------------------|-----------------------------------------------------------|
 | the log that was followed, with the position     | ResumeHere                                                |
-| that log, without the position                   | LostPosition; plan_gap then decides by `on_purged`                |
+| that log, without the position                   | LostPosition; plan_gap then decides by `on_purged`        |
 | the log of another server, or an older epoch     | Translate: by GTIDs, else by time                         |
 | another server that lacks captured transactions  | WaitForStandby for `window_s`, then Translate without them|
 | a log that was reset or lost its end             | LostPosition, or WaitForFiles while a copied folder is incomplete |

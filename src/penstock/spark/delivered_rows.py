@@ -11,14 +11,14 @@ from penstock.snapshot.chunks import Chunk
 from penstock.snapshot.key_order import find_inside
 from penstock.spark.snapshot_state import PendingTable
 
-AskServer = Callable[[TableName, list[list[str]], tuple[None, tuple[str, ...]]], list[bool]]
+AskAboutKeys = Callable[[TableName, list[list[str]], tuple[None, tuple[str, ...]]], list[bool]]
 
 
 class DeliveredRows:
     """Selects the changes of rows that were delivered. An update that moves a row over the border of what was delivered
     becomes an insert or a delete."""
 
-    def __init__(self, pending: Mapping[TableName, PendingTable], ask: AskServer) -> None:
+    def __init__(self, pending: Mapping[TableName, PendingTable], ask: AskAboutKeys) -> None:
         self._pending, self._ask = pending, ask
 
     def select(self, table: TableName, changes: pa.RecordBatch) -> pa.RecordBatch:

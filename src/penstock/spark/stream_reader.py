@@ -1,7 +1,8 @@
 """`spark.readStream.format("penstock")`: batches are ranges of the log, planned in the driver, read by the executors.
 
 Where a query begins is not in its checkpoint before its first batch is done, and `latest` is another position each
-time: so that a crash then loses nothing, the first batch of such a query is empty.
+time: so that a crash then loses nothing, the first batch of such a query is empty. One that begins with a snapshot
+needs no such batch: before its first chunks nothing was delivered, and no change is.
 
 The reader that plans lives in one driver-side process; what reads travels to the executors, so everything it needs is
 in itself or in its partition.
@@ -48,7 +49,9 @@ class BatchPlanner:
         self._initial: Offset | None = None
         self._has_cursor = False  # on the server, at the begin of the batch
         self._scanned: tuple[Position, Position] | None = None  # a range without rows for this query
-        self._heard: tuple[float, dict[str, int]] = (-math.inf, {})  # when requests were asked for, and which there are
+        self._asked_at = -math.inf  # when the server was last asked what people want of its snapshots
+        self._heard: dict[str, int] = {}  # requests to read tables again
+        self._are_snapshots_paused = False
 
     def initial(self) -> Offset:
         """Return the offset at which a new query begins."""
@@ -88,7 +91,7 @@ class BatchPlanner:
         """Return where a batch ends that may have chunks of tables beside the changes: these are read at its end."""
         tables, state = self._options.tables, SnapshotState.from_offset(start)
         state = state.advance(tables, self._known_tables(start), self._requests())
-        if state.tables:
+        if state.tables and not self._are_snapshots_paused:
             state = self._plan_chunks(state)
         if any(table.chunks for table in state.tables.values()):
             end = self.log.end_after(position, 0)
@@ -128,13 +131,11 @@ class BatchPlanner:
 
     def _requests(self) -> dict[str, int]:
         """Return the requests to read tables again, at most a second old."""
-        at, requests = self._heard
-        if not self._options.begins_with_snapshot:
-            return {}
-        if time.monotonic() - at > _REQUESTS_S:
-            requests = self.log.client.control_snapshots()["again"]
-            self._heard = time.monotonic(), requests
-        return requests
+        if self._options.begins_with_snapshot and time.monotonic() - self._asked_at > _REQUESTS_S:
+            report = self.log.client.control_snapshots()
+            self._asked_at, self._heard = time.monotonic(), report["again"]
+            self._are_snapshots_paused = report["paused"]
+        return self._heard
 
     def _find_end(self, start: Position) -> Position:
         """Return where a batch from `start` ends; `start` itself when nothing came for the tables of the query.
